@@ -1,0 +1,53 @@
+# Quire. `make run` and `make test` set everything up by themselves, in .venv, from PyPI alone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SECONDS ?= 0
+WORKERS ?= 2
+
+.PHONY: help run test lint format types tidy unit bench interop soak clean setup
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make run [SECONDS=n]  start Quire on 127.0.0.1:9092 and show it working (Ctrl-C stops it)"
+	@echo "make test             formatting, types, the rules of the house and all tests"
+	@echo "make lint             formatting and types only"
+	@echo "make bench            measure Quire, beside Apache Kafka where Maven is reachable"
+	@echo "make interop          Apache Kafka's own tools against Quire (needs Java and Maven)"
+	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
+	@echo "make clean            remove what make created (not your data)"
+
+setup: $(READY)
+
+$(READY): pyproject.toml setup.py constraints.txt $(shell find src -name '*_native.py')
+	@test -d $(VENV) || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: $(READY)
+	@$(BIN)/python -m quire.cli.demo --seconds $(SECONDS)
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.compare
+
+interop: $(READY)
+	$(BIN)/pytest -q interop
+
+soak: $(READY)
+	$(BIN)/quire-sim --seeds 2000
+	$(BIN)/pytest -m soak -n $(WORKERS)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	find src -name '*.so' -delete

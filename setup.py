@@ -1,0 +1,27 @@
+"""Compiles the per-record loops where there is a C compiler; without one the same source runs interpreted."""
+
+from pathlib import Path
+
+from setuptools import Extension, find_packages, setup
+
+NATIVE = sorted(Path("src/quire").rglob("*_native.py"))
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to("src").with_suffix("").parts)
+
+
+def extensions() -> list[Extension]:
+    from Cython.Build import cythonize
+
+    modules = [Extension(module_name(path), [str(path)], optional=True) for path in NATIVE]
+    compiled: list[Extension] = cythonize(
+        modules, build_dir="build/cython", language_level=3, quiet=True
+    )
+    return compiled
+
+
+setup(
+    packages=[*find_packages("src"), *find_packages(".", include=["simulator", "simulator.*"])],
+    ext_modules=extensions(),
+)

@@ -1,0 +1,120 @@
+"""Files: positioned writes, reads, fsync, and slices that go to a socket without passing through Python.
+
+Nothing here is durable until it was synced: a file's bytes by `File.sync`, a created, renamed or removed name by
+`Disk.sync_dir` of its folder. The simulated disk forgets exactly what was not. Every call may raise `OSError`; whoever
+calls decides which log directory that error belongs to. Calls block; what may take long (sync, big reads, removing
+trees) belongs in a job.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file. Positions are explicit, so one handle serves readers and the writer at once."""
+
+    @property
+    def path(self) -> str: ...
+
+    def size(self) -> int: ...
+
+    def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
+        """Writes every byte of `buffers` at `position` and returns how many; a short write is carried on or raises."""
+        ...
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only at the end of the file."""
+        ...
+
+    def pread_into(self, buffer: bytearray | memoryview, position: int) -> int: ...
+
+    def cached(self, size: int, position: int) -> bool:
+        """Whether a read of this range would not wait for the disk (always true where that cannot be told)."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class FileSlice:
+    """A range of a file on its way to a socket; `file` stays open and unchanged in that range until it is sent."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        return self.file.pread(self.size, self.position)
+
+    def __repr__(self) -> str:
+        return f"FileSlice({self.file.path!r}, {self.position}, {self.size})"
+
+
+class Disk(Protocol):
+    """The file system below one or more data directories. Paths are strings with '/'."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Opens for reading and writing; `create` makes the file if it is not there."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+    def list_dir(self, path: str) -> list[str]:
+        """Names in the folder, sorted."""
+        ...
+
+    def make_dirs(self, path: str) -> None:
+        """Creates the folder and its parents; they are durable after `sync_dir` of each parent."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomically puts `source` in the place of `target`. Open handles of `source` stay usable."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def sync_dir(self, path: str) -> None: ...
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def file_size(self, path: str) -> int: ...
+
+    def free_bytes(self, path: str) -> int: ...
+
+    def total_bytes(self, path: str) -> int: ...
+
+    def lock(self, path: str) -> File | None:
+        """Takes an exclusive lock on `path`, creating it; None if another process holds it. Closing releases it."""
+        ...
+
+
+def write_atomically(disk: Disk, path: str, content: Buffer) -> None:
+    """Replaces a small file so that a crash at any line leaves the old content or the new, whole.
+
+    The bytes are synced before the rename makes them visible, and the folder after it, so the new name survives too.
+    """
+    temporary = path + ".tmp"
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.pwritev([content], 0)
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_dir(path.rpartition("/")[0] or ".")

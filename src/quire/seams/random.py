@@ -1,0 +1,15 @@
+"""Chance: everything that must differ between nodes or runs, and must repeat in the simulator."""
+
+from typing import Protocol
+
+
+class Random(Protocol):
+    def bytes(self, size: int) -> bytes: ...
+
+    def below(self, limit: int) -> int:
+        """A number from 0 up to, not including, `limit`."""
+        ...
+
+    def uuid(self) -> bytes:
+        """Sixteen random bytes, as a version-4 UUID; never one of Kafka's reserved ids."""
+        ...
