@@ -15,9 +15,7 @@ def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
     modules = [Extension(module_name(path), [str(path)], optional=True) for path in NATIVE]
-    compiled: list[Extension] = cythonize(
-        modules, build_dir="build/cython", language_level=3, quiet=True
-    )
+    compiled: list[Extension] = cythonize(modules, build_dir="build/cython", language_level=3, quiet=True)
     return compiled
 
 

@@ -6,10 +6,10 @@ be crashed, restarted and replayed on virtual time.
 """
 
 from quire.seams.clock import Clock, Timer
-from quire.seams.disk import Disk, File, FileSlice
+from quire.seams.disk import Buffer, Disk, File, FileSlice
 from quire.seams.jobs import Jobs
 from quire.seams.random import Random
-from quire.seams.transport import Buffer, Listener, Network, Part, Receiver, Transport
+from quire.seams.transport import Listener, Network, Part, Receiver, Transport
 
 __all__ = [
     "Buffer",

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Random(Protocol):
-    def bytes(self, size: int) -> bytes: ...
+    def random_bytes(self, size: int) -> bytes: ...
 
     def below(self, limit: int) -> int:
         """A number from 0 up to, not including, `limit`."""

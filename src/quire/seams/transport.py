@@ -79,9 +79,7 @@ class Listener(Protocol):
 class Network(Protocol):
     """Where connections come from."""
 
-    def listen(
-        self, host: str, port: int, accept: Callable[[Transport], Receiver | None]
-    ) -> Listener:
+    def listen(self, host: str, port: int, accept: Callable[[Transport], Receiver | None]) -> Listener:
         """Calls `accept` for each new connection; None refuses it."""
         ...
 
