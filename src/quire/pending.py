@@ -9,15 +9,18 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Pending(Generic[T]):
-    """Completed once, observed once. Completing twice is a bug, except through `complete_once`."""
+    """Completed once, observed once; or abandoned by whoever waited, after which completing it does nothing."""
 
-    __slots__ = ("_callback", "_done", "_value")
+    __slots__ = ("_abandoned", "_callback", "_done", "_value", "on_abandoned")
 
-    def __init__(self) -> None:
+    def __init__(self, on_abandoned: Callable[[], None] | None = None) -> None:
+        self.on_abandoned = on_abandoned
         self._done = False
+        self._abandoned = False
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
 
@@ -33,6 +36,8 @@ class Pending(Generic[T]):
 
     def complete(self, value: T) -> None:
         assert not self._done, "a pending result was completed twice"
+        if self._abandoned:
+            return
         self._done = True
         self._value = value
         if self._callback is not None:
@@ -40,7 +45,7 @@ class Pending(Generic[T]):
 
     def complete_once(self, value: T) -> bool:
         """Completes unless somebody was faster: for the race between an event and its timeout."""
-        if self._done:
+        if self._done or self._abandoned:
             return False
         self.complete(value)
         return True
@@ -52,3 +57,18 @@ class Pending(Generic[T]):
             callback(self._value)  # type: ignore[arg-type]
         else:
             self._callback = callback
+
+    def abandon(self) -> None:
+        """Whoever waited is gone: timers and places in queues that stood for it can be given back."""
+        if self._done or self._abandoned:
+            return
+        self._abandoned = True
+        self._callback = None
+        if self.on_abandoned is not None:
+            self.on_abandoned()
+
+    def then(self, change: Callable[[T], U]) -> "Pending[U]":
+        """The same result after `change`; abandoning what comes out abandons this one."""
+        changed: Pending[U] = Pending(on_abandoned=self.abandon)
+        self.when_done(lambda value: changed.complete(change(value)))
+        return changed

@@ -1,0 +1,92 @@
+"""Requests that wait: produce for its records to be committed, fetch for enough bytes to send.
+
+Both are answered by an event or by their timer, whichever is first, and leave nothing behind when the client goes away.
+Partitions hold them in order of arrival; a wake-up costs nothing for partitions nobody waits for.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from quire.seams import Clock, Timer
+
+if TYPE_CHECKING:
+    from quire.replication.partition import Partition
+
+
+class CommitWait:
+    """A produce request that is answered when each partition it wrote to has committed its records."""
+
+    __slots__ = ("_finished", "_timer", "_waiting", "finish")
+
+    def __init__(self, finish: Callable[[list["Partition"]], None]) -> None:
+        self.finish = finish
+        self._waiting: dict[Partition, int] = {}
+        self._timer: Timer | None = None
+        self._finished = False
+
+    def wait_for(self, partition: "Partition", offset: int) -> None:
+        """Waits until `partition`'s high watermark is at or past `offset`."""
+        self._waiting[partition] = offset
+        partition.commit_waits.append((offset, self))
+
+    def start(self, clock: Clock, timeout_ms: int) -> None:
+        if not self._finished:
+            self._timer = clock.call_later(timeout_ms, self.time_out)
+
+    def committed(self, partition: "Partition") -> None:
+        self._waiting.pop(partition, None)
+        if not self._waiting and not self._finished:
+            self._end([])
+
+    def time_out(self) -> None:
+        if not self._finished:
+            self._end(list(self._waiting))
+
+    def cancel(self) -> None:
+        """The client is gone. Its place in the partitions' queues goes when the high watermark passes it."""
+        self._finished = True
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self, late: list["Partition"]) -> None:
+        self.cancel()
+        self.finish(late)
+
+
+class FetchWait:
+    """A fetch that found less than it asked for and is answered when `missing_bytes` more can be read."""
+
+    __slots__ = ("_partitions", "_timer", "finish", "missing_bytes")
+
+    def __init__(self, partitions: list["Partition"], missing_bytes: int, finish: Callable[[], None]) -> None:
+        self.missing_bytes = missing_bytes
+        self.finish = finish
+        self._partitions = partitions
+        self._timer: Timer | None = None
+        for partition in partitions:
+            partition.fetch_waits[self] = None
+
+    def start(self, clock: Clock, max_wait_ms: int) -> None:
+        self._timer = clock.call_later(max_wait_ms, self._end)
+
+    def more_bytes(self, size: int) -> None:
+        self.missing_bytes -= size
+        if self.missing_bytes <= 0:
+            self._end()
+
+    def disturb(self) -> None:
+        """Something about a partition changed that the client must hear of now: leadership, deletion, truncation."""
+        self._end()
+
+    def cancel(self) -> None:
+        for partition in self._partitions:
+            partition.fetch_waits.pop(self, None)
+        self._partitions = []
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self) -> None:
+        if self._partitions:
+            self.cancel()
+            self.finish()
