@@ -1,0 +1,56 @@
+"""Blocking work on virtual time: the simulated Jobs seam.
+
+Work takes effect a random while after it was submitted, and its result comes back a random while after that, as from a
+thread pool: jobs finish out of order, and a crash may fall between the work and the word that it is done.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from quire.seams import Clock
+from simulator.random import SimRandom
+
+T = TypeVar("T")
+
+
+class SimJobs:
+    """Runs on the clock it is given: with a `HostClock`, a stopped host's jobs never happen."""
+
+    def __init__(self, clock: Clock, random: SimRandom, *, longest_ms: float = 5.0) -> None:
+        self._clock = clock
+        self._random = random
+        self._longest_ms = longest_ms
+        self._stopped = False
+        self.unfinished = 0
+
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
+        assert not self._stopped, "a job was submitted after stop"
+        self.unfinished += 1
+
+        def run() -> None:
+            if self._stopped:
+                return
+            try:
+                result = work()
+            except Exception as error:
+                failure = error
+                self._later(lambda: failed(failure))
+            else:
+                self._later(lambda: done(result))
+
+        self._clock.call_later(self._delay_ms(), run)
+
+    def stop(self) -> None:
+        self._stopped = True
+        self.unfinished = 0
+
+    def _later(self, report: Callable[[], None]) -> None:
+        def finish() -> None:
+            if not self._stopped:
+                self.unfinished -= 1
+                report()
+
+        self._clock.call_later(self._delay_ms(), finish)
+
+    def _delay_ms(self) -> float:
+        return self._random.between(0.0, self._longest_ms)

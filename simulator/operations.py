@@ -1,0 +1,85 @@
+"""Every call to a simulated disk passes here: it is numbered, noted, and may be made to fail or to be the last one."""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simulator.trace import Trace
+
+READS = ("open", "read", "list")
+
+
+class Crashed(BaseException):
+    """The machine is gone. Not an Exception: no error handling of a node may survive its own crash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A call about to happen. Changing calls are numbered from 1; reads carry the number of the last change."""
+
+    number: int
+    kind: str
+    """create, write, truncate, sync, make_dir, rename, remove, sync_dir, lock; or, not numbered: open, read, list"""
+    path: str
+    size: int
+
+
+@dataclass(slots=True)
+class _Fault:
+    matches: Callable[[Operation], bool]
+    code: int
+    times: int
+
+
+class Operations:
+    def __init__(self, name: str, crash_at: int | None, trace: Trace | None) -> None:
+        self.name = name
+        self.count = 0
+        self.crash_at = crash_at
+        self.ended = False
+        self.history: deque[Operation] = deque(maxlen=10_000)
+        self._trace = trace
+        self._faults: list[_Fault] = []
+
+    def fail_when(self, matches: Callable[[Operation], bool], code: int, times: int) -> None:
+        self._faults.append(_Fault(matches, code, times))
+
+    def change(self, kind: str, path: str, size: int = 0, note: str = "") -> BaseException | None:
+        """Numbers a changing call; what it must raise instead of happening, if anything."""
+        self.check_alive()
+        self.count += 1
+        operation = Operation(self.count, kind, path, size)
+        self.history.append(operation)
+        if self._trace is not None:
+            self._trace.note(f"{self.name} {self.count} {kind} {path} {size} {note}")
+        if self.count == self.crash_at:
+            self.ended = True
+            return Crashed(f"{self.name} crashed at operation {self.count}: {kind} {path}")
+        return self._fault(operation)
+
+    def read(self, kind: str, path: str, size: int = 0) -> None:
+        self.check_alive()
+        if self._faults and (error := self._fault(Operation(self.count, kind, path, size))):
+            raise error
+
+    def check_alive(self) -> None:
+        if self.ended:
+            raise Crashed(f"{self.name} is gone: something outlived its node")
+
+    def _fault(self, operation: Operation) -> OSError | None:
+        for fault in self._faults:
+            if fault.matches(operation):
+                fault.times -= 1
+                if fault.times == 0:
+                    self._faults.remove(fault)
+                return os_error(fault.code, operation.path)
+        return None
+
+
+def os_error(code: int, path: str) -> OSError:
+    return OSError(code, os.strerror(code), path)
+
+
+def number_is(number: int) -> Callable[[Operation], bool]:
+    return lambda operation: operation.number == number and operation.kind not in READS
