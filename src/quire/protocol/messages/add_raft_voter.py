@@ -1,0 +1,32 @@
+"""AddRaftVoter, API 80: versions 0 to 1, flexible. Answered by brokers and controllers."""
+
+from quire.protocol.schema import Message, Struct, array, boolean, int16, int32, string, uint16, uuid
+
+
+class Listener(Struct):
+    name: str = string("0+")
+    host: str = string("0+")
+    port: int = uint16("0+")
+
+
+class AddRaftVoterRequest(Message):
+    API_KEY = 80
+    VERSIONS = (0, 1)
+    FLEXIBLE = 0
+
+    cluster_id: str | None = string("0+", nullable="0+")
+    timeout_ms: int = int32("0+")
+    voter_id: int = int32("0+")
+    voter_directory_id: bytes = uuid("0+")
+    listeners: list[Listener] = array(Listener, "0+")
+    ack_when_committed: bool = boolean("1+", default=True)
+
+
+class AddRaftVoterResponse(Message):
+    API_KEY = 80
+    VERSIONS = (0, 1)
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+", ignorable=True)

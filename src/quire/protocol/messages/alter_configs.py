@@ -1,0 +1,39 @@
+"""AlterConfigs, API 33: versions 0 to 2, flexible from 2. Answered by brokers and controllers."""
+
+from quire.protocol.schema import Message, Struct, array, boolean, int8, int16, int32, string
+
+
+class AlterableConfig(Struct):
+    name: str = string("0+")
+    value: str | None = string("0+", nullable="0+")
+
+
+class AlterConfigsResource(Struct):
+    resource_type: int = int8("0+")
+    resource_name: str = string("0+")
+    configs: list[AlterableConfig] = array(AlterableConfig, "0+")
+
+
+class AlterConfigsRequest(Message):
+    API_KEY = 33
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    resources: list[AlterConfigsResource] = array(AlterConfigsResource, "0+")
+    validate_only: bool = boolean("0+")
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+")
+    resource_type: int = int8("0+")
+    resource_name: str = string("0+")
+
+
+class AlterConfigsResponse(Message):
+    API_KEY = 33
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    throttle_time_ms: int = int32("0+")
+    responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")

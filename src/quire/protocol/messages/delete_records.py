@@ -1,0 +1,42 @@
+"""DeleteRecords, API 21: versions 0 to 2, flexible from 2. Answered by brokers."""
+
+from quire.protocol.schema import Message, Struct, array, int16, int32, int64, string
+
+
+class DeleteRecordsPartition(Struct):
+    partition_index: int = int32("0+")
+    offset: int = int64("0+")
+
+
+class DeleteRecordsTopic(Struct):
+    name: str = string("0+")
+    partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition, "0+")
+
+
+class DeleteRecordsRequest(Message):
+    API_KEY = 21
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic, "0+")
+    timeout_ms: int = int32("0+")
+
+
+class DeleteRecordsPartitionResult(Struct):
+    partition_index: int = int32("0+")
+    low_watermark: int = int64("0+")
+    error_code: int = int16("0+")
+
+
+class DeleteRecordsTopicResult(Struct):
+    name: str = string("0+")
+    partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult, "0+")
+
+
+class DeleteRecordsResponse(Message):
+    API_KEY = 21
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    throttle_time_ms: int = int32("0+")
+    topics: list[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult, "0+")

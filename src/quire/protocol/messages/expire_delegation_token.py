@@ -1,0 +1,22 @@
+"""ExpireDelegationToken, API 40: versions 1 to 2, flexible from 2. Answered by brokers and controllers."""
+
+from quire.protocol.schema import Message, binary, int16, int32, int64
+
+
+class ExpireDelegationTokenRequest(Message):
+    API_KEY = 40
+    VERSIONS = (1, 2)
+    FLEXIBLE = 2
+
+    hmac: bytes = binary("0+")
+    expiry_time_period_ms: int = int64("0+")
+
+
+class ExpireDelegationTokenResponse(Message):
+    API_KEY = 40
+    VERSIONS = (1, 2)
+    FLEXIBLE = 2
+
+    error_code: int = int16("0+")
+    expiry_timestamp_ms: int = int64("0+")
+    throttle_time_ms: int = int32("0+")

@@ -1,0 +1,29 @@
+"""ListGroups, API 16: versions 0 to 5, flexible from 3. Answered by brokers."""
+
+from quire.protocol.schema import Message, Struct, array, int16, int32, string
+
+
+class ListGroupsRequest(Message):
+    API_KEY = 16
+    VERSIONS = (0, 5)
+    FLEXIBLE = 3
+
+    states_filter: list[str] = array(string, "4+")
+    types_filter: list[str] = array(string, "5+")
+
+
+class ListedGroup(Struct):
+    group_id: str = string("0+")
+    protocol_type: str = string("0+")
+    group_state: str = string("4+", ignorable=True)
+    group_type: str = string("5+", ignorable=True)
+
+
+class ListGroupsResponse(Message):
+    API_KEY = 16
+    VERSIONS = (0, 5)
+    FLEXIBLE = 3
+
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    error_code: int = int16("0+")
+    groups: list[ListedGroup] = array(ListedGroup, "0+")
