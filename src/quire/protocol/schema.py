@@ -12,6 +12,7 @@ keyword constructor in which every field has its default, equality and a short r
 constructor: a node touches a small part of the protocol and should not pay for the rest.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, Final, dataclass_transform
 
