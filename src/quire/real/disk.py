@@ -1,0 +1,265 @@
+"""Files of the operating system.
+
+Descriptors come from `OpenFiles`, so there may be more open files than descriptors, and a file that is renamed or
+removed stays readable for whoever has it open. `RealFile.hold` is for the sockets: it keeps a file readable until a
+slice of it has been sent, even if its owner closes it first.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Sequence
+
+from quire.real.open_files import Descriptor, OpenFiles, raise_descriptor_limit
+from quire.seams.disk import Buffer
+
+_IOV_MAX = 1024
+_NOWAIT = getattr(os, "RWF_NOWAIT", None)
+_PROBE_STRIDE = 128 * 1024
+"""The kernel reads ahead in steps of this size, so what lies between two cached probes is almost surely cached."""
+
+
+class RealFile:
+    """A file of `RealDisk`. Safe to use from the event loop and from jobs at once."""
+
+    __slots__ = ("_descriptor", "_files")
+
+    def __init__(self, files: OpenFiles, descriptor: Descriptor) -> None:
+        self._files = files
+        self._descriptor = descriptor
+
+    @property
+    def path(self) -> str:
+        """Where the file is now: it follows renames."""
+        return self._descriptor.path
+
+    def size(self) -> int:
+        number = self.acquire()
+        try:
+            return os.fstat(number).st_size
+        finally:
+            self.release()
+
+    def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
+        number = self.acquire()
+        try:
+            if len(buffers) <= _IOV_MAX:
+                written = os.pwritev(number, buffers, position)
+                if written == sum(map(len, buffers)):
+                    return written
+            else:
+                written = 0
+            return _write_rest(number, buffers, position, written)
+        finally:
+            self.release()
+
+    def pread(self, size: int, position: int) -> bytes:
+        number = self.acquire()
+        try:
+            data = os.pread(number, size, position)
+            if len(data) == size or not data:
+                return data
+            pieces = [data]
+            got = len(data)
+            while got < size and data:
+                data = os.pread(number, size - got, position + got)
+                pieces.append(data)
+                got += len(data)
+            return b"".join(pieces)
+        finally:
+            self.release()
+
+    def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
+        number = self.acquire()
+        try:
+            got = os.preadv(number, [buffer], position)
+            view = memoryview(buffer)
+            while 0 < got < len(view):
+                more = os.preadv(number, [view[got:]], position + got)
+                if more == 0:
+                    break
+                got += more
+            return got
+        finally:
+            self.release()
+
+    def pread_ready(self, buffer: memoryview, position: int) -> int:
+        """As much of the range as is in memory now: never waits for the disk where the kernel can tell."""
+        if _NOWAIT is None:
+            return self.pread_into(buffer, position)
+        number = self.acquire()
+        try:
+            return os.preadv(number, [buffer], position, _NOWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return os.preadv(number, [buffer], position)
+        finally:
+            self.release()
+
+    def cached(self, size: int, position: int) -> bool:
+        if _NOWAIT is None or size <= 0:
+            return True
+        number = self.acquire()
+        try:
+            byte = [bytearray(1)]
+            for probe in range(position, position + size - 1, _PROBE_STRIDE):
+                os.preadv(number, byte, probe, _NOWAIT)
+            os.preadv(number, byte, position + size - 1, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # This file system cannot tell: reading is the only way to find out.
+            return True
+        finally:
+            self.release()
+        return True
+
+    def truncate(self, size: int) -> None:
+        number = self.acquire()
+        try:
+            os.ftruncate(number, size)
+        finally:
+            self.release()
+
+    def sync(self) -> None:
+        """After this the bytes and the length survive a power cut."""
+        number = self.acquire()
+        try:
+            _sync_data(number)
+        finally:
+            self.release()
+
+    def close(self) -> None:
+        self._files.close(self._descriptor)
+
+    def acquire(self) -> int:
+        """The descriptor, for one system call (sendfile), to be given back with `release`."""
+        return self._files.acquire(self._descriptor)
+
+    def release(self) -> None:
+        self._files.release(self._descriptor)
+
+    def hold(self) -> None:
+        """The file stays readable until `unhold`, whatever its owner does to it."""
+        self._files.hold(self._descriptor)
+
+    def unhold(self) -> None:
+        self._files.unhold(self._descriptor)
+
+    def __repr__(self) -> str:
+        return f"RealFile({self.path!r})"
+
+
+class RealDisk:
+    """The file system as the process sees it. `open_files` is how many descriptors it may use: half of all, at most."""
+
+    def __init__(self, open_files: int | None = None) -> None:
+        self._files = OpenFiles(open_files if open_files is not None else max(16, raise_descriptor_limit() // 2))
+
+    @property
+    def descriptors(self) -> int:
+        """How many descriptors its files use now."""
+        return self._files.descriptors
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        if create:
+            return RealFile(self._files, self._files.add(path, os.open(path, os.O_RDWR | os.O_CREAT, 0o644)))
+        os.stat(path)
+        return RealFile(self._files, self._files.add(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list_dir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        with self._files.moving(source, target):
+            os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        self._files.removing(path)
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        self._files.removing(path)
+        shutil.rmtree(path)
+
+    def sync_dir(self, path: str) -> None:
+        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def file_size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def free_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
+    def lock(self, path: str) -> RealFile | None:
+        """Two locks in one: lockf is what Apache Kafka takes, flock also refuses this process a second time."""
+        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(number)
+            return None
+        except OSError:
+            os.close(number)
+            raise
+        descriptor = self._files.add(path, number)
+        self._files.pin(descriptor)
+        return RealFile(self._files, descriptor)
+
+
+def _write_rest(number: int, buffers: Sequence[Buffer], position: int, written: int) -> int:
+    """Carries on after a short write. A full disk raises on the next one."""
+    rest = []
+    skip = written
+    for buffer in buffers:
+        if skip >= len(buffer):
+            skip -= len(buffer)
+        else:
+            rest.append(memoryview(buffer)[skip:])
+            skip = 0
+    first = 0
+    while first < len(rest):
+        count = os.pwritev(number, rest[first : first + _IOV_MAX], position + written)
+        written += count
+        while first < len(rest) and count >= len(rest[first]):
+            count -= len(rest[first])
+            first += 1
+        if count:
+            rest[first] = rest[first][count:]
+    return written
+
+
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+def _sync_data(number: int) -> None:
+    if _FULL_SYNC is not None:
+        # macOS: plain fsync leaves the bytes in the drive's own cache.
+        fcntl.fcntl(number, _FULL_SYNC)
+    else:
+        # fdatasync also writes the length and the block map; it only leaves out times and modes, which nobody reads.
+        os.fdatasync(number)

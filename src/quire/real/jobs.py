@@ -1,0 +1,120 @@
+"""Blocking work in a few threads, its results back on the event loop.
+
+Threads start when there is work for them, so a node that never blocks has none. Results of several jobs that end
+together wake the loop once. The queue is bounded: a job too many fails at once with `TooManyJobs`.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_log = logging.getLogger("quire.jobs")
+
+
+class TooManyJobs(Exception):  # noqa: N818
+    """More blocking work was asked for than this node queues; the disk is far too slow for what it is asked to do."""
+
+
+class _Job:
+    __slots__ = ("done", "error", "failed", "result", "work")
+
+    def __init__(
+        self, work: Callable[[], Any], done: Callable[[Any], None], failed: Callable[[Exception], None]
+    ) -> None:
+        self.work = work
+        self.done = done
+        self.failed = failed
+        self.result: Any = None
+        self.error: Exception | None = None
+
+
+class ThreadJobs:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads: int = 4, queue_max: int = 65_536) -> None:
+        self._loop = loop
+        self._threads_max = threads
+        self._queue_max = queue_max
+        self._threads: list[threading.Thread] = []
+        self._changed = threading.Condition()
+        self._waiting: deque[_Job] = deque()
+        self._idle = 0
+        self._finished: deque[_Job] = deque()
+        self._stopped = False
+
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
+        job = _Job(work, done, failed)
+        with self._changed:
+            if self._stopped:
+                return
+            if len(self._waiting) >= self._queue_max:
+                job.error = TooManyJobs(f"{self._queue_max} jobs are waiting already")
+                self._loop.call_soon(self._come_back, job)
+                return
+            self._waiting.append(job)
+            if self._idle >= len(self._waiting):
+                self._changed.notify()
+            elif len(self._threads) < self._threads_max:
+                self._start_thread()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._waiting.clear()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._finished.clear()
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"quire-job-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            try:
+                job.result = job.work()
+            except Exception as error:
+                job.error = error
+            self._hand_back(job)
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            self._idle += 1
+            while not self._waiting and not self._stopped:
+                self._changed.wait()
+            self._idle -= 1
+            return self._waiting.popleft() if self._waiting else None
+
+    def _hand_back(self, job: _Job) -> None:
+        with self._changed:
+            if self._stopped:
+                return
+            self._finished.append(job)
+            wake = len(self._finished) == 1
+        if wake:
+            try:
+                self._loop.call_soon_threadsafe(self._come_back_all)
+            except RuntimeError:
+                _log.warning("the event loop was closed before its jobs were stopped")
+
+    def _come_back_all(self) -> None:
+        with self._changed:
+            finished, self._finished = self._finished, deque()
+        for job in finished:
+            self._come_back(job)
+
+    def _come_back(self, job: _Job) -> None:
+        if self._stopped:
+            return
+        try:
+            if job.error is None:
+                job.done(job.result)
+            else:
+                job.failed(job.error)
+        except Exception:
+            _log.exception("what follows a job failed")
