@@ -1,0 +1,48 @@
+"""What this node answers: one file per API, each with
+
+    handle(node, context, request) -> response, or a Pending that becomes one
+    refuse(request, error) -> response that carries `error` wherever the API has a place for it
+
+This table is what ApiVersions advertises, so an API that is not here does not exist for clients. A handler's module is
+imported when its first request comes.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class Served:
+    """The versions a handler understands, and the listeners that offer it."""
+
+    oldest: int
+    newest: int
+    on_broker: bool = True
+    on_controller: bool = False
+    advertised_from: int | None = None
+    """Advertised from here although older requests are refused: librdkafka insists on Produce 0."""
+
+
+SERVED: dict[str, Served] = {
+    "Produce": Served(3, 13, advertised_from=0),
+    "Fetch": Served(4, 18),
+    "ListOffsets": Served(1, 11),
+    "Metadata": Served(0, 13),
+    "FindCoordinator": Served(0, 6),
+    "ApiVersions": Served(0, 4, on_controller=True),
+    "CreateTopics": Served(2, 7, on_controller=True),
+    "DeleteTopics": Served(1, 6, on_controller=True),
+    "DeleteRecords": Served(0, 2),
+    "InitProducerId": Served(0, 6),
+    "OffsetForLeaderEpoch": Served(2, 4),
+    "DescribeConfigs": Served(1, 4, on_controller=True),
+    "AlterConfigs": Served(0, 2, on_controller=True),
+    "DescribeLogDirs": Served(1, 5),
+    "CreatePartitions": Served(0, 3, on_controller=True),
+    "IncrementalAlterConfigs": Served(0, 1, on_controller=True),
+    "DescribeQuorum": Served(0, 2, on_controller=True),
+    "UpdateFeatures": Served(0, 2, on_controller=True),
+    "DescribeCluster": Served(0, 2, on_controller=True),
+    "DescribeProducers": Served(0, 0),
+    "ListConfigResources": Served(0, 1),
+    "DescribeTopicPartitions": Served(0, 0),
+}

@@ -1,0 +1,58 @@
+"""ApiVersions: what this listener answers, and the cluster's features.
+
+The first request of every client. A version we do not know is answered in version 0 with our ranges, so that a newer
+client can step back (dispatch does that through `refuse`).
+"""
+
+from typing import TYPE_CHECKING
+
+from quire.metadata.features import SUPPORTED
+from quire.node.api import SERVED
+from quire.node.context import Context
+from quire.protocol import apis
+from quire.protocol.errors import ApiError
+from quire.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+
+def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    features = node.image.features
+    controller = node.is_controller_listener(context.listener)
+    return ApiVersionsResponse(
+        api_keys=_ranges(controller),
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in sorted(SUPPORTED.items())
+        ],
+        finalized_features_epoch=node.metadata_offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(features.items())
+            if level > 0
+        ],
+    )
+
+
+def refuse(request: ApiVersionsRequest | None, error: ApiError) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=error.code, api_keys=_ranges(controller=False))
+
+
+def _ranges(controller: bool) -> list[ApiVersion]:
+    ranges = [
+        ApiVersion(
+            api_key=apis.api_key(name),
+            min_version=served.oldest if served.advertised_from is None else served.advertised_from,
+            max_version=served.newest,
+        )
+        for name, served in SERVED.items()
+        if (served.on_controller if controller else served.on_broker)
+    ]
+    return sorted(ranges, key=lambda entry: entry.api_key)

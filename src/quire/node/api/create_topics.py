@@ -1,0 +1,43 @@
+"""CreateTopics: checked and recorded by the controller, answered when the record is committed and the logs exist."""
+
+from typing import TYPE_CHECKING
+
+from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.context import Context
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+
+def handle(node: "Node", context: Context, request: CreateTopicsRequest) -> Pending[CreateTopicsResponse]:
+    authorizer = node.authorizer
+    if authorizer.allows(context, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME):
+        return node.controller.create_topics(request, node.clock.now_ms())
+    denied = [
+        topic
+        for topic in request.topics
+        if not authorizer.allows(context, Operation.CREATE, Resource.TOPIC, topic.name)
+    ]
+    request.topics = [topic for topic in request.topics if topic not in denied]
+    refused = [
+        _refused(topic.name, ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "creating this topic is not allowed"))
+        for topic in denied
+    ]
+
+    def with_refused(response: CreateTopicsResponse) -> CreateTopicsResponse:
+        response.topics.extend(refused)
+        return response
+
+    return node.controller.create_topics(request, node.clock.now_ms()).then(with_refused)
+
+
+def refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
+
+
+def _refused(name: str, error: ApiError) -> CreatableTopicResult:
+    """An empty list of configs, not null: the Java admin client does not survive null there."""
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])

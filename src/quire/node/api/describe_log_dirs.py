@@ -1,0 +1,56 @@
+"""DescribeLogDirs: the size of each partition on this node's disks, and the room that is left."""
+
+from typing import TYPE_CHECKING
+
+from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.context import Context
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+
+def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describing the cluster is not allowed")
+    return DescribeLogDirsResponse(
+        results=[
+            DescribeLogDirsResult(
+                log_dir=path,
+                topics=_topics(node, path, request),
+                total_bytes=node.disk.total_bytes(path),
+                usable_bytes=node.disk.free_bytes(path),
+            )
+            for path in node.partitions.directories()
+        ]
+    )
+
+
+def refuse(request: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(error_code=error.code)
+
+
+def _topics(node: "Node", path: str, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for partition in node.partitions.in_directory(path):
+        if _is_wanted(request, partition.topic, partition.index):
+            topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=partition.index, partition_size=partition.log.size_bytes, offset_lag=0
+                )
+            )
+    return list(topics.values())
+
+
+def _is_wanted(request: DescribeLogDirsRequest, topic: str, index: int) -> bool:
+    if request.topics is None:
+        return True
+    return any(wanted.topic == topic and index in wanted.partitions for wanted in request.topics)

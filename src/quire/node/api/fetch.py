@@ -1,0 +1,225 @@
+"""Fetch: read committed record batches as file slices, or wait until there are enough of them.
+
+A fetch is answered as soon as `min_bytes` can be sent, any partition has an error, or `max_wait_ms` has passed. Batches
+are sent whole and closed; the last one may be cut by the size limit, but a batch larger than the limit is sent when it
+is the first, so that nobody gets stuck on it. Fetch sessions are kept in `quire.node.fetch_sessions`.
+"""
+
+from typing import TYPE_CHECKING
+
+from quire.node.authorizer import Operation, Resource
+from quire.node.context import Context
+from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from quire.protocol.uuids import ZERO
+from quire.replication.partition import Partition
+from quire.replication.waiting import FetchWait
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+READ_COMMITTED = 1
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+
+def handle(node: "Node", context: Context, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
+    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        raise ApiError(ErrorCode.REPLICA_NOT_AVAILABLE, "this node leads partitions that have no other replica")
+    session, partitions = _session(node, context, request)
+    fetch = _Fetch(node, context, request, session, partitions)
+    fetch.read()
+    if fetch.is_complete():
+        return fetch.response()
+    return fetch.wait()
+
+
+def refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
+    """Errors of sessions concern the whole request; others are told partition by partition."""
+    if error.code in (
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    ):
+        return FetchResponse(error_code=error.code)
+    return FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[_failed(wanted.partition, error.code) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _session(
+    node: "Node", context: Context, request: FetchRequest
+) -> tuple[FetchSession | None, list[FetchPartition]]:
+    """The session this fetch belongs to, if any, and all partitions it is about."""
+    now_ms = node.clock.monotonic_ms()
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    wanted = [
+        FetchPartition(
+            topic.topic_id,
+            topic.topic,
+            partition.partition,
+            partition.fetch_offset,
+            partition.partition_max_bytes,
+            partition.current_leader_epoch,
+            partition.last_fetched_epoch,
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    if request.session_epoch == FINAL_EPOCH:
+        node.fetch_sessions.close(request.session_id)
+        return None, wanted
+    if request.session_epoch == INITIAL_EPOCH:
+        return node.fetch_sessions.open(request.session_id, by_id, wanted, now_ms), wanted
+    session = node.fetch_sessions.resume(request.session_id, request.session_epoch, by_id, now_ms)
+    session.update(wanted, _forgotten(request))
+    return session, list(session.partitions.values())
+
+
+def _forgotten(request: FetchRequest) -> list[PartitionKey]:
+    return [(topic.topic_id, topic.topic, index) for topic in request.forgotten_topics_data for index in topic.partitions]
+
+
+class _Fetch:
+    """One fetch request on its way: read, and read once more if it had to wait."""
+
+    __slots__ = (
+        "_answers",
+        "_bytes",
+        "_context",
+        "_failed",
+        "_followed",
+        "_node",
+        "_partitions",
+        "_request",
+        "_session",
+    )
+
+    def __init__(
+        self,
+        node: "Node",
+        context: Context,
+        request: FetchRequest,
+        session: FetchSession | None,
+        partitions: list[FetchPartition],
+    ) -> None:
+        self._node = node
+        self._context = context
+        self._request = request
+        self._session = session
+        self._partitions = partitions
+        self._answers: list[tuple[FetchPartition, PartitionData]] = []
+        self._followed: list[Partition] = []
+        self._bytes = 0
+        self._failed = False
+
+    def read(self) -> None:
+        self._answers = []
+        self._followed = []
+        self._bytes = 0
+        for wanted in self._partitions:
+            self._answers.append((wanted, self._read_partition(wanted)))
+
+    def is_complete(self) -> bool:
+        request = self._request
+        return self._failed or not self._followed or self._bytes >= request.min_bytes or request.max_wait_ms <= 0
+
+    def wait(self) -> Pending[FetchResponse]:
+        pending: Pending[FetchResponse] = Pending()
+
+        def finish() -> None:
+            self.read()
+            pending.complete_once(self.response())
+
+        wait = FetchWait(self._followed, self._request.min_bytes - self._bytes, finish)
+        pending.on_abandoned = wait.cancel
+        wait.start(self._node.clock, self._request.max_wait_ms)
+        return pending
+
+    def response(self) -> FetchResponse:
+        session = self._session
+        incremental = session is not None and self._request.session_epoch > INITIAL_EPOCH
+        response = FetchResponse(session_id=session.id if session is not None else NO_SESSION)
+        served = []
+        for wanted, answer in self._answers:
+            has_data = bool(answer.records) or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+            if has_data:
+                served.append(wanted)
+            if wanted.has_news(answer.high_watermark, answer.log_start_offset, has_data) or not incremental:
+                _add(response, wanted, answer)
+        if session is not None:
+            session.rotate(served)
+        return response
+
+    def _read_partition(self, wanted: FetchPartition) -> PartitionData:
+        node = self._node
+        try:
+            partition = node.partitions.leader(wanted.topic, wanted.topic_id, wanted.index)
+            if not node.authorizer.allows(self._context, Operation.READ, Resource.TOPIC, partition.topic):
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"reading {partition.topic} is not allowed")
+            partition.check_leader_epoch(wanted.current_leader_epoch)
+            return self._read_from(partition, wanted)
+        except ApiError as error:
+            self._failed = True
+            answer = _failed(wanted.index, error.code)
+            if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+                leader_id, epoch = node.partitions.current_leader(wanted.topic, wanted.topic_id, wanted.index)
+                answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+            return answer
+
+    def _read_from(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
+        request = self._request
+        committed_only = request.isolation_level == READ_COMMITTED
+        answer = PartitionData(
+            partition_index=wanted.index,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
+            log_start_offset=partition.log_start_offset,
+            aborted_transactions=[] if committed_only else None,
+            records=b"",
+        )
+        if wanted.last_fetched_epoch >= 0:
+            diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+            if diverging is not None:
+                self._failed = True
+                answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+                return answer
+        room = min(request.max_bytes, self._node.fetch_max_bytes) - self._bytes
+        data = partition.read(
+            wanted.fetch_offset,
+            min(wanted.max_bytes, max(room, 0)),
+            at_least_one_batch=self._bytes == 0,
+            committed_only=committed_only,
+        )
+        self._followed.append(partition)
+        if data is not None:
+            answer.records = [data]
+            self._bytes += len(data)
+        return answer
+
+
+def _failed(index: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=[], records=b"")
+
+
+def _add(response: FetchResponse, wanted: FetchPartition, answer: PartitionData) -> None:
+    """Puts a partition under its topic; neighbours of one topic share an entry."""
+    topics = response.responses
+    if not topics or topics[-1].topic != wanted.topic or topics[-1].topic_id != wanted.topic_id:
+        topics.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id or ZERO))
+    topics[-1].partitions.append(answer)

@@ -1,0 +1,151 @@
+"""Metadata: brokers, topics and who leads each partition; creates a topic that is asked for where that is allowed."""
+
+from typing import TYPE_CHECKING
+
+from quire.metadata.image import TopicImage
+from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.context import Context
+from quire.node.internal_topics import is_internal
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from quire.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from quire.protocol.uuids import ZERO
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+FIRST_VERSION_WHERE_NULL_MEANS_ALL = 1
+
+
+def handle(node: "Node", context: Context, request: MetadataRequest) -> MetadataResponse | Pending[MetadataResponse]:
+    missing = _to_create(node, context, request)
+    if not missing:
+        return _describe(node, context, request, {})
+    created = node.controller.create_topics(
+        CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in missing]
+        ),
+        node.clock.now_ms(),
+    )
+    return created.then(lambda response: _describe(node, context, request, _failures(response)))
+
+
+def refuse(request: MetadataRequest, error: ApiError) -> MetadataResponse:
+    return MetadataResponse(
+        error_code=error.code,
+        topics=[
+            MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or []
+        ],
+    )
+
+
+def _asks_for_all(context: Context, request: MetadataRequest) -> bool:
+    if context.api_version < FIRST_VERSION_WHERE_NULL_MEANS_ALL:
+        return not request.topics
+    return request.topics is None
+
+
+def _to_create(node: "Node", context: Context, request: MetadataRequest) -> list[str]:
+    if not request.allow_auto_topic_creation or not node.config.get_bool("auto.create.topics.enable"):
+        return []
+    names = {topic.name: None for topic in request.topics or [] if topic.name}
+    return [
+        name
+        for name in names
+        if node.image.topic(name) is None
+        and not is_internal(name)
+        and node.authorizer.allows(context, Operation.CREATE, Resource.TOPIC, name)
+    ]
+
+
+def _failures(response: CreateTopicsResponse) -> dict[str, ErrorCode]:
+    """Somebody else creating the topic at the same time is as good as creating it."""
+    return {
+        topic.name: ErrorCode(topic.error_code)
+        for topic in response.topics
+        if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+    }
+
+
+def _describe(
+    node: "Node", context: Context, request: MetadataRequest, failures: dict[str, ErrorCode]
+) -> MetadataResponse:
+    operations = request.include_topic_authorized_operations
+    if _asks_for_all(context, request):
+        topics = [
+            _topic(node, context, topic, operations)
+            for topic in node.image.topics_sorted()
+            if node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name)
+        ]
+    else:
+        topics = [_wanted(node, context, wanted, operations, failures) for wanted in request.topics or []]
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in node.live_brokers(context.listener)
+        ],
+        cluster_id=node.cluster_id,
+        controller_id=node.a_live_broker_id(),
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = node.authorizer.operations(context, Resource.CLUSTER, CLUSTER_NAME)
+    return response
+
+
+def _wanted(
+    node: "Node",
+    context: Context,
+    wanted: MetadataRequestTopic,
+    operations: bool,
+    failures: dict[str, ErrorCode],
+) -> MetadataResponseTopic:
+    if wanted.topic_id != ZERO:
+        topic = node.image.topic_by_id(wanted.topic_id)
+        if topic is None:
+            return MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                name=None if context.api_version >= 12 else "",
+                topic_id=wanted.topic_id,
+            )
+        return _topic(node, context, topic, operations)
+    name = wanted.name or ""
+    topic = node.image.topic(name)
+    if topic is None:
+        code = failures.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return MetadataResponseTopic(error_code=code, name=name)
+    return _topic(node, context, topic, operations)
+
+
+def _topic(node: "Node", context: Context, topic: TopicImage, operations: bool) -> MetadataResponseTopic:
+    if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name):
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
+    answer = MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=[
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+                offline_replicas=node.offline_replicas(partition),
+            )
+            for index, partition in sorted(topic.partitions.items())
+        ],
+    )
+    if operations:
+        answer.topic_authorized_operations = node.authorizer.operations(context, Resource.TOPIC, topic.name)
+    return answer

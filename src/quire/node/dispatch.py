@@ -1,0 +1,211 @@
+"""From a request's bytes to its handler, and from the handler's answer to the bytes that go out.
+
+The header is read by hand, the (API, version) looked up in a table that fills itself as clients use it, and everything
+between two lookups is flat: decode, authorize and throttle points, handle, encode. Whatever goes wrong stays with this
+one request: undecodable bytes close the connection, an unexpected exception becomes UNKNOWN_SERVER_ERROR.
+"""
+
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from quire.network.connection import CloseConnection, RequestInfo
+from quire.node.api import SERVED
+from quire.node.context import ANONYMOUS, Context
+from quire.pending import Pending
+from quire.protocol import apis, codec
+from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
+from quire.seams import Part
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+log = logging.getLogger("quire.requests")
+
+HEADER = Struct(">hhih")
+RESPONSE_PREFIX = Struct(">ii")
+API_VERSIONS = apis.api_key("ApiVersions")
+
+Reply = list[Part] | None | Pending[list[Part] | None]
+
+
+class Route:
+    """One (API, version): how its requests are read, handled, refused and answered."""
+
+    __slots__ = (
+        "decode",
+        "encode",
+        "encode_parts",
+        "flexible_header",
+        "flexible_response",
+        "handle",
+        "key",
+        "name",
+        "refuse",
+        "version",
+    )
+
+    def __init__(self, key: int, version: int) -> None:
+        self.key = key
+        self.version = version
+        self.name = apis.API_NAMES[key]
+        self.flexible_header = apis.request_header_version(key, version) >= 2
+        self.flexible_response = apis.response_header_version(key, version) >= 1
+        self.decode = codec.decoder(apis.request_class(key), version)
+        self.encode = codec.encoder(apis.response_class(key), version)
+        self.encode_parts: Callable[[Any, int], list[Part]] | None = None
+        if self.name == "Fetch":
+            from quire.protocol.fast_fetch import encode_parts
+
+            self.encode_parts = encode_parts
+        module = import_module(f"quire.node.api.{apis.module_name(key)}")
+        self.handle: Callable[[Node, Context, Any], Any] = module.handle
+        self.refuse: Callable[[Any, ApiError], Any] = module.refuse
+
+
+class Dispatcher:
+    """The requests of one kind of listener: a broker's, or a controller's."""
+
+    def __init__(self, node: "Node", *, controller: bool) -> None:
+        self._node = node
+        self._controller = controller
+        self._routes: dict[tuple[int, int], Route] = {}
+
+    def __call__(self, info: RequestInfo, frame: memoryview) -> Reply:
+        if len(frame) < HEADER.size:
+            raise CloseConnection(f"a request of {len(frame)} bytes has no header")
+        key, version, correlation_id, client_id_size = HEADER.unpack_from(frame)
+        route = self._routes.get((key, version)) or self._find_route(key, version)
+        if route is None:
+            return self._unsupported(key, version, correlation_id)
+        node = self._node
+        position = HEADER.size + max(client_id_size, 0)
+        try:
+            if route.flexible_header:
+                position = skip_tags(frame, position)
+            request, position = route.decode(frame, position)
+        except ProtocolError as error:
+            raise CloseConnection(f"{route.name} v{version} cannot be read: {error}") from None
+        if position != len(frame):
+            raise CloseConnection(f"{route.name} v{version} has {len(frame) - position} bytes too many")
+        context = self._context(info, frame, client_id_size)
+        context.api_version = version
+        throttle_ms = node.throttle.delay_ms(context, key, len(frame))
+        response = self._handle(route, context, request)
+        if node.faults is not None:
+            delay_ms = node.faults.delay_ms(key)
+            if delay_ms > 0:
+                response = self._delayed(response, delay_ms)
+        if isinstance(response, Pending):
+            return response.then(lambda late: self._encode(route, correlation_id, late, throttle_ms))
+        return self._encode(route, correlation_id, response, throttle_ms)
+
+    def _find_route(self, key: int, version: int) -> Route | None:
+        served = SERVED.get(apis.API_NAMES.get(key, ""))
+        if served is None or not served.oldest <= version <= served.newest:
+            return None
+        if not (served.on_controller if self._controller else served.on_broker):
+            return None
+        route = self._routes[key, version] = Route(key, version)
+        return route
+
+    def _handle(self, route: Route, context: Context, request: Any) -> Any:
+        try:
+            if self._node.faults is not None:
+                code = self._node.faults.next_failure(route.key)
+                if code is not ErrorCode.NONE:
+                    raise ApiError(code, "asked for by the test")
+            return route.handle(self._node, context, request)
+        except ApiError as error:
+            return route.refuse(request, error)
+        except (CloseConnection, AssertionError):
+            raise
+        except Exception:
+            log.exception("%s v%d from %s failed unexpectedly", route.name, route.version, context.client_address)
+            return route.refuse(request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request"))
+
+    def _encode(self, route: Route, correlation_id: int, response: Any, throttle_ms: int) -> list[Part] | None:
+        if response is None:
+            return None
+        if throttle_ms:
+            response.throttle_time_ms = throttle_ms
+        if route.encode_parts is not None:
+            return self._encode_parts(route, correlation_id, response)
+        out = bytearray(8)
+        if route.flexible_response:
+            out.append(0)
+        route.encode(response, out)
+        RESPONSE_PREFIX.pack_into(out, 0, len(out) - 4, correlation_id)
+        return [out]
+
+    def _encode_parts(self, route: Route, correlation_id: int, response: Any) -> list[Part]:
+        assert route.encode_parts is not None
+        parts = route.encode_parts(response, route.version)
+        tags = b"\0" if route.flexible_response else b""
+        size = 4 + len(tags) + sum(map(len, parts))
+        return [RESPONSE_PREFIX.pack(size, correlation_id) + tags, *parts]
+
+    def _unsupported(self, key: int, version: int, correlation_id: int) -> list[Part]:
+        """A client newer than us asks ApiVersions in a version we do not know: it is told ours, in version 0."""
+        if key != API_VERSIONS:
+            name = apis.API_NAMES.get(key, f"API key {key}")
+            raise CloseConnection(f"{name} version {version} is not supported")
+        route = self._routes.get((key, 0)) or self._find_route(key, 0)
+        assert route is not None
+        error = ApiError(ErrorCode.UNSUPPORTED_VERSION, f"ApiVersions version {version} is not supported")
+        encoded = self._encode(route, correlation_id, route.refuse(None, error), 0)
+        assert encoded is not None
+        return encoded
+
+    def _delayed(self, response: Any, delay_ms: int) -> Pending[Any]:
+        late: Pending[Any] = Pending()
+        if isinstance(response, Pending):
+            response.when_done(lambda value: self._complete_later(late, value, delay_ms))
+        else:
+            self._complete_later(late, response, delay_ms)
+        return late
+
+    def _complete_later(self, late: Pending[Any], value: Any, delay_ms: int) -> None:
+        self._node.clock.call_later(delay_ms, lambda: late.complete(value))
+
+    def _context(self, info: RequestInfo, frame: memoryview, client_id_size: int) -> Context:
+        """The connection's context, made anew only when the client calls itself by another name."""
+        raw = bytes(frame[HEADER.size : HEADER.size + client_id_size]) if client_id_size > 0 else b""
+        if info.client_id == raw and info.context is not None:
+            known: Context = info.context
+            return known
+        try:
+            client_id = raw.decode()
+        except UnicodeDecodeError:
+            raise CloseConnection("the client id is not valid UTF-8") from None
+        context = Context(info.listener, ANONYMOUS, client_id, info.peer)
+        info.client_id = raw
+        info.context = context
+        return context
+
+
+def skip_tags(frame: memoryview, position: int) -> int:
+    """The position after the header's tagged fields, none of which mean anything to us today."""
+    count, position = read_varint(frame, position)
+    for _ in range(count):
+        _tag, position = read_varint(frame, position)
+        size, position = read_varint(frame, position)
+        position += size
+    if position > len(frame):
+        raise ProtocolError("the header's tagged fields are longer than the request")
+    return position
+
+
+def read_varint(frame: memoryview, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if position >= len(frame):
+            raise ProtocolError("the request ends inside its header")
+        byte = frame[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise ProtocolError("a number in the header has too many bytes")

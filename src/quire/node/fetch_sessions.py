@@ -1,0 +1,171 @@
+"""Fetch sessions (KIP-227): the broker remembers what a consumer follows, so that requests and responses name only
+the partitions that changed.
+
+A session is opened by a full fetch with epoch 0, continued by incremental ones with epochs 1, 2, ... and closed by
+epoch -1. Both sides count epochs, so a lost or repeated request is noticed and the client starts over. The cache is
+bounded: when it is full of sessions in use, new clients are simply answered without one.
+"""
+
+from collections.abc import Iterable
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.seams import Random
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+NO_SESSION = 0
+MAX_EPOCH = 2**31 - 1
+
+PartitionKey = tuple[bytes, str, int]
+"""Topic id, topic name and partition; one of id and name is empty, as the request's version has it."""
+
+
+class FetchPartition:
+    """What a client wants of one partition, and what it was last told about it."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "index",
+        "last_fetched_epoch",
+        "max_bytes",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes,
+        topic: str,
+        index: int,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic = topic
+        self.index = index
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+
+    @property
+    def key(self) -> PartitionKey:
+        return (self.topic_id, self.topic, self.index)
+
+    def wants(self, other: "FetchPartition") -> None:
+        """Takes over the wishes of a newer request for the same partition."""
+        self.fetch_offset = other.fetch_offset
+        self.max_bytes = other.max_bytes
+        self.current_leader_epoch = other.current_leader_epoch
+        self.last_fetched_epoch = other.last_fetched_epoch
+
+    def has_news(self, high_watermark: int, log_start_offset: int, has_data_or_error: bool) -> bool:
+        """Whether an incremental response must name this partition; remembers what the client will know."""
+        news = (
+            has_data_or_error
+            or high_watermark != self.sent_high_watermark
+            or log_start_offset != self.sent_log_start_offset
+        )
+        self.sent_high_watermark = high_watermark
+        self.sent_log_start_offset = log_start_offset
+        return news
+
+
+class FetchSession:
+    __slots__ = ("epoch", "id", "last_used_ms", "partitions", "uses_topic_ids")
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, partitions: Iterable[FetchPartition]) -> None:
+        self.id = session_id
+        self.epoch = 1
+        self.last_used_ms = 0.0
+        self.uses_topic_ids = uses_topic_ids
+        self.partitions = {partition.key: partition for partition in partitions}
+
+    def update(self, wanted: Iterable[FetchPartition], forgotten: Iterable[PartitionKey]) -> None:
+        for partition in wanted:
+            known = self.partitions.get(partition.key)
+            if known is None:
+                self.partitions[partition.key] = partition
+            else:
+                known.wants(partition)
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def rotate(self, served: Iterable[FetchPartition]) -> None:
+        """Moves partitions that were sent data to the end, so that a size limit starves nobody."""
+        for partition in served:
+            known = self.partitions.pop(partition.key, None)
+            if known is not None:
+                self.partitions[partition.key] = known
+
+    def next_epoch(self) -> None:
+        self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
+
+
+class FetchSessions:
+    """All sessions of a node, least recently used first."""
+
+    __slots__ = ("_idle_ms", "_limit", "_random", "_sessions")
+
+    def __init__(self, limit: int, random: Random, idle_ms: float = 120_000) -> None:
+        self._limit = limit
+        self._idle_ms = idle_ms
+        self._random = random
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(
+        self, replaced_id: int, uses_topic_ids: bool, partitions: list[FetchPartition], now_ms: float
+    ) -> FetchSession | None:
+        """A new session, or None where there is no room or nothing to remember."""
+        self.close(replaced_id)
+        if not partitions or not self._make_room(now_ms):
+            return None
+        session = FetchSession(self._unused_id(), uses_topic_ids, partitions)
+        session.last_used_ms = now_ms
+        self._sessions[session.id] = session
+        return session
+
+    def resume(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: float) -> FetchSession:
+        """The session of an incremental fetch; ApiError when the client has to start over."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {session_id}")
+        if session.epoch != epoch:
+            raise ApiError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"fetch session {session_id} is at epoch {session.epoch}, not {epoch}",
+            )
+        if session.uses_topic_ids != uses_topic_ids:
+            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "topic ids and names were mixed in one session")
+        session.next_epoch()
+        session.last_used_ms = now_ms
+        self._sessions[session_id] = self._sessions.pop(session_id)
+        return session
+
+    def close(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+
+    def _make_room(self, now_ms: float) -> bool:
+        if len(self._sessions) < self._limit:
+            return True
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None or now_ms - oldest.last_used_ms < self._idle_ms:
+            return False
+        self.close(oldest.id)
+        return True
+
+    def _unused_id(self) -> int:
+        while True:
+            session_id = 1 + self._random.below(MAX_EPOCH - 1)
+            if session_id not in self._sessions:
+                return session_id

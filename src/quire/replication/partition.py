@@ -1,0 +1,285 @@
+"""One partition on the node that leads it: what is appended, how far it is committed, and who waits for that.
+
+Guarantees: offsets are handed out once and in order; nothing past the high watermark (or, for read_committed, the last
+stable offset) is read; an acks=all write counts as committed only when every in-sync replica has it. Handlers call this
+class; it calls the partition's `Log`. An OSError of the disk becomes KAFKA_STORAGE_ERROR for this partition's clients.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.records import BatchHeader, rewrite, validate
+from quire.replication.high_watermark import high_watermark
+from quire.replication.leader_epochs import check_leader_epoch
+from quire.replication.settings import PartitionSettings
+from quire.replication.waiting import CommitWait, FetchWait
+from quire.seams import Buffer, FileSlice
+from quire.storage import Log, LogPosition, ProducerEntry
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+
+HIGH_WATERMARK = -1
+"""As a DeleteRecords offset: everything that is committed."""
+
+Found = tuple[int, int, int]
+"""Timestamp, offset and leader epoch of a record."""
+
+
+@dataclass(slots=True, frozen=True)
+class Appended:
+    base_offset: int
+    last_offset: int
+    log_start_offset: int
+    log_append_time_ms: int
+
+
+class Partition:
+    __slots__ = (
+        "_end_seen_by_readers",
+        "_follower_ends",
+        "_high_watermark",
+        "_schedule_wake_up",
+        "commit_waits",
+        "fetch_waits",
+        "index",
+        "isr",
+        "leader_epoch",
+        "log",
+        "node_id",
+        "on_storage_error",
+        "settings",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        node_id: int,
+        log: Log,
+        settings: PartitionSettings,
+        schedule_wake_up: Callable[["Partition"], None],
+        on_storage_error: Callable[["Partition", OSError], None],
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.node_id = node_id
+        self.log = log
+        self.settings = settings
+        self.leader_epoch = -1
+        self.isr: tuple[int, ...] = ()
+        self.commit_waits: deque[tuple[int, CommitWait]] = deque()
+        self.fetch_waits: dict[FetchWait, None] = {}
+        self.on_storage_error = on_storage_error
+        self._schedule_wake_up = schedule_wake_up
+        self._follower_ends: dict[int, int] = {}
+        self._high_watermark = log.position_of(log.start_offset)
+        self._end_seen_by_readers = self._high_watermark
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.index})"
+
+    # Leadership
+
+    def become_leader(self, leader_epoch: int, isr: tuple[int, ...]) -> None:
+        """Takes over, or hears of a new in-sync set, as the controller recorded it."""
+        if leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.log.assign_epoch(leader_epoch)
+            self._follower_ends.clear()
+        self.isr = isr
+        self._advance_high_watermark()
+
+    def resign(self) -> None:
+        """The partition is gone from this node: whoever waits hears it now instead of at the timeout."""
+        for wait in list(self.fetch_waits):
+            wait.disturb()
+        while self.commit_waits:
+            self.commit_waits.popleft()[1].time_out()
+
+    def check_leader_epoch(self, requested: int) -> None:
+        code = check_leader_epoch(self.leader_epoch, requested)
+        if code is not ErrorCode.NONE:
+            raise ApiError(code, f"{self} is led in epoch {self.leader_epoch}, not {requested}")
+
+    # Offsets
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark.offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what read_committed may see: the first open transaction, or the high watermark."""
+        open_at = self.log.first_open_transaction_offset
+        return self.high_watermark if open_at is None else min(open_at, self.high_watermark)
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.start_offset
+
+    def is_committed(self, offset: int) -> bool:
+        return offset < self._high_watermark.offset
+
+    # Writing
+
+    def append(self, records: Buffer, acks_all: bool, now_ms: int) -> Appended:
+        """Checks a producer's batch, gives it its offsets and appends it as it came; ApiError when it is refused.
+
+        `records` is patched in place. A batch that an idempotent producer has sent before is not appended again: its
+        first answer is given once more.
+        """
+        settings = self.settings
+        if acks_all and len(self.isr) < settings.min_insync_replicas:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {len(self.isr)} in-sync replicas and needs {settings.min_insync_replicas}",
+            )
+        view = memoryview(records)
+        headers = validate(
+            view,
+            max_batch_bytes=settings.max_message_bytes,
+            require_key=settings.compacted,
+            now_ms=now_ms,
+            timestamp_before_max_ms=settings.timestamp_before_max_ms,
+            timestamp_after_max_ms=settings.timestamp_after_max_ms,
+            check_timestamps=not settings.log_append_time,
+        )
+        if headers[0].is_transactional:
+            raise ApiError(ErrorCode.INVALID_TXN_STATE, "this node has no transaction coordinator")
+        duplicate = self.log.check_producer(headers[0], now_ms)
+        if duplicate is not None:
+            append_time_ms = duplicate.timestamp if settings.log_append_time else -1
+            return Appended(duplicate.first_offset, duplicate.last_offset, self.log.start_offset, append_time_ms)
+        if settings.rewrites(headers[0].compression):
+            view, headers = self._rewritten(view, headers, now_ms)
+        return self._append_to_log(view, headers, now_ms)
+
+    def _rewritten(
+        self, view: memoryview, headers: list[BatchHeader], now_ms: int
+    ) -> tuple[memoryview, list[BatchHeader]]:
+        settings = self.settings
+        rewritten = rewrite(
+            view,
+            compression=settings.target_compression(headers[0].compression),
+            level=settings.compression_level,
+            log_append_time_ms=now_ms if settings.log_append_time else None,
+        )
+        return memoryview(rewritten[0]), rewritten[1]
+
+    def _append_to_log(self, view: memoryview, headers: list[BatchHeader], now_ms: int) -> Appended:
+        try:
+            info = self.log.append(view, headers, self.leader_epoch, now_ms)
+        except OSError as error:
+            self.on_storage_error(self, error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} cannot be written: {error.strerror}") from error
+        self._advance_high_watermark()
+        return Appended(
+            info.base_offset,
+            info.last_offset,
+            info.log_start_offset,
+            now_ms if self.settings.log_append_time else -1,
+        )
+
+    def _advance_high_watermark(self) -> None:
+        current = self._high_watermark.offset
+        end = self.log.end
+        others = [replica for replica in self.isr if replica != self.node_id]
+        reached = high_watermark(current, end.offset, self._follower_ends, others)
+        if reached > current:
+            self._high_watermark = end if reached == end.offset else self.log.position_of(reached)
+            self._wake_commit_waits()
+            if self.fetch_waits:
+                self._schedule_wake_up(self)
+            else:
+                self._end_seen_by_readers = self._high_watermark
+
+    def _wake_commit_waits(self) -> None:
+        waits = self.commit_waits
+        while waits and waits[0][0] <= self._high_watermark.offset:
+            waits.popleft()[1].committed(self)
+
+    def wake_fetch_waits(self) -> None:
+        """Tells waiting fetches how many bytes became readable since they were told last."""
+        seen, now = self._end_seen_by_readers, self._high_watermark
+        self._end_seen_by_readers = now
+        same_segment = seen.segment_base == now.segment_base
+        size = now.position - seen.position if same_segment else self.settings.segment_bytes
+        for wait in list(self.fetch_waits):
+            wait.more_bytes(size)
+
+    # Reading
+
+    def read(
+        self, offset: int, max_bytes: int, *, at_least_one_batch: bool, committed_only: bool
+    ) -> FileSlice | None:
+        """Batches from `offset` on as a slice of one segment; None when there is nothing to be read yet."""
+        if offset < self.log.start_offset or offset > self.log.end_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self} holds offsets {self.log.start_offset} to {self.log.end_offset}, not {offset}",
+            )
+        upper = self._high_watermark
+        if committed_only and self.last_stable_offset < upper.offset:
+            upper = self.log.position_of(self.last_stable_offset)
+        if offset >= upper.offset:
+            return None
+        try:
+            return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch)
+        except OSError as error:
+            self.on_storage_error(self, error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} cannot be read: {error.strerror}") from error
+
+    def find_offset(self, timestamp: int, committed_only: bool) -> Found | None:
+        """What ListOffsets asks for: a landmark (negative) or the first record at or after a time."""
+        limit = self.last_stable_offset if committed_only else self.high_watermark
+        if timestamp == LATEST_TIMESTAMP:
+            return (-1, limit, self.leader_epoch)
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            start = self.log.start_offset
+            return (-1, start, self.log.epoch_of(start))
+        if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+            return (-1, -1, -1)
+        found = self.log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else self.log.find_timestamp(timestamp)
+        return found if found is not None and found[1] < limit else None
+
+    def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+        """The largest epoch not above `leader_epoch` in this log and the offset where it ends; (-1, -1) if none."""
+        return self.log.epoch_end(leader_epoch)
+
+    def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
+        """Where a reader's history leaves this log's (KIP-595), or None while they agree."""
+        epoch, end_offset = self.log.epoch_end(last_fetched_epoch)
+        if epoch == -1:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self} knows no epoch {last_fetched_epoch}")
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return epoch, end_offset
+        return None
+
+    def producers(self) -> list[ProducerEntry]:
+        return self.log.producers()
+
+    # Deleting
+
+    def delete_records(self, offset: int) -> int:
+        """Moves the log start offset to `offset` (-1: the high watermark) and returns where it is now."""
+        target = self.high_watermark if offset == HIGH_WATERMARK else offset
+        if target < 0 or target > self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{self} can be deleted up to {self.high_watermark}, not {offset}"
+            )
+        if target > self.log.start_offset:
+            self.log.delete_records_before(target)
+        return self.log.start_offset
+
+

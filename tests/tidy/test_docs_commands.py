@@ -1,0 +1,48 @@
+"""Every command the documentation shows exists."""
+
+import re
+from pathlib import Path
+
+import click
+
+from quire.cli.main import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CODE = re.compile(r"```(?:sh|bash|console|text)?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    found = []
+    for path in DOCS:
+        for block, inline in CODE.findall(path.read_text()):
+            for line in (block or inline).splitlines():
+                command = line.strip().removeprefix("$ ").strip()
+                if command.startswith(("make ", "quire ")):
+                    found.append((path.name, command))
+    return found
+
+
+def test_every_make_target_in_the_docs_exists() -> None:
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document, command in shown_commands():
+        if command.startswith("make "):
+            target = command.split()[1]
+            assert target in targets, f"{document} shows `{command}`, and the Makefile has no {target}"
+
+
+def test_every_quire_command_in_the_docs_exists() -> None:
+    context = click.Context(cli)
+    for document, command in shown_commands():
+        if not command.startswith("quire "):
+            continue
+        here: click.Command = cli
+        for word in command.split()[1:]:
+            if not isinstance(here, click.Group) or word.startswith(("-", "[", "<")):
+                break
+            for choice in word.split("|"):
+                known = here.get_command(context, choice)
+                assert known is not None, f"{document} shows `{command}`, and there is no `{choice}`"
+            step = here.get_command(context, word.split("|")[0])
+            assert step is not None
+            here = step

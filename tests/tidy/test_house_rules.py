@@ -1,0 +1,94 @@
+"""The rules of the house that a linter does not know: who may touch the outside, how long a file gets, honest notes."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted((ROOT / "src" / "quire").rglob("*.py"))
+SIMULATOR = sorted((ROOT / "simulator").rglob("*.py"))
+
+OUTSIDE = {
+    "asyncio",
+    "fcntl",
+    "mmap",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "select",
+    "selectors",
+    "shutil",
+    "signal",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "time",
+    "uvloop",
+}
+MAY_TOUCH_THE_OUTSIDE = ("real/", "cli/", "testing/", "client/shell_")
+LONGEST_FILE = 500
+EVERY_TEXT = [
+    path
+    for folder in ("src", "simulator", "tests", "benchmarks", "interop", "docs", "examples")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in {".py", ".md"} and path.is_file()
+] + [ROOT / "README.md"]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_only_the_real_side_of_the_seams_touches_the_outside(path: Path) -> None:
+    inside = path.relative_to(ROOT / "src" / "quire").as_posix()
+    if inside.startswith(MAY_TOUCH_THE_OUTSIDE):
+        return
+    touched = OUTSIDE & set(imported(path))
+    assert not touched, f"{name(path)} imports {sorted(touched)}: go through quire.seams instead"
+
+
+@pytest.mark.parametrize("path", SIMULATOR, ids=name)
+def test_the_simulator_has_no_other_source_of_time_or_chance_than_its_seed(path: Path) -> None:
+    allowed = {"random"} if path.name == "random.py" else set()
+    if path.name == "main.py":
+        allowed = {"os", "time"}
+    touched = (OUTSIDE - allowed) & set(imported(path))
+    assert not touched, f"{name(path)} imports {sorted(touched)}"
+
+
+@pytest.mark.parametrize("path", SOURCES + SIMULATOR, ids=name)
+def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
+    lines = path.read_text().count("\n")
+    assert lines <= LONGEST_FILE, f"{name(path)} has {lines} lines; split it by concept"
+
+
+@pytest.mark.parametrize("path", SOURCES + SIMULATOR, ids=name)
+def test_a_module_says_what_it_is(path: Path) -> None:
+    text = path.read_text()
+    if text.strip():
+        docstring = ast.get_docstring(ast.parse(text))
+        assert docstring and len(docstring) > 20, f"{name(path)} opens without saying what it is"
+
+
+@pytest.mark.parametrize("path", EVERY_TEXT, ids=name)
+def test_no_note_to_self_without_a_reason(path: Path) -> None:
+    if path == Path(__file__).resolve():
+        return
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        note = re.search(r"\b(TODO|FIXME|XXX)\b(.*)", line)
+        assert not note or len(note[2].strip(" :")) > 20, f"{name(path)}:{number}: {line.strip()}"
