@@ -1,0 +1,225 @@
+"""Connections between named hosts on virtual time: the simulated Network seam.
+
+Each node and client gets `network.host(name)` as its Network and reaches others by host name (localhost and 127.0.0.1
+are the host itself). Latency, chunking, slow segments and broken connections come from `Conditions` and a seed. `cut`
+parts two hosts: what they send is held back, as TCP retransmits it, until `heal`. `crash` takes a host away with
+everything it had open.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quire.seams import Receiver, Transport
+from simulator.clock import SimClock
+from simulator.random import SimRandom
+from simulator.trace import Trace
+from simulator.transport import SimTransport
+
+__all__ = ["Conditions", "SimHost", "SimNetwork", "SimTransport"]
+
+ITSELF = ("localhost", "127.0.0.1", "0.0.0.0", "::1", "::", "")
+
+Accept = Callable[[Transport], Receiver | None]
+
+
+@dataclass(slots=True)
+class Conditions:
+    """How good the network is. The defaults are a healthy local one that still cuts messages anywhere."""
+
+    latency_ms: tuple[float, float] = (0.05, 1.0)
+    slow_chance: float = 0.0
+    slow_ms: float = 500.0
+    break_chance: float = 0.0
+    """Per segment sent: the connection breaks."""
+    small_segment_chance: float = 0.2
+    segment_bytes: int = 16384
+    window_bytes: int = 65536
+    connect_timeout_ms: float = 5000.0
+
+
+@dataclass(slots=True)
+class SimListener:
+    """Implements `quire.seams.Listener`."""
+
+    accept: Accept
+    port: int
+    _listeners: dict[int, "SimListener"] = field(repr=False)
+
+    def close(self) -> None:
+        self._listeners.pop(self.port, None)
+
+
+class SimNetwork:
+    def __init__(
+        self,
+        clock: SimClock,
+        random: SimRandom,
+        conditions: Conditions | None = None,
+        *,
+        trace: Trace | None = None,
+    ) -> None:
+        self.clock = clock
+        self.conditions = conditions or Conditions()
+        self._random = random
+        self._trace = trace
+        self._hosts: dict[str, SimHost] = {}
+        self._cut: list[tuple[str, str]] = []
+        self._held: list[Callable[[], None]] = []
+        self._connections: list[SimTransport] = []
+        self._connection_count = 0
+
+    # Hosts and what can happen to them
+
+    def host(self, name: str) -> "SimHost":
+        """The network as `name` sees it. Asking again for a crashed host gives it a new life."""
+        if name not in self._hosts:
+            self._hosts[name] = SimHost(self, name)
+        return self._hosts[name]
+
+    def crash(self, name: str) -> None:
+        """Takes the host away: it is told nothing, its peers find their connections reset."""
+        self._hosts.pop(name).alive = False
+        for end in self._ends_of(name):
+            end.vanish()
+
+    def cut(self, source: str, target: str, *, one_way: bool = False) -> None:
+        """Nothing gets from `source` to `target`, nor back unless `one_way`, until `heal`."""
+        for link in ((source, target),) if one_way else ((source, target), (target, source)):
+            if link not in self._cut:
+                self._cut.append(link)
+
+    def heal(self) -> None:
+        """Ends every cut; what was held back arrives, in order."""
+        self._cut.clear()
+        held, self._held = self._held, []
+        for schedule in held:
+            schedule()
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cut
+
+    def break_connections(self, host: str, other: str | None = None) -> int:
+        """Resets every connection of `host` (with `other` only, if given); how many there were."""
+        ends = [end for end in self._ends_of(host) if other is None or end.other.host == other]
+        for end in ends:
+            end.break_down()
+        return len(ends)
+
+    def connections(self, host: str) -> int:
+        return len(self._ends_of(host))
+
+    # What hosts and transports ask
+
+    def find(self, name: str) -> "SimHost | None":
+        return self._hosts.get(name)
+
+    def connection(self, client: str, server: str, port: int) -> tuple[SimTransport, SimTransport]:
+        self._connection_count += 1
+        number = self._connection_count
+        near = SimTransport(self, client, f"{client}>{server}#{number}", f"{server}:{port}")
+        far = SimTransport(self, server, f"{server}>{client}#{number}", f"{client}:{40000 + number}")
+        near.other, far.other = far, near
+        self._connections = [end for end in self._connections if not end.ended]
+        self._connections += (near, far)
+        return near, far
+
+    def transmit(self, sender: SimTransport, note: str, arrive: Callable[[], None]) -> None:
+        """Lets `arrive` happen on the other host, after everything `sender` sent before."""
+
+        def schedule() -> None:
+            sender.arrival_ms = max(sender.arrival_ms, self.clock.monotonic_ms() + self.latency_ms())
+            self.clock.call_later(sender.arrival_ms - self.clock.monotonic_ms(), arrive)
+
+        if self._trace is not None and note:
+            self._trace.note(f"{self.clock.monotonic_ms():.3f} {sender.name} {note}")
+        if self.is_cut(sender.host, sender.other.host):
+            self._held.append(schedule)
+        else:
+            schedule()
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.clock.call_soon(callback)
+
+    def latency_ms(self) -> float:
+        conditions = self.conditions
+        slow_ms = conditions.slow_ms if self._random.chance(conditions.slow_chance) else 0.0
+        return self._random.between(*conditions.latency_ms) + slow_ms
+
+    def segment_size(self, most: int) -> int:
+        most = min(most, self.conditions.segment_bytes)
+        if self._random.chance(self.conditions.small_segment_chance):
+            return 1 + self._random.below(most)
+        return most
+
+    def breaks_now(self) -> bool:
+        return self._random.chance(self.conditions.break_chance)
+
+    @property
+    def window_bytes(self) -> int:
+        return self.conditions.window_bytes
+
+    def _ends_of(self, host: str) -> list[SimTransport]:
+        return [end for end in self._connections if end.host == host and not end.ended]
+
+
+class SimHost:
+    """Implements `quire.seams.Network` for one host."""
+
+    def __init__(self, network: SimNetwork, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.listeners: dict[int, SimListener] = {}
+        self._network = network
+
+    def listen(self, host: str, port: int, accept: Accept) -> SimListener:
+        if port == 0:
+            port = next(free for free in range(20000, 65536) if free not in self.listeners)
+        if port in self.listeners:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        listener = self.listeners[port] = SimListener(accept, port, self.listeners)
+        return listener
+
+    def connect(
+        self,
+        host: str,
+        port: int,
+        connected: Callable[[Transport], Receiver],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        server = self.name if host in ITSELF else host
+        network, clock = self._network, self._network.clock
+
+        def fail(error: Exception) -> None:
+            if self.alive:
+                failed(error)
+
+        def knock() -> None:
+            target = network.find(server)
+            listener = target.listeners.get(port) if target is not None else None
+            if listener is None:
+                refused = ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {server}:{port}")
+                clock.call_later(network.latency_ms(), lambda: fail(refused))
+            elif self.alive:
+                self._open(listener, server, connected)
+
+        if network.is_cut(self.name, server) or network.is_cut(server, self.name):
+            timed_out = TimeoutError(errno.ETIMEDOUT, f"no answer from {server}:{port}")
+            clock.call_later(network.conditions.connect_timeout_ms, lambda: fail(timed_out))
+        else:
+            clock.call_later(network.latency_ms(), knock)
+
+    def _open(self, listener: SimListener, server: str, connected: Callable[[Transport], Receiver]) -> None:
+        near, far = self._network.connection(self.name, server, listener.port)
+
+        def arrived() -> None:
+            if self.alive:
+                near.begin(connected(near))
+
+        self._network.transmit(far, "accepted", arrived)
+        receiver = listener.accept(far)
+        if receiver is None:
+            far.abort()
+        else:
+            far.begin(receiver)
