@@ -1,1 +1,14 @@
-"""..."""
+"""Quire's own client: admin, producer and consumer, for any broker that speaks Kafka's protocol.
+
+The logic is built on the seams of `quire.seams`, like a node is: it asks a Clock for the time and a Network for
+connections, and waits through `Pending`. The same code therefore runs blocking in the command line (`shell_blocking`),
+on a node's event loop and in the simulator. From the bottom up:
+
+    connection   one connection's bytes: frames, correlation ids, version negotiation
+    link         a connection that comes back: waiting calls, time-outs, back-off
+    metadata     what the cluster looks like, as last heard
+    cluster      sends a request to the right broker
+    admin, producer, consumer
+
+Only files named `shell_*` touch sockets and real clocks.
+"""

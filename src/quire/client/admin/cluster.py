@@ -1,0 +1,171 @@
+"""The cluster itself: its nodes, features, metadata quorum and log directories."""
+
+from dataclasses import dataclass
+
+from quire.client.admin.results import error
+from quire.client.cluster import ANY, Cluster
+from quire.client.metadata import Broker
+from quire.client.servers import Address
+from quire.client.steps import Steps
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quire.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from quire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from quire.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    ReplicaState,
+)
+from quire.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+@dataclass(slots=True, frozen=True)
+class ClusterDescription:
+    cluster_id: str
+    controller_id: int
+    brokers: list[Broker]
+    fenced: list[int]
+
+
+@dataclass(slots=True, frozen=True)
+class Feature:
+    """What the brokers could do, and the level the cluster has agreed on (0: not in use)."""
+
+    name: str
+    supported_min: int
+    supported_max: int
+    finalized: int
+
+
+@dataclass(slots=True, frozen=True)
+class QuorumMember:
+    node_id: int
+    log_end_offset: int
+    lag: int
+    last_caught_up_ms: int
+
+
+@dataclass(slots=True, frozen=True)
+class Quorum:
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[QuorumMember]
+    observers: list[QuorumMember]
+
+
+@dataclass(slots=True, frozen=True)
+class ReplicaSize:
+    topic: str
+    partition: int
+    size_bytes: int
+    offset_lag: int
+
+
+@dataclass(slots=True, frozen=True)
+class LogDir:
+    path: str
+    error: ApiError | None
+    total_bytes: int
+    usable_bytes: int
+    replicas: list[ReplicaSize]
+
+
+def describe_cluster(cluster: Cluster) -> Steps[ClusterDescription]:
+    response = yield from cluster.ask(ANY, DescribeClusterRequest(), DescribeClusterResponse)
+    failed = error(response.error_code, response.error_message, "the cluster cannot be described")
+    if failed is not None:
+        raise failed
+    brokers = [Broker(found.broker_id, Address(found.host, found.port), found.rack) for found in response.brokers]
+    fenced = [found.broker_id for found in response.brokers if found.is_fenced]
+    return ClusterDescription(response.cluster_id, response.controller_id, brokers, fenced)
+
+
+def describe_features(cluster: Cluster) -> Steps[list[Feature]]:
+    request = ApiVersionsRequest(client_software_name="quire", client_software_version="0")
+    response = yield from cluster.ask(ANY, request, ApiVersionsResponse)
+    failed = error(response.error_code, None, "the features cannot be listed")
+    if failed is not None:
+        raise failed
+    finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
+    supported = {feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features}
+    return [
+        Feature(name, *supported.get(name, (0, 0)), finalized.get(name, 0))
+        for name in sorted({**supported, **finalized})
+    ]
+
+
+def update_feature(cluster: Cluster, name: str, level: int, *, validate_only: bool = False) -> Steps[None]:
+    """Raises a feature to a level, or lowers it where that loses nothing."""
+    finalized = {feature.name: feature.finalized for feature in (yield from describe_features(cluster))}
+    lower = level < finalized.get(name, 0)
+    update = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=2 if lower else 1)
+    request = UpdateFeaturesRequest(
+        timeout_ms=int(cluster.request_timeout_ms), feature_updates=[update], validate_only=validate_only
+    )
+    response = yield from cluster.ask(ANY, request, UpdateFeaturesResponse)
+    for code, message in [
+        (response.error_code, response.error_message),
+        *((result.error_code, result.error_message) for result in response.results),
+    ]:
+        failed = error(code, message, f"feature {name} was not changed")
+        if failed is not None:
+            raise failed
+
+
+def describe_quorum(cluster: Cluster) -> Steps[Quorum]:
+    """Who keeps the metadata log, and how far each has come."""
+    topic = DescribeQuorumRequestTopicData(
+        topic_name=METADATA_TOPIC, partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
+    )
+    response = yield from cluster.ask(ANY, DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse)
+    failed = error(response.error_code, response.error_message, "the quorum cannot be described")
+    if failed is not None:
+        raise failed
+    answer = response.topics[0].partitions[0]
+    failed = error(answer.error_code, answer.error_message, "the quorum cannot be described")
+    if failed is not None:
+        raise failed
+    end_offset = max((state.log_end_offset for state in answer.current_voters), default=0)
+
+    def member(state: ReplicaState) -> QuorumMember:
+        lag = max(0, end_offset - state.log_end_offset)
+        return QuorumMember(state.replica_id, state.log_end_offset, lag, state.last_caught_up_timestamp)
+
+    return Quorum(
+        answer.leader_id,
+        answer.leader_epoch,
+        answer.high_watermark,
+        [member(state) for state in answer.current_voters],
+        [member(state) for state in answer.observers],
+    )
+
+
+def describe_log_dirs(cluster: Cluster, node: int) -> Steps[list[LogDir]]:
+    """What stands in a node's data directories, in bytes."""
+    yield from cluster.refresh([])
+    response = yield from cluster.ask(node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    if response.error_code:
+        raise ApiError(ErrorCode(response.error_code), f"the log directories of node {node} cannot be described")
+    return [
+        LogDir(
+            found.log_dir,
+            error(found.error_code, None, f"{found.log_dir} is offline"),
+            found.total_bytes,
+            found.usable_bytes,
+            [
+                ReplicaSize(topic.name, part.partition_index, part.partition_size, part.offset_lag)
+                for topic in found.topics
+                for part in topic.partitions
+            ],
+        )
+        for found in response.results
+    ]

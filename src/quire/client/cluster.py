@@ -1,0 +1,109 @@
+"""A cluster as a client sees it: it knows the brokers, keeps one link to each it needs, and sends requests to them.
+
+`call(ANY, ...)` goes to a broker that is reachable, trying every address it knows once before it gives up; a call to a
+node id goes to that node or fails. Nothing is retried here: what a failure means is up to the caller.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar, cast
+
+from quire.client.errors import UnreachableError
+from quire.client.link import Link, Outcome
+from quire.client.metadata import Metadata
+from quire.client.servers import Address
+from quire.client.steps import Steps, perform, wait
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from quire.protocol.schema import Message
+from quire.seams import Clock, Network, Random
+
+ANY = -1
+REQUEST_TIMEOUT_MS = 30_000.0
+
+R = TypeVar("R")
+
+
+class Cluster:
+    def __init__(
+        self,
+        servers: list[Address],
+        *,
+        clock: Clock,
+        random: Random,
+        network: Network,
+        client_id: str = "quire",
+        request_timeout_ms: float = REQUEST_TIMEOUT_MS,
+    ) -> None:
+        self.clock = clock
+        self.random = random
+        self.metadata = Metadata()
+        self.request_timeout_ms = request_timeout_ms
+        self._servers = servers
+        self._client_id = client_id
+        self._network = network
+        self._links: dict[Address, Link] = {}
+
+    def call(
+        self, node: int, request: Message, *, timeout_ms: float | None = None, answered: bool = True
+    ) -> Pending[Outcome]:
+        """Sends a request to a node, or to ANY; comes back with the answer or a ClientError."""
+        if timeout_ms is None:
+            timeout_ms = self.request_timeout_ms
+        if node == ANY:
+            return perform(self._call_any(request, timeout_ms))
+        broker = self.metadata.brokers.get(node)
+        if broker is None:
+            unknown: Pending[Outcome] = Pending()
+            unknown.complete(UnreachableError(f"node {node} is not part of the cluster now"))
+            return unknown
+        return self.link(broker.address).call(request, timeout_ms, answered=answered)
+
+    def ask(self, node: int, request: Message, response: type[R], *, timeout_ms: float | None = None) -> Steps[R]:
+        """The same inside an operation: waits for the answer, raises the failure."""
+        answer = yield from wait(self.call(node, request, timeout_ms=timeout_ms))
+        assert isinstance(answer, response)
+        return answer
+
+    def refresh(self, topics: Iterable[str] | None, *, create: bool = False) -> Steps[None]:
+        """Hears about these topics anew (None: all of them); `create` lets the broker make missing ones."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        response = yield from self.ask(ANY, request, MetadataResponse)
+        if response.error_code:
+            raise ApiError(ErrorCode(response.error_code), "the broker could not describe the cluster")
+        if topics is None:
+            self.metadata.topics.clear()
+        self.metadata.apply(response)
+
+    def link(self, address: Address) -> Link:
+        link = self._links.get(address)
+        if link is None:
+            link = Link(address, self._client_id, self.clock, self._network, self.random)
+            self._links[address] = link
+        return link
+
+    def close(self) -> None:
+        for link in self._links.values():
+            link.close()
+
+    def _call_any(self, request: Message, timeout_ms: float) -> Steps[Outcome]:
+        failure: UnreachableError | None = None
+        candidates = self._candidates()
+        for link in candidates:
+            try:
+                return cast(Outcome, (yield from wait(link.call(request, timeout_ms))))
+            except UnreachableError as error:
+                failure = error
+        if len(candidates) == 1 and failure is not None:
+            raise failure
+        names = ", ".join(str(link.address) for link in candidates)
+        raise UnreachableError(f"none of {names} is reachable; the last one said: {failure}")
+
+    def _candidates(self) -> list[Link]:
+        """Every address there is, the likeliest first: connected ones by load, untried ones, then those that failed."""
+        known = [broker.address for broker in self.metadata.brokers.values()]
+        addresses = list(dict.fromkeys([*known, *self._servers]))
+        start = self.random.below(len(addresses))
+        links = [self.link(address) for address in addresses[start:] + addresses[:start]]
+        return sorted(links, key=lambda link: (not link.ready, link.resting, link.load))

@@ -1,0 +1,33 @@
+"""Which partition a record goes to: by its key as every Kafka client does, or, without one, batch by batch in turn."""
+
+from quire.client.murmur2_native import murmur2
+from quire.seams import Random
+
+
+def partition_for_key(key: bytes, partition_count: int) -> int:
+    """Kafka's default: murmur2 with the sign bit cleared, modulo the partitions there are."""
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+class StickyPartitioner:
+    """Records without a key stay on one partition until a batch's worth is there (KIP-480, KIP-794).
+
+    Full batches cost less than even spreading, and over time every partition gets its share.
+    """
+
+    __slots__ = ("_bytes", "_partition", "_random", "_switch_bytes")
+
+    def __init__(self, random: Random, switch_bytes: int) -> None:
+        self._random = random
+        self._switch_bytes = switch_bytes
+        self._partition = -1
+        self._bytes = 0
+
+    def choose(self, available: list[int], size_bytes: int) -> int:
+        """The partition for `size_bytes` more; `available` are the partitions that have a leader."""
+        if self._bytes >= self._switch_bytes or self._partition not in available:
+            others = [partition for partition in available if partition != self._partition] or available
+            self._partition = others[self._random.below(len(others))]
+            self._bytes = 0
+        self._bytes += size_bytes
+        return self._partition

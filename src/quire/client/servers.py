@@ -1,0 +1,38 @@
+"""Where to find a cluster: `host:port,host:port`, as every Kafka client takes it."""
+
+from typing import NamedTuple
+
+from quire.client.errors import ClientError
+
+DEFAULT_PORT = 9092
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class AddressError(ClientError):
+    pass
+
+
+def parse_address(text: str, *, default_port: int | None = None) -> Address:
+    """`host:port`, `[v6]:port`, and `host` alone where there is a default port."""
+    host, separator, port = text.strip().rpartition(":")
+    if not separator or port.endswith("]"):
+        host, port = text.strip(), "" if default_port is None else str(default_port)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise AddressError(f"{text!r} is not an address; write it as host:port, for example 127.0.0.1:9092")
+    return Address(host, int(port))
+
+
+def parse_servers(text: str) -> list[Address]:
+    """The addresses of a bootstrap list, in the order given; a missing port means 9092."""
+    addresses = [parse_address(part, default_port=DEFAULT_PORT) for part in text.split(",") if part.strip()]
+    if not addresses:
+        raise AddressError("no server was given; write at least one as host:port, for example 127.0.0.1:9092")
+    return addresses

@@ -1,0 +1,79 @@
+"""Operations that take several requests, written top to bottom as a generator.
+
+An operation yields each `Pending` it waits for and gets its value back, with an exception in the place of a value
+raised where it waited. Nothing here knows who runs the events, so the same operation runs blocking, on a loop or in
+the simulator:
+
+    def create(cluster: Cluster) -> Steps[None]:
+        response = yield from cluster.ask(ANY, CreateTopicsRequest(...), CreateTopicsResponse)
+        ...
+    perform(create(cluster)).when_done(print)
+"""
+
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from quire.pending import Pending
+from quire.seams import Clock
+
+T = TypeVar("T")
+Steps = Generator[Pending[Any], Any, T]
+
+
+def wait(pending: Pending[T | Exception]) -> Steps[T]:
+    """Waits for a result that may have failed."""
+    value = yield pending
+    if isinstance(value, Exception):
+        raise value
+    return value  # type: ignore[no-any-return]
+
+
+def gather(pendings: Sequence[Pending[T]]) -> Pending[list[T]]:
+    """All results, in the order asked for, once the last is there."""
+    together: Pending[list[T]] = Pending()
+    results: list[T | None] = [None] * len(pendings)
+    missing = len(pendings)
+    if not pendings:
+        together.complete([])
+
+    def take(index: int, value: T) -> None:
+        nonlocal missing
+        results[index] = value
+        missing -= 1
+        if not missing:
+            together.complete(results)  # type: ignore[arg-type]
+
+    for index, pending in enumerate(pendings):
+        pending.when_done(partial(take, index))
+    return together
+
+
+def sleep(clock: Clock, delay_ms: float) -> Steps[None]:
+    over: Pending[None] = Pending()
+    clock.call_later(delay_ms, lambda: over.complete(None))
+    yield over
+
+
+def perform(steps: Steps[T]) -> Pending[T | Exception]:
+    """Runs an operation; what comes back is its result, or the exception that ended it."""
+    result: Pending[T | Exception] = Pending()
+
+    def resume(value: object) -> None:
+        # A loop, not recursion: an operation may pass through any number of results that are there already.
+        while True:
+            try:
+                waited_for = steps.send(value)
+            except StopIteration as end:
+                result.complete(end.value)
+                return
+            except Exception as error:
+                result.complete(error)
+                return
+            if not waited_for.done:
+                waited_for.when_done(resume)
+                return
+            value = waited_for.value
+
+    resume(None)
+    return result
