@@ -1,0 +1,272 @@
+"""Turns a message class and a version into one flat Python function that decodes it.
+
+The function takes `(data, pos)` and returns `(message, pos)`. Fixed-size fields that follow each other, together with
+the length that starts the next variable one, are read by a single `unpack_from`; structures are inlined. It is safe on
+hostile input:
+
+- A count is compared with the bytes that are left before anything is allocated: n elements need n times the size of
+  the smallest element. Structures and tags of one message are limited to `MAX_STRUCTURES` on top.
+- Slices past the end come out short, so `pos` ends up behind the end, which is checked once, last. Reading there
+  raises IndexError or struct.error. All of these surface as ProtocolError.
+- Schemas do not recurse, so neither do decoders.
+
+Where Kafka is lenient (any negative length is null, tags in any order, the last of two equal tags wins) so is this,
+except that a known tag must have the size it says.
+"""
+
+from collections.abc import Callable
+from struct import Struct as Packing
+from struct import error as struct_error
+from struct import unpack_from
+from typing import Any, Final
+
+from quire.protocol import varints
+from quire.protocol.errors import ProtocolError
+from quire.protocol.schema import FRESH, Field, Message, Struct
+from quire.protocol.source import Source
+from quire.protocol.tags import MAX_STRUCTURES, keep_unknown, read_unknown
+
+FIXED: Final = {
+    "boolean": "?",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint16": "H",
+    "uint32": "I",
+    "float64": "d",
+    "uuid": "16s",
+}
+"""Kinds of a fixed size, as the struct module writes them."""
+
+SIZES: Final = {kind: Packing(">" + letter).size for kind, letter in FIXED.items()}
+
+
+def compile_decoder(message: type[Message], version: int) -> Callable[[Any, int], tuple[Any, int]]:
+    function: Callable[[Any, int], tuple[Any, int]] = _Decoder(message, version).source.function(
+        "decode", f"decoder of {message.__name__} version {version}"
+    )
+    return function
+
+
+def decoder_source(message: type[Message], version: int) -> str:
+    """The text of the decoder, for whoever wants to read it."""
+    return _Decoder(message, version).source.text()
+
+
+class _Decoder:
+    def __init__(self, message: type[Message], version: int) -> None:
+        self.version = version
+        self.flexible = message.FLEXIBLE is not None and version >= message.FLEXIBLE
+        self._run: list[tuple[str, str]] = []
+        title = f"{message.__name__} version {version}"
+
+        def fail(problem: object) -> ProtocolError:
+            return ProtocolError(f"{title}: {problem}")
+
+        self.source = source = Source(
+            new=object.__new__,
+            fail=fail,
+            varint=varints.read,
+            varint_tail=varints.read_tail,
+            keep_unknown=keep_unknown,
+            read_unknown=read_unknown,
+            unpack_from=unpack_from,
+            malformed=(struct_error, IndexError, UnicodeDecodeError),
+        )
+        with source.block("def decode(data, pos)"):
+            source.line("size = len(data)")
+            source.line(f"room = {MAX_STRUCTURES}")
+            with source.block("try"):
+                self._structure(message, "message")
+                self._flush()
+            with source.block("except malformed as problem"):
+                source.line("raise fail(problem) from None")
+            with source.block("if pos > size"):
+                source.line("raise fail('ends too early')")
+            source.line("return message, pos")
+
+    def _structure(self, structure: type[Struct], target: str) -> None:
+        source = self.source
+        source.line(f"{target} = new({source.bind(structure.__name__, structure)})")
+        source.line(f"{target}.unknown_tags = None")
+        tagged = []
+        for field in structure.FIELDS:
+            place = f"{target}.{field.name}"
+            if not field.in_version(self.version):
+                self._default(field, place)
+            elif field.tagged_in(self.version):
+                self._default(field, place)
+                tagged.append(field)
+            else:
+                self._field(field, place)
+        if self.flexible:
+            self._tags(sorted(tagged, key=lambda field: field.tag or 0), target)
+
+    def _field(self, field: Field, place: str) -> None:
+        self._value(field.kind, field, place, nullable=field.nullable_in(self.version))
+
+    def _value(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+        if kind in FIXED:
+            self._read(FIXED[kind], place)
+        elif kind == "struct":
+            self._struct(field, place, nullable=nullable)
+        elif kind == "array":
+            self._array(field, place, nullable=nullable)
+        else:
+            self._text_or_bytes(kind, field, place, nullable=nullable)
+
+    def _text_or_bytes(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+        source = self.source
+        slices = {"string": "str(data[pos:end], 'utf-8')", "binary": "bytes(data[pos:end])"}
+        value = slices.get(kind, "data[pos:end]")
+        compact = self.flexible and not field.legacy
+        self._read("B" if compact else "h" if kind == "string" else "i", "n")
+        self._flush()
+        if compact:
+            with source.block("if n > 127"):
+                source.line("n, pos = varint_tail(data, pos, n)")
+                if kind == "string":
+                    with source.block("if n > 0x8000"):
+                        source.line(f"raise fail('{field.name} is too long')")
+        with source.block("if n > 0" if compact else "if n >= 0"):
+            source.line("end = pos + n - 1" if compact else "end = pos + n")
+            source.line(f"{place} = {value}")
+            source.line("pos = end")
+        self._otherwise_null(field, place, nullable=nullable)
+
+    def _otherwise_null(self, field: Field, place: str, *, nullable: bool) -> None:
+        with self.source.block("else"):
+            self.source.line(f"{place} = None" if nullable else f"raise fail('{field.name} must not be null')")
+
+    def _struct(self, field: Field, place: str, *, nullable: bool) -> None:
+        source = self.source
+        inner = source.variable(f"{field.name}_")
+        if not nullable:
+            self._structure(field.structure, inner)
+            source.line(f"{place} = {inner}")
+            return
+        self._read("b", "n")
+        self._flush()
+        with source.block("if n >= 0"):
+            self._structure(field.structure, inner)
+            self._flush()
+            source.line(f"{place} = {inner}")
+        self._otherwise_null(field, place, nullable=True)
+
+    def _array(self, field: Field, place: str, *, nullable: bool) -> None:
+        source = self.source
+        self._read("B" if self.flexible else "i", "n")
+        self._flush()
+        if self.flexible:
+            with source.block("if n > 127"):
+                source.line("n, pos = varint_tail(data, pos, n)")
+            source.line("n -= 1")
+        with source.block("if n >= 0"):
+            with source.block(f"if n * {max(1, self._smallest_element(field))} > size - pos"):
+                source.line(f"raise fail('{field.name} has more elements than bytes')")
+            self._elements(field, place)
+        self._otherwise_null(field, place, nullable=nullable)
+
+    def _elements(self, field: Field, place: str) -> None:
+        source = self.source
+        if isinstance(field.of, str) and field.of in FIXED and field.of != "uuid":
+            source.line(f"{place} = list(unpack_from(f'>{{n}}{FIXED[field.of]}', data, pos))")
+            source.line(f"pos += {SIZES[field.of]} * n")
+            return
+        items = source.variable("items")
+        item = source.variable(f"{field.name}_")
+        source.line(f"{place} = {items} = []")
+        if not isinstance(field.of, str):
+            self._take_room()
+        with source.block("for _ in range(n)"):
+            if isinstance(field.of, str):
+                self._value(field.of, field, item, nullable=False)
+            else:
+                self._structure(field.structure, item)
+            self._flush()
+            source.line(f"{items}.append({item})")
+
+    def _take_room(self) -> None:
+        self.source.line("room -= n")
+        with self.source.block("if room < 0"):
+            self.source.line(f"raise fail('more than {MAX_STRUCTURES} structures and tags')")
+
+    def _tags(self, known: list[Field], target: str) -> None:
+        source = self.source
+        self._read("B", "n")
+        self._flush()
+        if not known:
+            with source.block("if n"):
+                source.line(f"pos, room = read_unknown({target}, data, pos, n, room)")
+            return
+        tag, end = source.variable("tag"), source.variable("end")
+        with source.block("if n"):
+            with source.block("if n > 127"):
+                source.line("n, pos = varint_tail(data, pos, n)")
+            self._take_room()
+            with source.block("for _ in range(n)"):
+                source.line(f"{tag}, pos = varint(data, pos)")
+                source.line(f"{end}, pos = varint(data, pos)")
+                source.line(f"{end} += pos")
+                for field in known:
+                    with source.block(f"{'if' if field is known[0] else 'elif'} {tag} == {field.tag}"):
+                        self._field(field, f"{target}.{field.name}")
+                        self._flush()
+                with source.block("else"):
+                    source.line(f"pos = keep_unknown({target}, {tag}, data, pos, {end})")
+                with source.block(f"if pos != {end}"):
+                    source.line(f"raise fail(f'tag {{{tag}}} has another size than it says')")
+
+    def _default(self, field: Field, place: str) -> None:
+        source = self.source
+        if field.default is not FRESH:
+            source.line(f"{place} = {field.default!r}")
+        elif field.kind == "array":
+            source.line(f"{place} = []")
+        else:
+            structure = field.structure
+            inner = source.variable(f"{field.name}_")
+            source.line(f"{place} = {inner} = new({source.bind(structure.__name__, structure)})")
+            source.line(f"{inner}.unknown_tags = None")
+            for part in structure.FIELDS:
+                self._default(part, f"{inner}.{part.name}")
+
+    def _read(self, letter: str, place: str) -> None:
+        """Adds to the run of fixed-size values that `_flush` reads at once."""
+        self._run.append((letter, place))
+
+    def _flush(self) -> None:
+        if not self._run:
+            return
+        letters = "".join(letter for letter, _ in self._run)
+        places = ", ".join(place for _, place in self._run)
+        if letters == "B":
+            self.source.line(f"{places} = data[pos]")
+        else:
+            name = self.source.bind(f"unpack_{letters.replace('?', 'o')}", Packing(">" + letters).unpack_from)
+            self.source.line(f"{places}{',' if len(self._run) == 1 else ''} = {name}(data, pos)")
+        self.source.line(f"pos += {Packing('>' + letters).size}")
+        self._run.clear()
+
+    def _smallest_element(self, field: Field) -> int:
+        if isinstance(field.of, str):
+            return self._smallest(field.of, field)
+        return self._smallest_structure(field.structure)
+
+    def _smallest_structure(self, structure: type[Struct]) -> int:
+        """The fewest bytes that a structure takes in this version."""
+        size = 1 if self.flexible else 0
+        for field in structure.FIELDS:
+            if field.in_version(self.version) and not field.tagged_in(self.version):
+                size += self._smallest(field.kind, field)
+        return size
+
+    def _smallest(self, kind: str, field: Field) -> int:
+        if kind in SIZES:
+            return SIZES[kind]
+        if kind == "struct":
+            return 1 if field.nullable_in(self.version) else self._smallest_structure(field.structure)
+        if kind == "string" and (field.legacy or not self.flexible):
+            return 2
+        return 1 if self.flexible else 4

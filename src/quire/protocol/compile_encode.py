@@ -1,0 +1,249 @@
+"""Turns a message class and a version into one flat Python function that encodes it.
+
+The function takes `(message, out)` and appends to the bytearray `out`. Fixed-size fields that follow each other are
+written by a single `pack`, with the length of the variable one behind them where it fits one byte; structures are
+inlined. A field that the version cannot carry must be ignorable or hold its default, as in Kafka: dropping it silently
+would change what the message says. Tagged fields are written when they differ from their default.
+"""
+
+from collections.abc import Callable
+from struct import Struct as Packing
+from struct import error as struct_error
+from struct import pack
+from typing import Any
+
+from quire.protocol import varints
+from quire.protocol.compile_decode import FIXED
+from quire.protocol.errors import EncodeError
+from quire.protocol.schema import FRESH, Field, Message, Struct
+from quire.protocol.source import Source
+from quire.protocol.tags import write_tags
+from quire.seams import Buffer, FileSlice, Part
+
+
+def compile_encoder(message: type[Message], version: int) -> Callable[[Any, bytearray], None]:
+    function: Callable[[Any, bytearray], None] = _Encoder(message, version).source.function(
+        "encode", f"encoder of {message.__name__} version {version}"
+    )
+    return function
+
+
+def encoder_source(message: type[Message], version: int) -> str:
+    """The text of the encoder, for whoever wants to read it."""
+    return _Encoder(message, version).source.text()
+
+
+def whole(batches: Buffer | list[Part]) -> Buffer:
+    """Record batches as one buffer; file slices are read here, so whoever minds passes them on as parts instead."""
+    if isinstance(batches, list):
+        return b"".join(part.read() if isinstance(part, FileSlice) else part for part in batches)
+    return batches
+
+
+class _Encoder:
+    def __init__(self, message: type[Message], version: int) -> None:
+        self.version = version
+        self.flexible = message.FLEXIBLE is not None and version >= message.FLEXIBLE
+        self._out = "out"
+        self._run: list[tuple[str, str]] = []
+        title = f"{message.__name__} version {version}"
+
+        def fail(problem: object) -> EncodeError:
+            return EncodeError(f"{title}: {problem}")
+
+        self.source = source = Source(
+            fail=fail,
+            write_varint=varints.write,
+            write_tags=write_tags,
+            whole=whole,
+            pack=pack,
+            struct_error=struct_error,
+        )
+        with source.block("def encode(message, out)"):
+            with source.block("try"):
+                self._structure(message, "message")
+                self._flush()
+                source.line("return")
+            with source.block("except struct_error as problem"):
+                source.line("raise fail(problem) from None")
+
+    def _structure(self, structure: type[Struct], value: str) -> None:
+        tagged = []
+        for field in structure.FIELDS:
+            place = f"{value}.{field.name}"
+            if not field.in_version(self.version):
+                self._leave_out(field, place)
+            elif field.tagged_in(self.version):
+                tagged.append(field)
+            else:
+                self._field(field, place)
+        if self.flexible:
+            self._tags(sorted(tagged, key=lambda field: field.tag or 0), value)
+
+    def _leave_out(self, field: Field, place: str) -> None:
+        if not field.ignorable:
+            with self.source.block(f"if {self._is_set(field, place)}"):
+                self.source.line(f"raise fail('cannot carry {field.name}')")
+
+    def _field(self, field: Field, place: str) -> None:
+        self._value(field.kind, field, place, nullable=field.nullable_in(self.version))
+
+    def _value(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+        if kind in FIXED:
+            self._write(FIXED[kind], place)
+        elif kind == "struct":
+            self._struct(field, place, nullable=nullable)
+        elif kind == "array":
+            self._array(field, place, nullable=nullable)
+        else:
+            self._text_or_bytes(kind, field, place, nullable=nullable)
+
+    def _text_or_bytes(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+        source = self.source
+        compact = self.flexible and not field.legacy
+        to_bytes = {"string": "x.encode()", "record_batches": "whole(x)"}.get(kind, "x")
+        source.line(f"x = {place}")
+        with source.block("if x is None"):
+            if nullable:
+                source.line(f"x, n = b'', {0 if compact else -1}")
+            else:
+                source.line(f"raise fail('{field.name} must not be null')")
+        with source.block("else"):
+            if to_bytes != "x":
+                source.line(f"x = {to_bytes}")
+            source.line(f"n = len(x){' + 1' if compact else ''}")
+        if compact:
+            self._flush_with_varint(too_long=field.name if kind == "string" else None)
+        else:
+            self._write("h" if kind == "string" else "i", "n")
+            self._flush()
+        source.line(f"{self._out} += x")
+
+    def _struct(self, field: Field, place: str, *, nullable: bool) -> None:
+        source = self.source
+        inner = source.variable(f"{field.name}_")
+        source.line(f"{inner} = {place}")
+        if not nullable:
+            if field.nullable != "none":
+                self._refuse_null(field, inner)
+            self._structure(field.structure, inner)
+            return
+        self._flush()
+        with source.block(f"if {inner} is None"):
+            source.line(f"{self._out} += b'\\xff'")
+        with source.block("else"):
+            self._write("b", "1")
+            self._structure(field.structure, inner)
+            self._flush()
+
+    def _refuse_null(self, field: Field, value: str) -> None:
+        with self.source.block(f"if {value} is None"):
+            self.source.line(f"raise fail('{field.name} must not be null')")
+
+    def _array(self, field: Field, place: str, *, nullable: bool) -> None:
+        source = self.source
+        items = source.variable("items")
+        source.line(f"{items} = {place}")
+        length = f"len({items}) + 1" if self.flexible else f"len({items})"
+        if nullable:
+            length = f"{0 if self.flexible else -1} if {items} is None else {length}"
+        elif field.nullable != "none":
+            self._refuse_null(field, items)
+        source.line(f"n = {length}")
+        if self.flexible:
+            self._flush_with_varint()
+        else:
+            self._write("i", "n")
+            self._flush()
+        with source.block(f"if {items}"):
+            self._elements(field, items)
+
+    def _elements(self, field: Field, items: str) -> None:
+        source = self.source
+        if field.of == "uuid":
+            source.line(f"{self._out} += b''.join({items})")
+        elif isinstance(field.of, str) and field.of in FIXED:
+            source.line(f"{self._out} += pack(f'>{{len({items})}}{FIXED[field.of]}', *{items})")
+        else:
+            item = source.variable(f"{field.name}_")
+            with source.block(f"for {item} in {items}"):
+                if isinstance(field.of, str):
+                    self._value(field.of, field, item, nullable=False)
+                else:
+                    self._structure(field.structure, item)
+                self._flush()
+
+    def _tags(self, known: list[Field], value: str) -> None:
+        source = self.source
+        tags = source.variable("tags")
+        if not known:
+            self._write("x", "")
+            self._flush()
+            with source.block(f"if {value}.unknown_tags is not None"):
+                source.line(f"del {self._out}[-1]")
+                source.line(f"write_tags({self._out}, {{}}, {value}.unknown_tags)")
+            return
+        self._flush()
+        source.line(f"{tags} = {{}}")
+        out = self._out
+        for field in known:
+            place = f"{value}.{field.name}"
+            with source.block(f"if {self._is_set(field, place)}"):
+                self._out = source.variable("body")
+                source.line(f"{tags}[{field.tag}] = {self._out} = bytearray()")
+                self._field(field, place)
+                self._flush()
+                self._out = out
+        with source.block(f"if {tags} or {value}.unknown_tags is not None"):
+            source.line(f"write_tags({out}, {tags}, {value}.unknown_tags)")
+        with source.block("else"):
+            source.line(f"{out}.append(0)")
+
+    def _is_set(self, field: Field, place: str) -> str:
+        """An expression that is true when the value differs from the field's default."""
+        if field.default is None:
+            return f"{place} is not None"
+        if field.default is not FRESH and field.kind != "binary":
+            return f"{place} != {field.default!r}"
+        if field.kind == "struct":
+            parts = [self._is_set(part, f"{place}.{part.name}") for part in field.structure.FIELDS]
+            set_somewhere = " or ".join([*parts, f"{place}.unknown_tags is not None"])
+            return f"({place} is None or {set_somewhere})" if field.nullable != "none" else f"({set_somewhere})"
+        return f"({place} or {place} is None)"
+
+    def _write(self, letter: str, value: str) -> None:
+        """Adds to the run of fixed-size values that `_flush` writes at once; the letter x is a zero byte."""
+        self._run.append((letter, value))
+
+    def _packed(self) -> str:
+        letters = "".join(letter for letter, _ in self._run)
+        values = ", ".join(value for _, value in self._run if value)
+        name = self.source.bind(f"pack_{letters.replace('?', 'o')}", Packing(">" + letters).pack)
+        return f"{name}({values})"
+
+    def _flush(self) -> None:
+        if not self._run:
+            return
+        if self._run == [("x", "")]:
+            self.source.line(f"{self._out}.append(0)")
+        else:
+            self.source.line(f"{self._out} += {self._packed()}")
+        self._run.clear()
+
+    def _flush_with_varint(self, *, too_long: str | None = None) -> None:
+        """Writes the run, and `n` behind it."""
+        source = self.source
+        run = list(self._run)
+        with source.block("if n < 128"):
+            if run:
+                self._write("B", "n")
+                self._flush()
+            else:
+                source.line(f"{self._out}.append(n)")
+        with source.block("else"):
+            if too_long:
+                with source.block("if n > 0x8000"):
+                    source.line(f"raise fail('{too_long} is longer than 32767 bytes')")
+            self._run = run
+            self._flush()
+            source.line(f"write_varint({self._out}, n)")

@@ -1,0 +1,37 @@
+"""Unsigned varints: seven bits a byte, the lowest first.
+
+Values below 128 take one byte and are handled inline by the compiled codecs; they come here for the rest.
+"""
+
+from quire.protocol.errors import ProtocolError
+from quire.seams import Buffer
+
+
+def read(data: Buffer, position: int) -> tuple[int, int]:
+    """The value at `position` and the position behind it; IndexError at the end of the data."""
+    first = data[position]
+    if first < 128:
+        return first, position + 1
+    return read_tail(data, position + 1, first)
+
+
+def read_tail(data: Buffer, position: int, first: int) -> tuple[int, int]:
+    """Goes on after a first byte above 127. Values have 32 bits, so no hostile varint grows without bound."""
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 128:
+            if value > 0xFFFFFFFF:
+                break
+            return value, position
+    raise ProtocolError("a varint has more than 32 bits")
+
+
+def write(out: bytearray, value: int) -> None:
+    assert value >= 0, "only unsigned varints are written"
+    while value > 127:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
