@@ -1,0 +1,191 @@
+"""`make bench`: Quire and Apache Kafka side by side, in one run, as one table.
+
+    python -m benchmarks.compare [--rounds 3] [--only produce-1k] [--quire-only] [--json FILE]
+
+The sides take turns; each measure is the median of its rounds. Apache Kafka is left out, and that is said, where Java
+or Maven are missing.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from benchmarks import loads
+from benchmarks.brokers import ApacheKafka, ProcessBroker, Quire
+from benchmarks.machine import bare_pwrite_megabytes_per_second, touch_memory, write_back
+
+PARTITIONS = 6
+Figures = dict[str, float]
+"""Name of a figure with its unit -> value."""
+
+
+@dataclass(slots=True)
+class Side:
+    """One broker, the figures it has shown so far, and the topics it was given."""
+
+    broker: ProcessBroker
+    figures: dict[str, list[float]] = field(default_factory=dict)
+    topics: int = 0
+
+    def new_topic(self, partitions: int = PARTITIONS) -> str:
+        self.topics += 1
+        name = f"bench-{self.topics}"
+        loads.create_topic(self.broker.bootstrap, name, partitions)
+        return name
+
+    def add(self, measure: str, figures: Figures) -> None:
+        for name, value in figures.items():
+            self.figures.setdefault(f"{measure}: {name}", []).append(value)
+
+
+def by_volume(side: Side, work: Callable[[], loads.Volume]) -> Figures:
+    before = side.broker.cpu()
+    volume = work()
+    used = side.broker.cpu().since(before)
+    gigabytes = volume.bytes / 1e9
+    return {
+        "MB/s": volume.megabytes_per_second,
+        "k records/s": volume.records_per_second / 1e3,
+        "CPU-s per GB": used.total_s / gigabytes,
+        "user CPU-s per GB": used.user_s / gigabytes,
+        "system CPU-s per GB": used.system_s / gigabytes,
+    }
+
+
+def by_latency(side: Side, work: Callable[[], loads.Latency]) -> Figures:
+    before = side.broker.cpu()
+    seen = work()
+    used = side.broker.cpu().since(before)
+    return {"p50 us": seen.p50_us, "p99 us": seen.p99_us, "CPU us each": used.total_s * 1e6 / seen.count}
+
+
+ACKS_1: dict[str, object] = {"acks": 1}
+IDEMPOTENT: dict[str, object] = {"enable.idempotence": True}
+
+
+def produce_1k(side: Side, settings: dict[str, object]) -> Figures:
+    topic = side.new_topic()
+    return by_volume(side, lambda: loads.produce(side.broker.bootstrap, topic, 600_000, 1000, settings))
+
+
+def produce_100(side: Side) -> Figures:
+    topic = side.new_topic()
+    return by_volume(
+        side, lambda: loads.produce_from_processes(side.broker.bootstrap, topic, 3, 700_000, 100, ACKS_1)
+    )
+
+
+def consume_1k(side: Side) -> Figures:
+    topic = side.new_topic()
+    records = 600_000
+    loads.produce(side.broker.bootstrap, topic, records, 1000, ACKS_1)
+    return by_volume(side, lambda: loads.consume(side.broker.bootstrap, topic, PARTITIONS, records, 1000))
+
+
+def one_ack(side: Side) -> Figures:
+    topic = side.new_topic(1)
+    return by_latency(side, lambda: loads.acknowledge_one_by_one(side.broker.bootstrap, topic, 4000, ACKS_1))
+
+
+def end_to_end(side: Side) -> Figures:
+    topic = side.new_topic(1)
+    return by_latency(side, lambda: loads.produce_to_consume(side.broker.bootstrap, topic, 3000))
+
+
+MEASURES: dict[str, Callable[[Side], Figures]] = {
+    "produce 1 KB, acks=1": lambda side: produce_1k(side, ACKS_1),
+    "produce 1 KB, acks=all idempotent": lambda side: produce_1k(side, IDEMPOTENT),
+    "produce 100 B, three producers": produce_100,
+    "consume 1 KB": consume_1k,
+    "one record, wait for the ack": one_ack,
+    "produce to consume, one record": end_to_end,
+}
+
+
+def measure(sides: list[Side], names: list[str], rounds: int, folder: Path) -> list[float]:
+    """All measures in turns; the first round warms both sides and is thrown away. Returns the controls."""
+    controls = []
+    for number in range(rounds + 1):
+        for name in names:
+            controls.append(bare_pwrite_megabytes_per_second(folder))
+            for side in sides if number % 2 else reversed(sides):
+                write_back()
+                figures = MEASURES[name](side)
+                if number > 0:
+                    side.add(name, figures)
+                shown = ", ".join(f"{value:.4g} {unit}" for unit, value in figures.items())
+                print(f"  round {number}/{rounds}  {side.broker.name:13} {name}: {shown}", file=sys.stderr)
+    return controls
+
+
+def start(side: Side, times: int) -> None:
+    """Starts and stops the broker a few times; the last start goes on running for the loads."""
+    for number in range(times):
+        side.add("start to first answer", {"s": side.broker.start()})
+        if number < times - 1:
+            side.broker.stop()
+    side.add("memory", {"MB idle": side.broker.resident_bytes() / 1e6})
+
+
+def table(sides: list[Side]) -> str:
+    lines = ["| measure | " + " | ".join(side.broker.name for side in sides) + " | ratio |"]
+    lines.append("|---|" + "---|" * (len(sides) + 1))
+    for name in sides[0].figures:
+        values = [median(side.figures[name]) for side in sides]
+        ratio = f"{values[0] / values[1]:.2f}" if len(values) == 2 and values[1] else ""
+        lines.append(f"| {name} | " + " | ".join(f"{value:.4g}" for value in values) + f" | {ratio} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.compare", description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds after one that only warms (default 3)")
+    parser.add_argument("--only", default="", help="measure only what has this in its name")
+    parser.add_argument("--quire-only", action="store_true", help="leave Apache Kafka out")
+    parser.add_argument("--json", type=Path, help="also write every figure of every round to this file")
+    arguments = parser.parse_args()
+    names = [name for name in MEASURES if arguments.only in name]
+    with tempfile.TemporaryDirectory(prefix="quire-bench-") as name:
+        folder = Path(name)
+        touch_memory()
+        sides = [Side(Quire(subfolder(folder, "quire")))]
+        if not arguments.quire_only:
+            sides += apache_kafka(folder)
+        try:
+            for side in sides:
+                start(side, 3)
+            controls = measure(sides, names, arguments.rounds, folder)
+            for side in sides:
+                side.add("memory", {"MB after the load": side.broker.resident_bytes() / 1e6})
+        finally:
+            for side in sides:
+                side.broker.stop()
+    print(table(sides))
+    print(f"\nbare pwrite beside it: {min(controls):.0f} to {max(controls):.0f} MB/s, median {median(controls):.0f}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({side.broker.name: side.figures for side in sides}, indent=1))
+
+
+def apache_kafka(folder: Path) -> list[Side]:
+    from interop.apache_kafka import NotAvailableError, jars
+
+    try:
+        return [Side(ApacheKafka(subfolder(folder, "kafka"), jars()))]
+    except NotAvailableError as error:
+        print(f"Apache Kafka is left out: {error}", file=sys.stderr)
+        return []
+
+
+def subfolder(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.mkdir()
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""What the kernel knows of a process: CPU time, user and system apart, and resident memory."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class Cpu:
+    user_s: float
+    system_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.user_s + self.system_s
+
+    def since(self, earlier: "Cpu") -> "Cpu":
+        return Cpu(self.user_s - earlier.user_s, self.system_s - earlier.system_s)
+
+
+def cpu(pid: int) -> Cpu:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return Cpu(int(fields[11]) / TICKS_PER_SECOND, int(fields[12]) / TICKS_PER_SECOND)
+
+
+def resident_bytes(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise ProcessLookupError(f"process {pid} has no resident memory")
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

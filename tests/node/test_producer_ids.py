@@ -1,0 +1,32 @@
+"""Producer ids out of the controller's blocks: never one twice, one request for a block at a time."""
+
+from quire.node.producer_ids import ProducerIds
+from quire.pending import Pending
+
+
+class Controller:
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.asked: list[Pending[tuple[int, int]]] = []
+
+    def allocate(self) -> Pending[tuple[int, int]]:
+        self.asked.append(Pending())
+        return self.asked[-1]
+
+    def answer(self) -> None:
+        number = len(self.asked) - 1
+        self.asked[-1].complete((number * self.size, self.size))
+
+
+def test_ids_of_a_block_are_handed_out_in_order_and_then_a_new_block_is_asked_for() -> None:
+    controller = Controller(2)
+    ids = ProducerIds(controller.allocate)
+    waiting = [ids.next_id() for _ in range(3)]
+    assert len(controller.asked) == 1
+    controller.answer()
+    assert [pending.done for pending in waiting] == [True, True, False]
+    assert len(controller.asked) == 2
+    controller.answer()
+    assert [pending.value for pending in waiting] == [0, 1, 2]
+    assert ids.next_id().value == 3
+    assert len(controller.asked) == 2
