@@ -129,7 +129,7 @@ def free_port() -> int:
         return port
 
 
-API_VERSIONS_V0 = bytes.fromhex("0000000a" "0012" "0000" "00000001" "ffff")
+API_VERSIONS_V0 = bytes.fromhex("0000000a0012000000000001ffff")
 
 
 def answers(port: int) -> bool:

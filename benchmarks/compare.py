@@ -75,9 +75,7 @@ def produce_1k(side: Side, settings: dict[str, object]) -> Figures:
 
 def produce_100(side: Side) -> Figures:
     topic = side.new_topic()
-    return by_volume(
-        side, lambda: loads.produce_from_processes(side.broker.bootstrap, topic, 3, 700_000, 100, ACKS_1)
-    )
+    return by_volume(side, lambda: loads.produce_from_processes(side.broker.bootstrap, topic, 3, 700_000, 100, ACKS_1))
 
 
 def consume_1k(side: Side) -> Figures:

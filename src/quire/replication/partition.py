@@ -220,9 +220,7 @@ class Partition:
 
     # Reading
 
-    def read(
-        self, offset: int, max_bytes: int, *, at_least_one_batch: bool, committed_only: bool
-    ) -> FileSlice | None:
+    def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool, committed_only: bool) -> FileSlice | None:
         """Batches from `offset` on as a slice of one segment; None when there is nothing to be read yet."""
         if offset < self.log.start_offset or offset > self.log.end_offset:
             raise ApiError(
@@ -281,5 +279,3 @@ class Partition:
         if target > self.log.start_offset:
             self.log.delete_records_before(target)
         return self.log.start_offset
-
-

@@ -46,9 +46,7 @@ def refuse(request: DeleteRecordsRequest, error: ApiError) -> DeleteRecordsRespo
     )
 
 
-def _delete(
-    node: "Node", context: Context, topic: str, wanted: DeleteRecordsPartition
-) -> DeleteRecordsPartitionResult:
+def _delete(node: "Node", context: Context, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     answer = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
     try:
         if not node.authorizer.allows(context, Operation.DELETE, Resource.TOPIC, topic):

@@ -62,9 +62,7 @@ def refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
     )
 
 
-def _session(
-    node: "Node", context: Context, request: FetchRequest
-) -> tuple[FetchSession | None, list[FetchPartition]]:
+def _session(node: "Node", context: Context, request: FetchRequest) -> tuple[FetchSession | None, list[FetchPartition]]:
     """The session this fetch belongs to, if any, and all partitions it is about."""
     now_ms = node.clock.monotonic_ms()
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
@@ -92,7 +90,9 @@ def _session(
 
 
 def _forgotten(request: FetchRequest) -> list[PartitionKey]:
-    return [(topic.topic_id, topic.topic, index) for topic in request.forgotten_topics_data for index in topic.partitions]
+    return [
+        (topic.topic_id, topic.topic, index) for topic in request.forgotten_topics_data for index in topic.partitions
+    ]
 
 
 class _Fetch:
@@ -214,7 +214,9 @@ class _Fetch:
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionData:
-    return PartitionData(partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=[], records=b"")
+    return PartitionData(
+        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=[], records=b""
+    )
 
 
 def _add(response: FetchResponse, wanted: FetchPartition, answer: PartitionData) -> None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: IncrementalAlterConfigsRequest) -> Pending[IncrementalAlterConfigsResponse]:
+def handle(
+    node: "Node", context: Context, request: IncrementalAlterConfigsRequest
+) -> Pending[IncrementalAlterConfigsResponse]:
     for resource in request.resources:
         check_may_alter(node.authorizer, context, resource.resource_type, resource.resource_name)
     return node.controller.incremental_alter_configs(request, node.clock.now_ms())
