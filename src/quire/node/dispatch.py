@@ -11,7 +11,7 @@ from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from quire.network.connection import CloseConnection, RequestInfo
+from quire.network.connection import CloseConnection, ConnectionInfo
 from quire.node.api import SERVED
 from quire.node.context import ANONYMOUS, Context
 from quire.pending import Pending
@@ -29,6 +29,8 @@ RESPONSE_PREFIX = Struct(">ii")
 API_VERSIONS = apis.api_key("ApiVersions")
 
 Reply = list[Part] | None | Pending[list[Part] | None]
+KnownClient = tuple[bytes, Context]
+"""Kept in a connection's `state`: the client id as it came, and the context made from it."""
 
 
 class Route:
@@ -73,7 +75,7 @@ class Dispatcher:
         self._controller = controller
         self._routes: dict[tuple[int, int], Route] = {}
 
-    def __call__(self, info: RequestInfo, frame: memoryview) -> Reply:
+    def __call__(self, info: ConnectionInfo, frame: memoryview) -> Reply:
         if len(frame) < HEADER.size:
             raise CloseConnection(f"a request of {len(frame)} bytes has no header")
         key, version, correlation_id, client_id_size = HEADER.unpack_from(frame)
@@ -170,19 +172,18 @@ class Dispatcher:
     def _complete_later(self, late: Pending[Any], value: Any, delay_ms: int) -> None:
         self._node.clock.call_later(delay_ms, lambda: late.complete(value))
 
-    def _context(self, info: RequestInfo, frame: memoryview, client_id_size: int) -> Context:
+    def _context(self, info: ConnectionInfo, frame: memoryview, client_id_size: int) -> Context:
         """The connection's context, made anew only when the client calls itself by another name."""
         raw = bytes(frame[HEADER.size : HEADER.size + client_id_size]) if client_id_size > 0 else b""
-        if info.client_id == raw and info.context is not None:
-            known: Context = info.context
-            return known
+        known: KnownClient | None = info.state
+        if known is not None and known[0] == raw:
+            return known[1]
         try:
             client_id = raw.decode()
         except UnicodeDecodeError:
             raise CloseConnection("the client id is not valid UTF-8") from None
         context = Context(info.listener, ANONYMOUS, client_id, info.peer)
-        info.client_id = raw
-        info.context = context
+        info.state = (raw, context)
         return context
 
 
