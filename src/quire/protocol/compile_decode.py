@@ -146,9 +146,11 @@ class _Decoder:
             self._structure(field.structure, inner)
             source.line(f"{place} = {inner}")
             return
-        self._read("b", "n")
+        # Kafka marks null with the byte -1, but inside a tagged field with the varint 0.
+        tagged = field.tagged_in(self.version)
+        self._read("B" if tagged else "b", "n")
         self._flush()
-        with source.block("if n >= 0"):
+        with source.block("if n > 0" if tagged else "if n >= 0"):
             self._structure(field.structure, inner)
             self._flush()
             source.line(f"{place} = {inner}")

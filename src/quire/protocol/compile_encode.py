@@ -129,8 +129,10 @@ class _Encoder:
             self._structure(field.structure, inner)
             return
         self._flush()
+        # Kafka marks null with the byte -1, but inside a tagged field with the varint 0.
+        null = 0 if field.tagged_in(self.version) else 0xFF
         with source.block(f"if {inner} is None"):
-            source.line(f"{self._out} += b'\\xff'")
+            source.line(f"{self._out}.append({null})")
         with source.block("else"):
             self._write("b", "1")
             self._structure(field.structure, inner)
