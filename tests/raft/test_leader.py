@@ -1,0 +1,109 @@
+"""What a leader counts as committed, and whom it answers."""
+
+from quire.raft.core import RaftCore
+from quire.raft.effects import AnswerFetch, Effect, HighWatermark, LogSynced, Propose, Received, Tick
+from quire.raft.log_summary import LogSummary
+from quire.raft.messages import FetchRequest, VoteAnswer
+from quire.raft.quorum_state import Election
+from quire.raft.replicas import ReplicaKey, Voter, VoterSet
+from simulator.random import SimRandom
+
+
+def leader_of_three(log: LogSummary) -> RaftCore:
+    return leader(RaftCore(ReplicaKey(1), VoterSet.of_ids([1, 2, 3]), log, SimRandom(1)))
+
+
+def leader(core: RaftCore) -> RaftCore:
+    """Elected by node 2 in the epoch after the log's last."""
+    core.start(Election(core.log.last.epoch), 0)
+    core.step(Tick(), core.deadline_ms)
+    core.step(Received(2, VoteAnswer(core.epoch, None, granted=True, pre_vote=True)), 0)
+    core.step(Received(2, VoteAnswer(core.epoch, None, granted=True)), 0)
+    assert core.is_leader
+    return core
+
+
+def log_with_one_record_of_epoch_1() -> LogSummary:
+    log = LogSummary()
+    log.append(1, 0, 1)
+    log.sync(1)
+    return log
+
+
+def fetch(core: RaftCore, replica: int, offset: int, last_epoch: int, now_ms: float = 0) -> list[Effect]:
+    return core.step(Received(replica, FetchRequest(core.epoch, ReplicaKey(replica), offset, last_epoch)), now_ms)
+
+
+def high_watermarks(effects: list[Effect]) -> list[int]:
+    return [effect.offset for effect in effects if isinstance(effect, HighWatermark)]
+
+
+def test_a_record_of_an_earlier_epoch_is_committed_only_through_one_of_this_epoch() -> None:
+    core = leader_of_three(log_with_one_record_of_epoch_1())
+    core.step(LogSynced(2), 0)
+    assert high_watermarks(fetch(core, 2, 1, 1)) == []
+    assert high_watermarks(fetch(core, 2, 2, 2)) == [2]
+
+
+def test_the_leaders_own_log_counts_only_when_synced() -> None:
+    core = leader_of_three(LogSummary())
+    assert high_watermarks(fetch(core, 2, 1, 1)) == []
+    assert high_watermarks(core.step(LogSynced(1), 0)) == [1]
+    core.step(Propose(1, "x"), 0)
+    assert high_watermarks(fetch(core, 2, 2, 1)) == []
+    assert high_watermarks(core.step(LogSynced(2), 0)) == [2]
+
+
+def test_followers_alone_can_commit_before_the_leader_has_synced() -> None:
+    core = leader_of_three(LogSummary())
+    fetch(core, 2, 1, 1)
+    assert high_watermarks(fetch(core, 3, 1, 1)) == [1]
+
+
+def test_an_observer_is_answered_but_commits_nothing() -> None:
+    core = leader_of_three(LogSummary())
+    core.step(LogSynced(1), 0)
+    effects = fetch(core, 9, 1, 1)
+    assert high_watermarks(effects) == []
+    assert [effect.to for effect in effects if isinstance(effect, AnswerFetch)] == [9]
+    assert [observer.key.id for observer in core.view().observers] == [9]
+
+
+def test_a_voter_that_came_back_with_another_directory_does_not_count() -> None:
+    old, new = b"a" * 16, b"b" * 16
+    voters = VoterSet(Voter(ReplicaKey(id_, old)) for id_ in (1, 2, 3))
+    core = leader(RaftCore(ReplicaKey(1, old), voters, LogSummary(), SimRandom(1)))
+    core.step(LogSynced(1), 0)
+    request = FetchRequest(core.epoch, ReplicaKey(2, new), 1, 1)
+    assert high_watermarks(core.step(Received(2, request), 0)) == []
+    assert [observer.key for observer in core.view().observers] == [ReplicaKey(2, new)]
+
+
+def test_a_fetch_waits_for_records_and_is_answered_by_the_next_append() -> None:
+    core = leader_of_three(LogSummary())
+    patient = FetchRequest(core.epoch, ReplicaKey(2), 1, 1, high_watermark=1, max_wait_ms=500)
+    assert not [effect for effect in core.step(Received(2, patient), 0) if isinstance(effect, AnswerFetch)]
+    effects = core.step(Propose(1, "x"), 10)
+    assert [effect.to for effect in effects if isinstance(effect, AnswerFetch)] == [2]
+
+
+def test_a_fetch_is_answered_empty_when_it_has_waited_long_enough() -> None:
+    core = leader_of_three(LogSummary())
+    patient = FetchRequest(core.epoch, ReplicaKey(2), 1, 1, high_watermark=1, max_wait_ms=500)
+    core.step(Received(2, patient), 0)
+    assert core.deadline_ms == 500
+    effects = core.step(Tick(), 500)
+    assert [effect.to for effect in effects if isinstance(effect, AnswerFetch)] == [2]
+
+
+def test_the_progress_of_followers_is_seen() -> None:
+    core = leader_of_three(LogSummary())
+    core.step(LogSynced(1), 0)
+    fetch(core, 2, 0, 0, now_ms=10)
+    fetch(core, 2, 1, 1, now_ms=20)
+    core.step(Propose(1, "x"), 25)
+    fetch(core, 2, 1, 1, now_ms=30)
+    view = core.view()
+    assert (view.leader_id, view.epoch, view.high_watermark) == (1, 1, 1)
+    second = view.voters[1]
+    assert (second.key.id, second.end_offset, second.fetched_at_ms, second.caught_up_at_ms) == (2, 1, 30, 20)
