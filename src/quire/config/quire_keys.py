@@ -1,0 +1,10 @@
+"""Quire's own settings: few, all beginning with `quire.`, none of them known to Kafka."""
+
+from quire.config.allowed import at_least
+from quire.config.key import LONG, ConfigKey, table
+from quire.config.units import KIB, MIB
+
+QUIRE_KEYS = table(
+    # What one compressed batch may grow to: the bound that a decompression bomb runs into.
+    ConfigKey("quire.max.decompressed.bytes", LONG, 128 * MIB, at_least(64 * KIB)),
+)
