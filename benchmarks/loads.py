@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 BATCH = 10_000
 

@@ -4,10 +4,12 @@ Wanted: nothing. Each table has one row per size, the same load in every row, an
 beside it what idle connections weigh and how long a node with many partitions takes to start.
 """
 
+import socket
 import tempfile
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import loads
 from benchmarks.brokers import Quire
@@ -55,7 +57,7 @@ def sweep_segments(broker: Quire) -> None:
 
 def sweep_connections(broker: Quire) -> None:
     print("\n| idle connections | produce p50 us | CPU us per request | MB resident |\n|---|---|---|---|")
-    idle = []
+    idle: list[socket.socket] = []
     for count in (0, 100, 1000):
         idle += loads.open_connections("127.0.0.1", broker.port, count - len(idle))
         cost, p50_us = cpu_us_per_request(broker, "measured")

@@ -62,27 +62,62 @@ class Route:
             from quire.protocol.fast_fetch import encode_parts
 
             self.encode_parts = encode_parts
-        module = import_module(f"quire.node.api.{apis.module_name(key)}")
+        module = import_module(f"quire.node.api.{apis.module_name(self.name)}")
         self.handle: Callable[[Node, Context, Any], Any] = module.handle
         self.refuse: Callable[[Any, ApiError], Any] = module.refuse
 
 
-class Dispatcher:
-    """The requests of one kind of listener: a broker's, or a controller's."""
+class Routes:
+    """What one kind of listener answers: a broker's, or a controller's."""
 
-    def __init__(self, node: "Node", *, controller: bool) -> None:
-        self._node = node
+    __slots__ = ("_controller", "_routes")
+
+    def __init__(self, *, controller: bool) -> None:
         self._controller = controller
         self._routes: dict[tuple[int, int], Route] = {}
 
+    def find(self, key: int, version: int) -> Route | None:
+        return self._routes.get((key, version)) or self._add(key, version)
+
+    def _add(self, key: int, version: int) -> Route | None:
+        served = SERVED.get(apis.API_NAMES.get(key, ""))
+        if served is None or not served.oldest <= version <= served.newest:
+            return None
+        if not (served.on_controller if self._controller else served.on_broker):
+            return None
+        route = self._routes[key, version] = Route(key, version)
+        return route
+
+
+class Dispatcher:
+    """Answers the requests of all listeners; the server calls it with each frame."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._broker_routes = Routes(controller=False)
+        self._controller_routes = Routes(controller=True)
+        self._held: list[Callable[[], None]] = []
+        self._ready = False
+
+    def ready(self) -> None:
+        """The node is up: answers what came in before, and everything from now on."""
+        self._ready = True
+        held, self._held = self._held, []
+        for answer in held:
+            answer()
+
     def __call__(self, info: ConnectionInfo, frame: memoryview) -> Reply:
+        if not self._ready:
+            return self._hold(info, bytes(frame))
         if len(frame) < HEADER.size:
             raise CloseConnection(f"a request of {len(frame)} bytes has no header")
         key, version, correlation_id, client_id_size = HEADER.unpack_from(frame)
-        route = self._routes.get((key, version)) or self._find_route(key, version)
-        if route is None:
-            return self._unsupported(key, version, correlation_id)
         node = self._node
+        controller = node.is_controller_listener(info.listener)
+        routes = self._controller_routes if controller else self._broker_routes
+        route = routes.find(key, version)
+        if route is None:
+            return self._unsupported(routes, key, version, correlation_id)
         position = HEADER.size + max(client_id_size, 0)
         try:
             if route.flexible_header:
@@ -97,21 +132,28 @@ class Dispatcher:
         throttle_ms = node.throttle.delay_ms(context, key, len(frame))
         response = self._handle(route, context, request)
         if node.faults is not None:
-            delay_ms = node.faults.delay_ms(key)
-            if delay_ms > 0:
-                response = self._delayed(response, delay_ms)
+            response = self._delayed(response, node.faults.delay_ms(key))
         if isinstance(response, Pending):
             return response.then(lambda late: self._encode(route, correlation_id, late, throttle_ms))
         return self._encode(route, correlation_id, response, throttle_ms)
 
-    def _find_route(self, key: int, version: int) -> Route | None:
-        served = SERVED.get(apis.API_NAMES.get(key, ""))
-        if served is None or not served.oldest <= version <= served.newest:
-            return None
-        if not (served.on_controller if self._controller else served.on_broker):
-            return None
-        route = self._routes[key, version] = Route(key, version)
-        return route
+    def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[list[Part] | None]:
+        """A request that came while the node was starting; its bytes are kept, since the connection reuses them."""
+        pending: Pending[list[Part] | None] = Pending()
+
+        def answer() -> None:
+            try:
+                reply = self(info, memoryview(frame))
+            except CloseConnection as error:
+                log.warning("a request from %s could not be answered: %s", info.peer, error)
+                reply = None
+            if isinstance(reply, Pending):
+                reply.when_done(pending.complete)
+            else:
+                pending.complete(reply)
+
+        self._held.append(answer)
+        return pending
 
     def _handle(self, route: Route, context: Context, request: Any) -> Any:
         try:
@@ -149,19 +191,21 @@ class Dispatcher:
         size = 4 + len(tags) + sum(map(len, parts))
         return [RESPONSE_PREFIX.pack(size, correlation_id) + tags, *parts]
 
-    def _unsupported(self, key: int, version: int, correlation_id: int) -> list[Part]:
+    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> list[Part]:
         """A client newer than us asks ApiVersions in a version we do not know: it is told ours, in version 0."""
         if key != API_VERSIONS:
             name = apis.API_NAMES.get(key, f"API key {key}")
             raise CloseConnection(f"{name} version {version} is not supported")
-        route = self._routes.get((key, 0)) or self._find_route(key, 0)
+        route = routes.find(key, 0)
         assert route is not None
         error = ApiError(ErrorCode.UNSUPPORTED_VERSION, f"ApiVersions version {version} is not supported")
         encoded = self._encode(route, correlation_id, route.refuse(None, error), 0)
         assert encoded is not None
         return encoded
 
-    def _delayed(self, response: Any, delay_ms: int) -> Pending[Any]:
+    def _delayed(self, response: Any, delay_ms: int) -> Any:
+        if delay_ms <= 0:
+            return response
         late: Pending[Any] = Pending()
         if isinstance(response, Pending):
             response.when_done(lambda value: self._complete_later(late, value, delay_ms))

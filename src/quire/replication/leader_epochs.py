@@ -11,7 +11,7 @@ NO_EPOCH = -1
 
 
 def check_leader_epoch(current: int, requested: int) -> ErrorCode:
-    if requested == NO_EPOCH or requested == current:
+    if requested in (NO_EPOCH, current):
         return ErrorCode.NONE
     if requested < current:
         return ErrorCode.FENCED_LEADER_EPOCH

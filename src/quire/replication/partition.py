@@ -16,7 +16,7 @@ from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
 from quire.replication.waiting import CommitWait, FetchWait
 from quire.seams import Buffer, FileSlice
-from quire.storage import Log, LogPosition, ProducerEntry
+from quire.storage import Log, ProducerEntry
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
