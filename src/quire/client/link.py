@@ -55,7 +55,8 @@ class _Session:
             self.link.received(size)
 
     def drained(self) -> None:
-        pass
+        if self.link.session is self:
+            self.link.drained()
 
     def closed(self, reason: str) -> None:
         if self.link.session is self:
@@ -79,6 +80,7 @@ class Link:
         self._resting = False
         self._closed = False
         self._waiting: deque[Call] = deque()
+        self._leaving: list[Call] = []
         self._in_flight: dict[int, Call] = {}
 
     @property
@@ -130,6 +132,12 @@ class Link:
             self._in_flight.pop(answer.correlation_id).finish(answer.message)
         if self.session is session:
             self._send_waiting(session)
+
+    def drained(self) -> None:
+        """Everything written has left, which is all there is to know about a call without an answer."""
+        leaving, self._leaving = self._leaving, []
+        for call in leaving:
+            call.finish(None)
 
     def closed(self, reason: str) -> None:
         was_ready = self.ready
@@ -187,8 +195,10 @@ class Link:
             if call.answered:
                 self._in_flight[call.correlation_id] = call
             else:
-                call.finish(None)
+                self._leaving.append(call)
         session.flush()
+        if self._leaving and not session.transport.queued_bytes:
+            self.drained()
 
     def _expire(self, call: Call, timeout_ms: float) -> None:
         if call.result.done:
@@ -209,8 +219,9 @@ class Link:
         self._fail_all(error)
 
     def _fail_all(self, error: ClientError) -> None:
-        calls = [*self._in_flight.values(), *self._waiting]
+        calls = [*self._in_flight.values(), *self._leaving, *self._waiting]
         self._in_flight.clear()
+        self._leaving.clear()
         self._waiting.clear()
         for call in calls:
             call.finish(error)

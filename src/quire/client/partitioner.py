@@ -1,5 +1,6 @@
 """Which partition a record goes to: by its key as every Kafka client does, or, without one, batch by batch in turn."""
 
+from quire.client.metadata import Topic
 from quire.client.murmur2_native import murmur2
 from quire.seams import Random
 
@@ -23,9 +24,10 @@ class StickyPartitioner:
         self._partition = -1
         self._bytes = 0
 
-    def choose(self, available: list[int], size_bytes: int) -> int:
-        """The partition for `size_bytes` more; `available` are the partitions that have a leader."""
-        if self._bytes >= self._switch_bytes or self._partition not in available:
+    def choose(self, topic: Topic, size_bytes: int) -> int:
+        """The partition for `size_bytes` more: one that has a leader, if any has."""
+        if self._bytes >= self._switch_bytes or self._partition not in topic.partitions:
+            available = topic.led or list(topic.partitions)
             others = [partition for partition in available if partition != self._partition] or available
             self._partition = others[self._random.below(len(others))]
             self._bytes = 0

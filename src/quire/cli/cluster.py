@@ -1,0 +1,97 @@
+"""`quire cluster`: who is there, who decides, and what has been agreed on."""
+
+import click
+
+from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.output import print_json, print_table
+from quire.client.admin import cluster as admin
+from quire.client.errors import UnsupportedError
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError
+
+
+@click.command(epilog="\b\nExamples:\n  quire cluster\n  quire cluster -b broker-1:9092,broker-2:9092 --json")
+@json_option
+@cluster_options
+def cluster(as_json: bool, servers: str, timeout_s: float) -> None:
+    """Show nodes, controller, features and the metadata quorum."""
+    with connect(servers, timeout_s) as client:
+        description = client.run(admin.describe_cluster(client.cluster))
+        features = client.run(admin.describe_features(client.cluster))
+        quorum = _quorum(client)
+    if as_json:
+        print_json(
+            {
+                "cluster_id": description.cluster_id,
+                "controller": description.controller_id,
+                "nodes": [
+                    {
+                        "id": broker.node_id,
+                        "host": broker.address.host,
+                        "port": broker.address.port,
+                        "rack": broker.rack,
+                        "fenced": broker.node_id in description.fenced,
+                    }
+                    for broker in description.brokers
+                ],
+                "features": {
+                    feature.name: {
+                        "level": feature.finalized,
+                        "supported": [feature.supported_min, feature.supported_max],
+                    }
+                    for feature in features
+                },
+                "quorum": None if quorum is None else _quorum_json(quorum),
+            }
+        )
+        return
+    click.echo(f"cluster {description.cluster_id}\n")
+    print_table(
+        ("node", "address", "rack", "role"),
+        [
+            (
+                broker.node_id,
+                str(broker.address),
+                broker.rack,
+                "controller" if broker.node_id == description.controller_id else "broker",
+            )
+            for broker in description.brokers
+        ],
+    )
+    if features:
+        click.echo()
+        rows = [
+            (feature.name, feature.finalized, f"{feature.supported_min} to {feature.supported_max}")
+            for feature in features
+        ]
+        print_table(("feature", "level", "supported"), rows)
+    if quorum is not None:
+        click.echo(
+            f"\nquorum: leader {quorum.leader_id} in epoch {quorum.leader_epoch}, "
+            f"high watermark {quorum.high_watermark}"
+        )
+        members = [(member, "voter") for member in quorum.voters]
+        members += [(member, "observer") for member in quorum.observers]
+        rows_of_members = [(member.node_id, kind, member.log_end_offset, member.lag) for member, kind in members]
+        print_table(("node", "kind", "log end", "lag"), rows_of_members)
+
+
+def _quorum(client: BlockingClient) -> admin.Quorum | None:
+    """None where the broker does not tell, which is no reason to keep the rest from the reader."""
+    try:
+        return client.run(admin.describe_quorum(client.cluster))
+    except (ApiError, UnsupportedError):
+        return None
+
+
+def _quorum_json(quorum: admin.Quorum) -> dict[str, object]:
+    def member(found: admin.QuorumMember) -> dict[str, int]:
+        return {"id": found.node_id, "log_end_offset": found.log_end_offset, "lag": found.lag}
+
+    return {
+        "leader": quorum.leader_id,
+        "epoch": quorum.leader_epoch,
+        "high_watermark": quorum.high_watermark,
+        "voters": [member(voter) for voter in quorum.voters],
+        "observers": [member(observer) for observer in quorum.observers],
+    }

@@ -1,0 +1,54 @@
+"""Turns what went wrong into a sentence that says what to do, and an exit code that says what kind of thing it was."""
+
+from quire.cli.lazy import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNREACHABLE, EXIT_USAGE, Failure
+from quire.client.errors import ClientError, TimedOutError, UnreachableError
+from quire.client.servers import AddressError
+from quire.protocol.errors import ApiError, ErrorCode
+
+_NOT_FOUND = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.RESOURCE_NOT_FOUND,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+)
+
+_ADVICE = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`quire topics list` shows what there is",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or add --if-not-exists to accept the one there is",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "a topic cannot have more replicas than there are brokers (`quire cluster`)",
+    ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic, or send smaller records",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "`quire topics describe` shows which offsets there are",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas are in sync for acks=all; `quire topics describe` shows which",
+    ErrorCode.LEADER_NOT_AVAILABLE: "no replica of the partition is up to lead it; `quire cluster` shows the nodes",
+    ErrorCode.UNSUPPORTED_VERSION: "the broker is too old or too new for this",
+}
+
+
+def explain(error: Exception) -> Failure:
+    if isinstance(error, AddressError):
+        return Failure(f"{error}.", EXIT_USAGE)
+    if isinstance(error, UnreachableError):
+        return Failure(f"{error}; start a node with `quire start`, or name another one with -b.", EXIT_UNREACHABLE)
+    if isinstance(error, TimedOutError):
+        return Failure(f"{error}; see whether the broker is well, or wait longer with --timeout.", EXIT_UNREACHABLE)
+    if isinstance(error, ClientError):
+        return Failure(f"{error}.", EXIT_FAILED)
+    if isinstance(error, ApiError):
+        return Failure(sentence(error), EXIT_NOT_FOUND if error.code in _NOT_FOUND else EXIT_FAILED)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return Failure(f"{place}{(error.strerror or str(error)).lower()}.", EXIT_FAILED)
+    return Failure(
+        f"something unforeseen happened ({type(error).__name__}: {error}); "
+        "QUIRE_DEBUG=1 in the environment shows where, please report it.",
+        EXIT_FAILED,
+    )
+
+
+def sentence(error: ApiError) -> str:
+    """The broker's words, and what to do where that is known."""
+    said = str(error).rstrip(".")
+    if error.code.name not in said:
+        said = f"{said} ({error.code.name})"
+    advice = _ADVICE.get(error.code)
+    return f"{said}; {advice}." if advice else f"{said}."

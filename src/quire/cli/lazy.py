@@ -1,0 +1,80 @@
+"""Commands that are imported when they are called, and failures that end as one sentence and an exit code."""
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+EXIT_NOT_FOUND = 4
+EXIT_INTERRUPTED = 130
+
+
+class Failure(click.ClickException):
+    """One sentence for standard error, and the exit code."""
+
+    def __init__(self, sentence: str, exit_code: int = EXIT_FAILED) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"quire: {self.message}", file=file or sys.stderr)
+
+
+class Entry(NamedTuple):
+    """Where a command is, and its line in the list of commands."""
+
+    place: str  # module:attribute
+    summary: str
+
+
+class LazyGroup(click.Group):
+    """A group that lists its commands without importing them."""
+
+    def __init__(self, *args: Any, entries: Mapping[str, Entry] | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.entries = dict(entries or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.place.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+
+
+class RootGroup(LazyGroup):
+    """The outermost group, where every failure passes on its way out."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except (KeyboardInterrupt, click.Abort):
+            ctx.exit(EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read our output has had enough. Python would complain again while it closes the stream.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+        except Exception as error:
+            if os.environ.get("QUIRE_DEBUG"):
+                raise
+            from quire.cli.failures import explain
+
+            raise explain(error) from error

@@ -1,0 +1,71 @@
+"""Options that several commands share, and the values they take."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from quire.client.shell_blocking import BlockingClient
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_SERVER = "127.0.0.1:9092"
+
+
+class Setting(click.ParamType):
+    """`KEY=VALUE`, split at the first equals sign."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, separator, content = str(value).partition("=")
+        if not separator or not key:
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return key, content
+
+
+def servers_option(command: Command) -> Command:
+    return click.option(
+        "-b",
+        "--bootstrap-server",
+        "servers",
+        envvar="QUIRE_BOOTSTRAP",
+        default=DEFAULT_SERVER,
+        show_default=True,
+        show_envvar=True,
+        metavar="HOST:PORT,...",
+        help="Brokers to begin with.",
+    )(command)
+
+
+def timeout_option(command: Command) -> Command:
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=30,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long a broker may take to answer.",
+    )(command)
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(command)
+
+
+def cluster_options(command: Command) -> Command:
+    """What every command that talks to a cluster takes."""
+    return servers_option(timeout_option(command))
+
+
+@contextmanager
+def connect(servers: str, timeout_s: float) -> "Iterator[BlockingClient]":
+    from quire.client.shell_blocking import BlockingClient
+
+    with BlockingClient(servers, client_id="quire-cli", request_timeout_ms=timeout_s * 1000) as client:
+        yield client

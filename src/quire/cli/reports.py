@@ -1,0 +1,35 @@
+"""What came of a command that was given several names: a line for each, and the exit code of the first failure."""
+
+from collections.abc import Sequence
+
+import click
+
+from quire.cli.failures import explain, sentence
+from quire.cli.output import print_json
+from quire.protocol.errors import ApiError
+
+Outcome = tuple[str, str | ApiError, dict[str, object]]
+
+
+def report(outcomes: Sequence[Outcome], as_json: bool) -> None:
+    """Prints every outcome; failures go to standard error, and the first of them decides the exit code."""
+    failures = [result for _, result, _ in outcomes if isinstance(result, ApiError)]
+    if as_json:
+        print_json(
+            [
+                {"name": name, **details}
+                | ({"error": result.code.name, "message": str(result)} if isinstance(result, ApiError) else {})
+                for name, result, details in outcomes
+            ]
+        )
+    for name, result, _ in outcomes:
+        if isinstance(result, ApiError):
+            if len(outcomes) > 1 or as_json:
+                click.echo(f"quire: {name}: {sentence(result)}", err=True)
+        elif not as_json:
+            click.echo(f"{name}: {result}")
+    if failures:
+        failure = explain(failures[0])
+        if len(outcomes) > 1 or as_json:
+            raise click.exceptions.Exit(failure.exit_code)
+        raise failure

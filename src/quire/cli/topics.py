@@ -1,0 +1,266 @@
+"""`quire topics`: list, create, describe, alter, delete."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from quire.cli.lazy import EXIT_USAGE, Failure
+from quire.cli.options import Setting, cluster_options, connect, json_option
+from quire.cli.output import numbers, print_json, print_table
+from quire.cli.reports import report
+from quire.client.admin import configs
+from quire.client.admin import topics as admin
+from quire.client.admin.configs import ConfigChange, Operation, Resource, ResourceType
+from quire.client.metadata import Topic
+from quire.client.offsets import EARLIEST, LATEST, OffsetAt, TopicPartition, list_offsets
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.uuids import to_text
+
+
+@click.group()
+def topics() -> None:
+    """List, create, describe, alter and delete topics."""
+
+
+@topics.command("list", epilog="\b\nExample:\n  quire topics list --json")
+@click.option("--internal", is_flag=True, help="Show Kafka's own topics too.")
+@json_option
+@cluster_options
+def list_topics(internal: bool, as_json: bool, servers: str, timeout_s: float) -> None:
+    """List the topics there are."""
+    with connect(servers, timeout_s) as client:
+        found = client.run(admin.describe_topics(client.cluster))
+    known = [topic for topic in found.values() if isinstance(topic, Topic) and (internal or not topic.internal)]
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": topic.name,
+                    "id": to_text(topic.topic_id),
+                    "partitions": len(topic.partitions),
+                    "replication_factor": _replication_factor(topic),
+                    "internal": topic.internal,
+                }
+                for topic in known
+            ]
+        )
+    elif known:
+        rows = [(topic.name, len(topic.partitions), _replication_factor(topic)) for topic in known]
+        print_table(("name", "partitions", "replicas"), rows)
+    else:
+        click.echo("There is no topic yet; `quire topics create NAME` makes one.", err=True)
+
+
+@topics.command(
+    epilog="""\b
+Examples:
+  quire topics create orders --partitions 6
+  quire topics create users -p 3 -c cleanup.policy=compact -c retention.ms=-1
+  quire topics create audit --replica-assignment 1:2,2:3    two partitions, on nodes 1+2 and 2+3"""
+)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="How many; the broker's default if not given.")
+@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="Copies of each partition.")
+@click.option("-c", "--config", "settings", type=Setting(), multiple=True, help="A setting of the topic; repeatable.")
+@click.option("--replica-assignment", "assignment", metavar="NODES", help="Nodes of each partition: 1:2,2:3,...")
+@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is not an error.")
+@click.option("--validate-only", is_flag=True, help="Check, and create nothing.")
+@json_option
+@cluster_options
+def create(
+    names: Sequence[str],
+    partitions: int | None,
+    replication_factor: int | None,
+    settings: Sequence[tuple[str, str]],
+    assignment: str | None,
+    if_not_exists: bool,
+    validate_only: bool,
+    as_json: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """Create topics."""
+    replicas = {} if assignment is None else _parse_assignment(assignment)
+    if replicas and (partitions or replication_factor):
+        raise click.UsageError("--replica-assignment says how many there are; leave --partitions and the factor out")
+    wanted = [
+        admin.NewTopic(name, partitions or -1, replication_factor or -1, dict(settings), replicas) for name in names
+    ]
+    with connect(servers, timeout_s) as client:
+        results = client.run(admin.create_topics(client.cluster, wanted, validate_only=validate_only))
+    verb = "could be created" if validate_only else "created"
+    outcomes: list[tuple[str, str | ApiError, dict[str, object]]] = []
+    for name in names:
+        result = results[name]
+        if isinstance(result, ApiError):
+            accepted = if_not_exists and result.code == ErrorCode.TOPIC_ALREADY_EXISTS
+            outcomes.append((name, "is there already" if accepted else result, {"created": False}))
+        else:
+            counts = f"{_count(result.partitions, 'partition')}, {_count(result.replication_factor, 'replica')}"
+            details: dict[str, object] = {
+                "created": not validate_only,
+                "id": to_text(result.topic_id),
+                "partitions": result.partitions,
+                "replication_factor": result.replication_factor,
+            }
+            outcomes.append((name, f"{verb} ({counts})", details))
+    report(outcomes, as_json)
+
+
+@topics.command(
+    epilog="""\b
+Examples:
+  quire topics describe orders
+  quire topics describe --json            every topic"""
+)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@json_option
+@cluster_options
+def describe(names: Sequence[str], as_json: bool, servers: str, timeout_s: float) -> None:
+    """Show partitions, their leaders and offsets, and the settings a topic has of its own."""
+    with connect(servers, timeout_s) as client:
+        found = client.run(admin.describe_topics(client.cluster, names or None))
+        known = [topic for topic in found.values() if isinstance(topic, Topic)]
+        descriptions = [_describe(client, topic) for topic in known]
+    if as_json:
+        print_json(descriptions)
+    else:
+        for index, description in enumerate(descriptions):
+            _print_description(description, first=index == 0)
+    for error in found.values():
+        if isinstance(error, ApiError):
+            raise error
+
+
+def _describe(client: BlockingClient, topic: Topic) -> dict[str, object]:
+    places = [TopicPartition(topic.name, index) for index in topic.led]
+    first = client.run(list_offsets(client.cluster, dict.fromkeys(places, EARLIEST)))
+    end = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
+    entries = client.run(configs.describe_configs(client.cluster, Resource(ResourceType.TOPIC, topic.name)))
+    nothing = OffsetAt(-1, -1, -1)
+    return {
+        "name": topic.name,
+        "id": to_text(topic.topic_id),
+        "internal": topic.internal,
+        "replication_factor": _replication_factor(topic),
+        "configs": {entry.name: entry.value for entry in entries if entry.source == configs.ConfigSource.TOPIC},
+        "partitions": [
+            {
+                "partition": part.index,
+                "leader": None if part.leader < 0 else part.leader,
+                "leader_epoch": part.leader_epoch,
+                "replicas": part.replicas,
+                "isr": part.isr,
+                "offline": part.offline,
+                "first_offset": _known(first.get(TopicPartition(topic.name, part.index), nothing).offset),
+                "end_offset": _known(end.get(TopicPartition(topic.name, part.index), nothing).offset),
+            }
+            for part in topic.partitions.values()
+        ],
+    }
+
+
+def _known(offset: int) -> int | None:
+    return None if offset < 0 else offset
+
+
+def _print_description(description: dict[str, object], *, first: bool) -> None:
+    parts = description["partitions"]
+    settings = description["configs"]
+    assert isinstance(parts, list) and isinstance(settings, dict)
+    if not first:
+        click.echo()
+    click.echo(f"topic {description['name']}  id {description['id']}")
+    for name, value in settings.items():
+        click.echo(f"  {name}={value}")
+    print_table(
+        ("partition", "leader", "epoch", "replicas", "isr", "first", "end"),
+        [
+            (
+                part["partition"],
+                part["leader"],
+                part["leader_epoch"],
+                numbers(part["replicas"]),
+                numbers(part["isr"]),
+                part["first_offset"],
+                part["end_offset"],
+            )
+            for part in parts
+        ],
+    )
+
+
+@topics.command(
+    epilog="""\b
+Examples:
+  quire topics alter orders --partitions 12
+  quire topics alter orders --set retention.ms=86400000 --unset cleanup.policy"""
+)
+@click.argument("name")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Grow to this many in all.")
+@click.option("--set", "changed", type=Setting(), multiple=True, help="Change a setting; repeatable.")
+@click.option("--unset", "removed", multiple=True, metavar="KEY", help="Back to the broker's value; repeatable.")
+@cluster_options
+def alter(
+    name: str,
+    partitions: int | None,
+    changed: Sequence[tuple[str, str]],
+    removed: Sequence[str],
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """Give a topic more partitions, or other settings."""
+    changes = [ConfigChange(key, Operation.SET, value) for key, value in changed]
+    changes += [ConfigChange(key, Operation.DELETE) for key in removed]
+    if partitions is None and not changes:
+        raise click.UsageError("nothing to change; give --partitions, --set or --unset")
+    with connect(servers, timeout_s) as client:
+        if changes:
+            client.run(configs.alter_configs(client.cluster, Resource(ResourceType.TOPIC, name), changes))
+            click.echo(f"{name}: {_count(len(changes), 'setting')} changed")
+        if partitions is not None:
+            error = client.run(admin.create_partitions(client.cluster, {name: partitions}))[name]
+            if error is not None:
+                raise error
+            click.echo(f"{name}: {_count(partitions, 'partition')} now")
+
+
+@topics.command(epilog="\b\nExample:\n  quire topics delete orders audit --yes")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--if-exists", is_flag=True, help="A topic that is not there is not an error.")
+@json_option
+@cluster_options
+def delete(names: Sequence[str], yes: bool, if_exists: bool, as_json: bool, servers: str, timeout_s: float) -> None:
+    """Delete topics with all their records. Asks first when a person is at the keyboard."""
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"Delete {', '.join(names)} with all records?", abort=True)
+    with connect(servers, timeout_s) as client:
+        results = client.run(admin.delete_topics(client.cluster, names))
+    outcomes: list[tuple[str, str | ApiError, dict[str, object]]] = []
+    for name in dict.fromkeys(names):
+        error = results[name]
+        if error is None:
+            outcomes.append((name, "deleted", {"deleted": True}))
+        elif if_exists and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            outcomes.append((name, "was not there", {"deleted": False}))
+        else:
+            outcomes.append((name, error, {"deleted": False}))
+    report(outcomes, as_json)
+
+
+def _replication_factor(topic: Topic) -> int:
+    return max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
+
+
+def _parse_assignment(text: str) -> dict[int, list[int]]:
+    try:
+        return {index: [int(node) for node in nodes.split(":")] for index, nodes in enumerate(text.split(","))}
+    except ValueError:
+        raise Failure(f"{text!r} is not a list of nodes per partition such as 1:2,2:3.", EXIT_USAGE) from None
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,143 @@
+"""Records gathered for one partition, and word of what became of them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quire.client.offsets import TopicPartition
+from quire.pending import Pending
+from quire.protocol.records import Compression, Record, build_batch
+
+BATCH_HEADER_BYTES = 61
+# Lengths and deltas of a record as varints: never more than this, and rarely as much.
+RECORD_OVERHEAD_BYTES = 24
+HEADER_OVERHEAD_BYTES = 10
+SEQUENCES = 1 << 31
+
+
+class Identity(NamedTuple):
+    """An idempotent producer, as InitProducerId named it."""
+
+    producer_id: int
+    epoch: int
+
+
+class Delivery:
+    """What became of a batch: `done` comes with None when every record is in the log, with the reason when none is."""
+
+    __slots__ = ("base_offset", "count", "done", "place", "timestamp_ms")
+
+    def __init__(self, place: TopicPartition) -> None:
+        self.place = place
+        self.count = 0
+        self.base_offset = -1
+        self.timestamp_ms = -1
+        self.done: Pending[Exception | None] = Pending()
+
+    @property
+    def error(self) -> Exception | None:
+        return self.done.value if self.done.done else None
+
+
+class Receipt:
+    """One record's part in a delivery."""
+
+    __slots__ = ("delivery", "index")
+
+    def __init__(self, delivery: Delivery, index: int) -> None:
+        self.delivery = delivery
+        self.index = index
+
+    @property
+    def partition(self) -> int:
+        return self.delivery.place.partition
+
+    @property
+    def delivered(self) -> bool:
+        return self.delivery.done.done and self.delivery.done.value is None
+
+    @property
+    def offset(self) -> int:
+        """Where the record is in its partition; -1 before it is delivered, and with acks=0."""
+        base = self.delivery.base_offset
+        return -1 if base < 0 else base + self.index
+
+
+def estimate_bytes(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None) -> int:
+    """The most a record can take in a batch that is not compressed."""
+    size = RECORD_OVERHEAD_BYTES
+    if key is not None:
+        size += len(key)
+    if value is not None:
+        size += len(value)
+    if headers:
+        for name, content in headers:
+            size += HEADER_OVERHEAD_BYTES + 4 * len(name) + (0 if content is None else len(content))
+    return size
+
+
+class Batch:
+    """Grows while it is open; once encoded it is sent as it is, however often that takes."""
+
+    __slots__ = (
+        "_encoded",
+        "deadline_ms",
+        "delivery",
+        "identity",
+        "order",
+        "records",
+        "sequence",
+        "size_bytes",
+        "uncertain",
+    )
+
+    def __init__(self, place: TopicPartition, order: int, deadline_ms: float) -> None:
+        self.delivery = Delivery(place)
+        self.order = order
+        self.deadline_ms = deadline_ms
+        self.records: list[Record] = []
+        self.size_bytes = BATCH_HEADER_BYTES
+        self.identity: Identity | None = None
+        self.sequence = -1
+        self.uncertain = False  # whether it may be in the log although nobody said so
+        self._encoded: bytearray | None = None
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.delivery.place
+
+    @property
+    def records_bytes(self) -> int:
+        return self.size_bytes - BATCH_HEADER_BYTES
+
+    def add(self, record: Record, size_bytes: int) -> Receipt:
+        delivery = self.delivery
+        index = delivery.count
+        record.offset = index
+        self.records.append(record)
+        self.size_bytes += size_bytes
+        delivery.count = index + 1
+        return Receipt(delivery, index)
+
+    def stamp(self, identity: Identity, sequence: int) -> None:
+        """Makes it the producer's next batch; from here on a broker recognises it when it comes again."""
+        self.identity = identity
+        self.sequence = sequence
+        self._encoded = None
+
+    def unstamp(self) -> None:
+        self.identity = None
+        self.sequence = -1
+        self._encoded = None
+
+    def encode(self, compression: Compression, level: int | None) -> bytearray:
+        if self._encoded is None:
+            identity = self.identity or Identity(-1, -1)
+            self._encoded = build_batch(
+                self.records,
+                compression=compression,
+                level=level,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                base_sequence=self.sequence,
+            )
+        return self._encoded

@@ -1,0 +1,320 @@
+"""The producer: gathers records into batches, sends them to the leaders and sees them through.
+
+Idempotent by default: every record of a partition is in the log once and in the order sent, through retries and leader
+changes. `prepare` a topic first (it needs to be known where its partitions are), then `send` never waits; whoever sends
+faster than the brokers take looks at `buffered_bytes` and lets events happen in between. The order and numbering of one
+partition's batches is in `partition_queue`; here is what goes to which broker when, and what an answer means.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quire.client.backoff import Backoff
+from quire.client.batch import Batch, Receipt, estimate_bytes
+from quire.client.cluster import Cluster
+from quire.client.errors import ClientError, TimedOutError
+from quire.client.metadata import Topic
+from quire.client.offsets import TopicPartition
+from quire.client.partition_queue import PartitionQueue
+from quire.client.partitioner import StickyPartitioner, partition_for_key
+from quire.client.produce_answers import Verdict, judge, produce_request, read_answers
+from quire.client.producer_identity import ProducerIdentity
+from quire.client.refresher import Refresher
+from quire.client.steps import Steps, sleep
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.records import Compression, Record
+from quire.protocol.schema import Message
+
+SWEEP_MS = 1000.0
+
+
+@dataclass(slots=True, frozen=True)
+class ProducerConfig:
+    """Kafka's settings of the same names; sizes are those of the records before compression."""
+
+    acks: int = -1
+    idempotent: bool = True
+    compression: Compression = Compression.NONE
+    compression_level: int | None = None
+    linger_ms: float = 5
+    batch_bytes: int = 16_384
+    request_bytes: int = 1_048_576
+    in_flight: int = 5
+    delivery_timeout_ms: float = 120_000
+
+    def __post_init__(self) -> None:
+        if self.acks not in (-1, 0, 1):
+            raise ClientError(f"acks={self.acks} is not known; choose 0, 1 or all (-1)")
+        if self.idempotent and self.acks != -1:
+            raise ClientError("an idempotent producer needs acks=all")
+
+
+class Producer:
+    def __init__(self, cluster: Cluster, config: ProducerConfig | None = None) -> None:
+        self.config = config or ProducerConfig()
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._waiting: OrderedDict[TopicPartition, PartitionQueue] = OrderedDict()
+        self._stickies: dict[str, StickyPartitioner] = {}
+        self._requests: dict[int, int] = {}
+        self._backoffs: dict[TopicPartition, Backoff] = {}
+        self._identity = ProducerIdentity(cluster, self._schedule) if self.config.idempotent else None
+        self._refresher = Refresher(cluster, self._topics, lambda _: self._schedule(), create=True)
+        self._order = 0
+        self._undelivered = 0
+        self._flushes: list[Pending[None]] = []
+        self._scheduled = False
+        self._lingering = False
+        self._sweeping = False
+        self.buffered_bytes = 0
+        self.delivered_records = 0
+        self.failed_records = 0
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    def prepare(self, topic: str) -> Steps[Topic]:
+        """Learns where a topic is, and who this producer is; creates the topic where the broker allows that."""
+        if self._identity is not None:
+            yield from self._identity.obtain()
+        backoff = Backoff(self._cluster.random)
+        deadline_ms = self._clock.monotonic_ms() + self._cluster.request_timeout_ms
+        while True:
+            yield from self._cluster.refresh([topic], create=True)
+            known = self._cluster.metadata.topics.get(topic)
+            if known is not None and known.led:
+                return known
+            code = known.error if known is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if (code and not code.retriable) or self._clock.monotonic_ms() > deadline_ms:
+                raise ApiError(code or ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} cannot be written to")
+            yield from sleep(self._clock, backoff.next_ms())
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: list[tuple[str, bytes | None]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Receipt:
+        """Puts one record in line. The topic must be prepared."""
+        size_bytes = estimate_bytes(key, value, headers)
+        if partition is None:
+            partition = self._choose(topic, key, size_bytes)
+        queue = self._queues.get(TopicPartition(topic, partition))
+        if queue is None:
+            queue = self._new_queue(topic, partition)
+        batch = queue.open
+        if batch is None or batch.size_bytes + size_bytes > self.config.batch_bytes:
+            batch = self._new_batch(queue)
+        self.buffered_bytes += size_bytes
+        record = Record(0, self._clock.now_ms() if timestamp_ms is None else timestamp_ms, key, value, headers)
+        return batch.add(record, size_bytes)
+
+    def flush(self) -> Pending[None]:
+        """Sends what is there without lingering; comes back when everything is delivered or given up."""
+        flushed: Pending[None] = Pending()
+        for queue in self._queues.values():
+            self._close_open(queue)
+        if self._undelivered:
+            self._flushes.append(flushed)
+            self._drain()
+        else:
+            flushed.complete(None)
+        return flushed
+
+    def close(self) -> None:
+        """Stops at once; `flush` first to see everything through."""
+        self._refresher.close()
+
+    def _choose(self, topic: str, key: bytes | None, size_bytes: int) -> int:
+        known = self._cluster.metadata.topics[topic]
+        if key is not None:
+            return partition_for_key(key, len(known.partitions))
+        sticky = self._stickies.get(topic)
+        if sticky is None:
+            sticky = self._stickies[topic] = StickyPartitioner(self._cluster.random, self.config.batch_bytes)
+        return sticky.choose(known, size_bytes)
+
+    def _new_queue(self, topic: str, partition: int) -> PartitionQueue:
+        partitions = self._cluster.metadata.topics[topic].partitions
+        if partition not in partitions:
+            raise ClientError(f"topic {topic} has no partition {partition}; it has 0 to {len(partitions) - 1}")
+        queue = PartitionQueue(TopicPartition(topic, partition))
+        self._queues[queue.place] = queue
+        return queue
+
+    def _new_batch(self, queue: PartitionQueue) -> Batch:
+        if queue.open is not None:
+            self._close_open(queue)
+            self._schedule()
+        now_ms = self._clock.monotonic_ms()
+        queue.open = Batch(queue.place, self._order, now_ms + self.config.delivery_timeout_ms)
+        self._order += 1
+        self._undelivered += 1
+        if not self._lingering:
+            self._lingering = True
+            self._clock.call_later(self.config.linger_ms, self._linger_over)
+        if not self._sweeping:
+            self._sweeping = True
+            self._clock.call_later(SWEEP_MS, self._sweep)
+        return queue.open
+
+    def _close_open(self, queue: PartitionQueue) -> None:
+        if queue.open is not None:
+            queue.close_open()
+            self._waiting[queue.place] = queue
+
+    def _linger_over(self) -> None:
+        self._lingering = False
+        for queue in self._queues.values():
+            self._close_open(queue)
+        self._drain()
+
+    # -- to the brokers ---------------------------------------------------------------------------------------------
+
+    def _topics(self) -> list[str]:
+        return list(dict.fromkeys(place.topic for place in self._queues))
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._clock.call_soon(self._drain)
+
+    def _drain(self) -> None:
+        """Sends whatever may go: per leader as many requests as may be in flight, per request one batch a partition."""
+        self._scheduled = False
+        if self._identity is not None and self._identity.current is None:
+            self._identity.request()
+            return
+        by_leader: dict[int, list[PartitionQueue]] = {}
+        for place, queue in list(self._waiting.items()):
+            if not queue.ready:
+                del self._waiting[place]
+                continue
+            leader = self._cluster.metadata.leader(*place)
+            if leader is None:
+                self._refresher.request()
+            else:
+                by_leader.setdefault(leader, []).append(queue)
+        for leader, queues in by_leader.items():
+            while self._requests.get(leader, 0) < self.config.in_flight:
+                batches = self._take(queues)
+                if not batches:
+                    break
+                self._send(leader, batches)
+
+    def _take(self, queues: Sequence[PartitionQueue]) -> list[Batch]:
+        batches: list[Batch] = []
+        size_bytes = 0
+        now_ms = self._clock.monotonic_ms()
+        identity = None if self._identity is None else self._identity.current
+        for queue in queues:
+            if not queue.sendable(identity, now_ms):
+                continue
+            size_bytes += queue.ready[0].size_bytes
+            if batches and size_bytes > self.config.request_bytes:
+                break
+            batches.append(queue.take(identity))
+            if queue.place in self._waiting:
+                self._waiting.move_to_end(queue.place)
+        return batches
+
+    def _send(self, leader: int, batches: list[Batch]) -> None:
+        config = self.config
+        request = produce_request(
+            self._cluster.metadata,
+            [(batch.place, batch.encode(config.compression, config.compression_level)) for batch in batches],
+            config.acks,
+            int(self._cluster.request_timeout_ms),
+        )
+        self._requests[leader] = self._requests.get(leader, 0) + 1
+        self._cluster.call(leader, request, answered=config.acks != 0).when_done(
+            lambda outcome: self._answered(leader, batches, outcome)
+        )
+
+    # -- from the brokers -------------------------------------------------------------------------------------------
+
+    def _answered(self, leader: int, batches: list[Batch], outcome: Message | Exception | None) -> None:
+        self._requests[leader] -= 1
+        answers = read_answers(self._cluster.metadata, outcome)
+        for batch in batches:
+            verdict = judge(answers.get(batch.place), outcome, self._queues[batch.place].is_oldest(batch))
+            self._settle(batch, verdict)
+        self._drain()
+        if not self._undelivered:
+            flushes, self._flushes = self._flushes, []
+            for flushed in flushes:
+                flushed.complete(None)
+
+    def _settle(self, batch: Batch, verdict: Verdict) -> None:
+        queue = self._queues[batch.place]
+        if verdict.refresh:
+            self._refresher.request()
+        if verdict.error is None:
+            self._backoffs.pop(batch.place, None)
+            queue.settled(batch)
+            self._finish(batch, None, verdict.base_offset, verdict.timestamp_ms)
+            return
+        if verdict.new_epoch:
+            self._start_over(queue, verdict.error)
+        error = verdict.error
+        if verdict.retry and self._clock.monotonic_ms() >= batch.deadline_ms:
+            error = self._late(error)
+        elif verdict.retry and queue.retry(batch, uncertain=verdict.uncertain):
+            self._rest(queue)
+            return
+        queue.settled(batch)
+        self._give_up(queue, batch, error)
+
+    def _rest(self, queue: PartitionQueue) -> None:
+        """A moment before a refused partition is tried again."""
+        backoff = self._backoffs.get(queue.place)
+        if backoff is None:
+            backoff = self._backoffs[queue.place] = Backoff(self._cluster.random)
+        delay_ms = backoff.next_ms()
+        queue.rest_until_ms = self._clock.monotonic_ms() + delay_ms
+        self._waiting[queue.place] = queue
+        self._clock.call_later(delay_ms + 1, self._schedule)
+
+    def _give_up(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
+        self._finish(batch, error)
+        if queue.counts(batch):
+            self._start_over(queue, error)
+
+    def _start_over(self, queue: PartitionQueue, error: Exception) -> None:
+        """A numbered batch is missing, so the partition's numbering starts anew under the next epoch."""
+        if self._identity is None:
+            return
+        for lost in queue.start_over():
+            self._finish(lost, error)
+        self._identity.bump()
+
+    def _finish(self, batch: Batch, error: Exception | None, base_offset: int = -1, timestamp_ms: int = -1) -> None:
+        self._undelivered -= 1
+        self.buffered_bytes -= batch.records_bytes
+        if error is None:
+            self.delivered_records += batch.delivery.count
+        else:
+            self.failed_records += batch.delivery.count
+        batch.delivery.base_offset = base_offset
+        batch.delivery.timestamp_ms = timestamp_ms
+        batch.delivery.done.complete(error)
+
+    def _late(self, error: Exception | None) -> TimedOutError:
+        limit = f"not delivered within {self.config.delivery_timeout_ms / 1000:g} s"
+        return TimedOutError(limit if error is None else f"{limit}; the last answer was: {error}")
+
+    def _sweep(self) -> None:
+        """Gives up what has waited too long, once a second while anything is on its way."""
+        now_ms = self._clock.monotonic_ms()
+        for queue in self._queues.values():
+            for batch in queue.expire(now_ms):
+                self._give_up(queue, batch, self._late(None))
+        self._sweeping = self._undelivered > 0
+        if self._sweeping:
+            self._clock.call_later(SWEEP_MS, self._sweep)
