@@ -72,7 +72,7 @@ class _Decoder:
             keep_unknown=keep_unknown,
             read_unknown=read_unknown,
             unpack_from=unpack_from,
-            malformed=(struct_error, IndexError, UnicodeDecodeError),
+            past_the_end=(struct_error, IndexError),
         )
         with source.block("def decode(data, pos)"):
             source.line("size = len(data)")
@@ -80,8 +80,10 @@ class _Decoder:
             with source.block("try"):
                 self._structure(message, "message")
                 self._flush()
-            with source.block("except malformed as problem"):
+            with source.block("except UnicodeDecodeError as problem"):
                 source.line("raise fail(problem) from None")
+            with source.block("except past_the_end"):
+                source.line("raise fail('ends too early') from None")
             with source.block("if pos > size"):
                 source.line("raise fail('ends too early')")
             source.line("return message, pos")
