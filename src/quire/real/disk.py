@@ -115,6 +115,15 @@ class RealFile:
             self.release()
         return True
 
+    def read_soon(self, size: int, position: int) -> None:
+        """Lets the kernel begin to read this range, without waiting for it."""
+        if hasattr(os, "posix_fadvise"):
+            number = self.acquire()
+            try:
+                os.posix_fadvise(number, position, size, os.POSIX_FADV_WILLNEED)
+            finally:
+                self.release()
+
     def truncate(self, size: int) -> None:
         number = self.acquire()
         try:

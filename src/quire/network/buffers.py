@@ -1,0 +1,89 @@
+"""Memory that requests are received into, shared by all connections.
+
+A connection owns a buffer only while bytes of an incomplete request are in it, so idle connections own none. Most
+requests fit a small buffer, of which there is always one. Larger ones come out of a limit for the whole server: when it
+is reached, `large` says so and the connection waits its turn. A few buffers are kept for the next request, because
+fresh memory costs more than the request itself.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+SMALL_BYTES = 16 * 1024
+_ROUND_BYTES = 64 * 1024
+
+
+class BufferPool:
+    def __init__(self, limit_bytes: int, *, keep_bytes: int = 16 * 1024 * 1024, keep_small: int = 64) -> None:
+        self.limit_bytes = limit_bytes
+        self.in_use_bytes = 0
+        """Large buffers that connections own now."""
+        self._keep_bytes = keep_bytes
+        self._keep_small = keep_small
+        self._small: list[memoryview] = []
+        self._large: list[memoryview] = []
+        self._kept_bytes = 0
+        self._beyond: memoryview | None = None
+        self._waiting: deque[tuple[object, Callable[[], bool]]] = deque()
+
+    def small(self) -> memoryview:
+        return self._small.pop() if self._small else memoryview(bytearray(SMALL_BYTES))
+
+    def large(self, wanted: int, enough: int, *, instead_of: memoryview) -> memoryview | None:
+        """A buffer of at least `wanted` bytes if one lies about, of at least `enough` if not; None over the limit.
+
+        The caller gives `instead_of` back next. Were everybody over the limit to wait, nobody might ever finish: so one
+        at a time may go beyond it.
+        """
+        buffer = self._take_kept(wanted) or self._take_kept(enough)
+        size = len(buffer) if buffer is not None else -(-enough // _ROUND_BYTES) * _ROUND_BYTES
+        beyond = self.in_use_bytes + size > self.limit_bytes
+        if beyond and self._beyond is not None and self._beyond is not instead_of:
+            if buffer is not None:
+                self._keep(buffer)
+            return None
+        if buffer is None:
+            buffer = memoryview(bytearray(size))
+        if beyond:
+            self._beyond = buffer
+        self.in_use_bytes += size
+        return buffer
+
+    def give_back(self, buffer: memoryview) -> None:
+        if len(buffer) == SMALL_BYTES:
+            if len(self._small) < self._keep_small:
+                self._small.append(buffer)
+            return
+        self.in_use_bytes -= len(buffer)
+        if buffer is self._beyond or self.in_use_bytes <= self.limit_bytes:
+            self._beyond = None
+        self._keep(buffer)
+        while self._waiting:
+            owner, retry = self._waiting.popleft()
+            if not retry():
+                self._waiting.appendleft((owner, retry))
+                break
+
+    def wait(self, owner: object, retry: Callable[[], bool]) -> None:
+        """Calls `retry` when memory has come back and `owner` is first in line, until it says that it got some."""
+        self._waiting.append((owner, retry))
+
+    def stop_waiting(self, owner: object) -> None:
+        self._waiting = deque(entry for entry in self._waiting if entry[0] is not owner)
+
+    def _keep(self, buffer: memoryview) -> None:
+        if self._kept_bytes + len(buffer) <= self._keep_bytes:
+            self._kept_bytes += len(buffer)
+            self._large.append(buffer)
+
+    def _take_kept(self, size: int) -> memoryview | None:
+        """The smallest kept buffer that is large enough."""
+        best: memoryview | None = None
+        for buffer in self._large:
+            if len(buffer) >= size and (best is None or len(buffer) < len(best)):
+                best = buffer
+        if best is not None:
+            # By identity: comparing memoryviews compares their bytes.
+            self._large = [buffer for buffer in self._large if buffer is not best]
+            self._kept_bytes -= len(best)
+        return best

@@ -1,0 +1,285 @@
+"""One client's connection: its requests, one after the other, and their answers in the same order.
+
+At most one request of a connection is in progress. While it waits (for replicas, for data, for a commit) the connection
+is not read, so what the client sends meanwhile stays on its side of the wire and costs nothing here. The same holds
+while the client does not take its answers: what is queued for it is bounded by `queued_bytes_pause` and one answer.
+
+    received -> frames -> handle -> bytes, at once          -> written with the others of this receive
+                               |--> a Pending                -> parked: not read until it is completed
+                               |--> None (acks=0)            -> nothing is written
+                               |--> CloseConnection, a bug   -> answers so far are sent, the connection closed
+
+The server makes a Connection for each Transport it accepts; the Transport calls it as its Receiver.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from quire.network.buffers import BufferPool
+from quire.network.framing import BadFrame, FrameReader
+from quire.network.limits import Counters, Limits
+from quire.pending import Pending
+from quire.seams import Clock, FileSlice, Part, Timer, Transport
+
+_log = logging.getLogger("quire.network")
+
+_WRITE_TOGETHER_BYTES = 64 * 1024
+"""Answers to pipelined requests are collected up to this size before they are written."""
+
+
+class CloseConnection(Exception):  # noqa: N818
+    """Raised by a handler when the only answer is to close; the text is logged as the reason."""
+
+
+class ConnectionInfo:
+    """What a handler may know about where a request came from. One per connection."""
+
+    __slots__ = ("connection_id", "host", "listener", "peer", "state")
+
+    def __init__(self, connection_id: int, listener: str, peer: str, state: Any = None) -> None:
+        self.connection_id = connection_id
+        self.listener = listener
+        self.peer = peer
+        """`host:port` of the client."""
+        self.host = peer.rpartition(":")[0]
+        self.state = state
+        """The node's own: principal, client software, whatever it keeps per connection."""
+
+    def __repr__(self) -> str:
+        return f"ConnectionInfo({self.connection_id}, {self.listener!r}, {self.peer!r})"
+
+
+Answer = list[Part] | None
+Handle = Callable[[ConnectionInfo, memoryview], Answer | Pending[Answer]]
+"""Answers one request. The parts are the whole answer, its length in front. The view is valid until this returns."""
+
+
+class Owner(Protocol):
+    """What a connection needs of its server."""
+
+    limits: Limits
+    counters: Counters
+    clock: Clock
+    pool: BufferPool
+    handle: Handle
+
+    def connection_closed(self, connection: "Connection") -> None: ...
+
+
+class Connection:
+    __slots__ = (
+        "_active_ms",
+        "_behind",
+        "_ending",
+        "_frames",
+        "_gone",
+        "_held_bytes",
+        "_idle_timer",
+        "_last_queued_bytes",
+        "_owner",
+        "_parked",
+        "_paused",
+        "_starved",
+        "_transport",
+        "info",
+    )
+
+    def __init__(self, owner: Owner, info: ConnectionInfo, transport: Transport) -> None:
+        self.info = info
+        self._owner = owner
+        self._transport = transport
+        self._frames = FrameReader(owner.pool, owner.limits.request_bytes_max)
+        self._parked = False
+        """A request is in progress; somebody will complete its Pending."""
+        self._behind = False
+        """The client has more to take than `queued_bytes_pause`."""
+        self._starved = False
+        """The next request needs memory that the server does not have now."""
+        self._paused = False
+        self._ending = False
+        """No further request is served; the transport closes when its queue is sent."""
+        self._gone = False
+        self._held_bytes = 0
+        """Memory, not file slices, that is queued for this client at most."""
+        self._last_queued_bytes = 0
+        self._active_ms = owner.clock.monotonic_ms()
+        self._idle_timer: Timer = owner.clock.call_later(owner.limits.idle_ms_max, self._check_idle)
+
+    # The transport's side
+
+    def buffer(self) -> memoryview:
+        return self._frames.buffer()
+
+    def received(self, size: int) -> None:
+        owner = self._owner
+        owner.counters.bytes_in += size
+        self._active_ms = owner.clock.monotonic_ms()
+        self._frames.received(size)
+        self._serve()
+
+    def drained(self) -> None:
+        self._active_ms = self._owner.clock.monotonic_ms()
+        self._count_queued(0, 0)
+        if self._behind:
+            self._behind = False
+            self._go_on()
+
+    def closed(self, reason: str) -> None:
+        self._gone = self._ending = True
+        self._idle_timer.cancel()
+        if self._starved:
+            self._owner.pool.stop_waiting(self)
+        self._frames.release()
+        self._count_queued(0, 0)
+        _log.debug("connection %d from %s is closed: %s", self.info.connection_id, self.info.peer, reason)
+        self._owner.connection_closed(self)
+
+    # The server's side
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether a request waits for its answer."""
+        return self._parked
+
+    def finish(self) -> None:
+        """Closes once the request in progress, if any, is answered and the answer sent."""
+        self._ending = True
+        if not self._parked:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._ending = True
+        self._transport.abort()
+
+    # Requests
+
+    def _serve(self) -> None:
+        """Answers the requests at hand until none is left, one has to wait, or the client is behind."""
+        answers: list[Part] = []
+        answers_bytes = 0
+        owner = self._owner
+        handle = owner.handle
+        info = self.info
+        next_frame = self._frames.next_frame
+        failure: str | None = None
+        try:
+            while not self._ending and (frame := next_frame()) is not None:
+                owner.counters.requests += 1
+                answer = handle(info, frame)
+                if isinstance(answer, Pending):
+                    if not answer.done:
+                        self._parked = True
+                        answer.when_done(self._completed)
+                        break
+                    answer = answer.value
+                if answer:
+                    answers += answer
+                    answers_bytes += len(answer[0])
+                    if len(answer) > 1 or answers_bytes > _WRITE_TOGETHER_BYTES:
+                        self._write(answers)
+                        answers = []
+                        answers_bytes = 0
+                        if self._behind:
+                            break
+        except (BadFrame, CloseConnection) as error:
+            failure = str(error)
+        except Exception:
+            _log.exception("closing the connection from %s: its request could not be handled", info.peer)
+            self._ending = True
+        if answers:
+            self._write(answers)
+        if failure is not None:
+            self._fail(failure)
+        if self._ending:
+            if not self._parked:
+                self._transport.close()
+            return
+        if self._parked or self._behind:
+            self._frames.shrink()
+        elif not self._frames.settle():
+            self._starved = True
+            owner.pool.wait(self, self._memory_freed)
+        self._read_or_not()
+
+    def _completed(self, answer: Answer) -> None:
+        self._parked = False
+        if self._gone:
+            return
+        self._active_ms = self._owner.clock.monotonic_ms()
+        if answer:
+            self._write(answer)
+        if self._ending:
+            self._transport.close()
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not (self._parked or self._behind or self._starved or self._ending):
+            self._serve()
+
+    def _memory_freed(self) -> bool:
+        if self._ending:
+            return True
+        self._starved = not self._frames.settle()
+        self._read_or_not()
+        return not self._starved
+
+    def _read_or_not(self) -> None:
+        wanted = self._parked or self._behind or self._starved
+        if wanted != self._paused:
+            self._paused = wanted
+            if wanted:
+                self._transport.pause()
+            else:
+                self._transport.resume()
+
+    # Answers
+
+    def _write(self, parts: list[Part]) -> None:
+        memory_bytes = file_bytes = 0
+        for part in parts:
+            if isinstance(part, FileSlice):
+                file_bytes += part.size
+            else:
+                memory_bytes += len(part)
+        self._owner.counters.bytes_out += memory_bytes + file_bytes
+        transport = self._transport
+        transport.write(parts)
+        queued = transport.queued_bytes
+        if queued or self._held_bytes:
+            self._count_queued(queued, memory_bytes)
+            if queued > self._owner.limits.queued_bytes_pause:
+                self._behind = True
+
+    def _count_queued(self, queued: int, added: int) -> None:
+        owner = self._owner
+        held = min(queued, self._held_bytes + added)
+        owner.counters.queued_bytes += held - self._held_bytes
+        self._held_bytes = held
+        self._last_queued_bytes = queued
+        if held and owner.counters.queued_bytes > owner.limits.queued_bytes_max and not self._ending:
+            self._fail(f"{held} bytes wait for it to read, and all clients together have reached the limit", now=True)
+
+    # Ends
+
+    def _fail(self, reason: str, *, now: bool = False) -> None:
+        _log.warning("closing the connection from %s: %s", self.info.peer, reason)
+        self._ending = True
+        if now:
+            self._transport.abort()
+
+    def _check_idle(self) -> None:
+        now = self._owner.clock.monotonic_ms()
+        queued = self._transport.queued_bytes
+        if self._parked or queued < self._last_queued_bytes:
+            self._active_ms = now
+        self._last_queued_bytes = queued
+        idle_ms_max = self._owner.limits.idle_ms_max
+        left_ms = self._active_ms + idle_ms_max - now
+        if left_ms > 0:
+            self._idle_timer = self._owner.clock.call_later(left_ms, self._check_idle)
+        else:
+            level = logging.WARNING if queued or self._frames.incomplete else logging.DEBUG
+            _log.log(level, "closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)
+            self.abort()

@@ -1,0 +1,146 @@
+"""Where a request begins and ends.
+
+A request on the wire is a signed 32-bit length and that many bytes. `FrameReader` lends out room for the next bytes and
+cuts what came into frames, in place: the frames of one receive are views of one buffer. A frame that does not fit a
+small buffer moves to a large one, and its remaining bytes are received straight into that. The large buffer grows
+with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB.
+
+    small   |= frame =|= frame =|= begin|                 the next frame is known to be larger than this buffer
+    large   |= begin|.................................|   and goes on here, up to its end and a little beyond
+"""
+
+from struct import Struct
+
+from quire.network.buffers import SMALL_BYTES, BufferPool
+
+_LENGTH = Struct(">i").unpack_from
+_LENGTH_BYTES = 4
+_SHORTEST_FRAME = 8
+"""The shortest request header there is: API key, version and correlation id."""
+_BEYOND_BYTES = 4096
+"""Room behind a large frame's end: a receive that stops short of it shows that nothing else has come yet."""
+_GROWTH = 8
+"""How much larger each next buffer of a frame is; twice that if the frame then fits, so that its end is not moved."""
+
+
+class BadFrame(Exception):  # noqa: N818
+    """What came is not a request; the text says why. There is no way to find the next one."""
+
+
+class FrameReader:
+    """Used in turns: `buffer`, `received`, `next_frame` until it gives None, `settle`."""
+
+    __slots__ = ("_buffer", "_end", "_pool", "_room_end", "_start", "frame_bytes_max")
+
+    def __init__(self, pool: BufferPool, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._pool = pool
+        self._buffer: memoryview | None = None
+        self._start = 0
+        self._end = 0
+        self._room_end = 0
+
+    def buffer(self) -> memoryview:
+        """Room for the next bytes."""
+        if self._buffer is None:
+            self._start = self._end = 0
+            self._room_end = SMALL_BYTES
+            self._buffer = self._pool.small()
+            return self._buffer
+        return self._buffer[self._end : self._room_end]
+
+    def received(self, size: int) -> None:
+        self._end += size
+        assert self._end <= self._room_end, "more was received than there was room for"
+
+    def next_frame(self) -> memoryview | None:
+        """The next complete frame without its length, valid until `settle`; None when more bytes have to come."""
+        start, end = self._start, self._end
+        if end - start < _LENGTH_BYTES:
+            return None
+        assert self._buffer is not None
+        length: int = _LENGTH(self._buffer, start)[0]
+        if not _SHORTEST_FRAME <= length <= self.frame_bytes_max:
+            raise BadFrame(self._complaint(length))
+        frame_end = start + _LENGTH_BYTES + length
+        if frame_end > end:
+            return None
+        self._start = frame_end
+        return self._buffer[start + _LENGTH_BYTES : frame_end]
+
+    def settle(self) -> bool:
+        """Makes room for what has to come next, or gives the buffer back if nothing is in it.
+
+        False if the server's memory for large requests is used up: nothing may be received until another try succeeds.
+        """
+        self.shrink()
+        buffer = self._buffer
+        if buffer is None:
+            return True
+        have = self._end - self._start
+        need = _LENGTH_BYTES
+        if have >= _LENGTH_BYTES:
+            need += _LENGTH(buffer, self._start)[0]
+        assert have < need, "a complete frame has not been asked for"
+        if need <= SMALL_BYTES:
+            self._settle_small(buffer, need)
+            return True
+        return self._settle_large(buffer, have, need)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether bytes have come that no frame was made of yet."""
+        return self._start < self._end
+
+    def shrink(self) -> None:
+        """Gives the buffer back if nothing is in it."""
+        if self._start == self._end:
+            self.release()
+
+    def release(self) -> None:
+        """Gives the buffer back with whatever is in it."""
+        if self._buffer is not None:
+            buffer, self._buffer = self._buffer, None
+            self._start = self._end = 0
+            self._pool.give_back(buffer)
+
+    def _settle_small(self, buffer: memoryview, need: int) -> None:
+        if len(buffer) > SMALL_BYTES:
+            self._move_to(self._pool.small())
+        elif self._start + need > SMALL_BYTES or self._end == SMALL_BYTES:
+            self._move_to_front()
+        self._room_end = SMALL_BYTES
+
+    def _settle_large(self, buffer: memoryview, have: int, need: int) -> bool:
+        if self._start + need > len(buffer):
+            self._move_to_front()
+        if have == len(buffer):
+            wanted, enough = need + _BEYOND_BYTES, len(buffer) * _GROWTH
+            larger = self._pool.large(wanted, wanted if wanted <= 2 * enough else enough, instead_of=buffer)
+            if larger is None:
+                return False
+            self._move_to(larger)
+            buffer = larger
+        self._room_end = min(len(buffer), self._start + need + _BEYOND_BYTES)
+        return True
+
+    def _move_to(self, target: memoryview) -> None:
+        assert self._buffer is not None
+        source, self._buffer = self._buffer, target
+        have = self._end - self._start
+        target[:have] = source[self._start : self._end]
+        self._start, self._end = 0, have
+        self._pool.give_back(source)
+
+    def _move_to_front(self) -> None:
+        assert self._buffer is not None
+        have = self._end - self._start
+        self._buffer[:have] = self._buffer[self._start : self._end]
+        self._start, self._end = 0, have
+
+    def _complaint(self, length: int) -> str:
+        if length < 0:
+            return f"the request's length is negative ({length}); is this a Kafka client?"
+        if length < _SHORTEST_FRAME:
+            return f"a request of {length} bytes cannot hold a request header"
+        return f"a request of {length} bytes is larger than socket.request.max.bytes={self.frame_bytes_max}"

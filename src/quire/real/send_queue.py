@@ -1,0 +1,228 @@
+"""What waits to be sent on one socket, and the cheapest way to send it.
+
+Buffers and small file slices are joined into one sendmsg; the slices are read into a scratch buffer that all
+connections share, because whatever the socket does not take is simply read again later. Larger slices go from the page
+cache to the socket with sendfile. A slice that is not in the page cache is never waited for: `ColdSlice` is raised, its
+`read` is run elsewhere, and `is_warm` lets the queue go on. Order is kept throughout.
+
+A buffer that may change is copied only when it could not be sent at once. A file with a slice in the queue is held, so
+that its owner may rename, remove and close it meanwhile.
+"""
+
+import os
+import socket
+from collections import deque
+from collections.abc import Sequence
+
+from quire.real.disk import RealFile
+from quire.seams import Buffer, FileSlice, Part
+
+SENDFILE_FROM_BYTES = 128 * 1024
+"""Below this, copying through a buffer costs less than a system call of its own."""
+_AT_ONCE_BYTES = 2 * 1024 * 1024
+"""How much one connection sends before the others have their turn."""
+_WARM_BYTES = 1024 * 1024
+"""How much of a large slice is looked at, and read ahead, at a time."""
+_READ_BYTES = 128 * 1024
+_IOV_MAX = 256
+_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+class ColdSlice(Exception):  # noqa: N818
+    """The first slice of the queue is not in memory. Not an error: the way out of the middle of sending."""
+
+    def __init__(self, file: RealFile, position: int, size: int, *, keep: bool) -> None:
+        super().__init__(file.path, position, size)
+        self.file = file
+        self.position = position
+        self.size = size
+        self.keep = keep
+
+    def read(self) -> bytes | None:
+        """Blocks until the range is in the page cache; a small one is returned, to be sent instead of the slice."""
+        if self.keep:
+            return self.file.pread(self.size, self.position)
+        scratch = bytearray(_READ_BYTES)
+        for at in range(self.position, self.position + self.size, _READ_BYTES):
+            self.file.pread_into(scratch, at)
+        self.file.read_soon(_WARM_BYTES, self.position + self.size)
+        return None
+
+
+class _Held(FileSlice):
+    """A slice whose file the queue holds."""
+
+    __slots__ = ()
+
+
+class SendQueue:
+    __slots__ = ("_parts", "_scratch", "_socket", "_warm_until", "size")
+
+    def __init__(self, connection: socket.socket, scratch: memoryview) -> None:
+        self.size = 0
+        """Bytes queued, file slices included."""
+        self._socket = connection
+        self._scratch = scratch
+        self._parts: deque[Part] = deque()
+        self._warm_until = 0
+        """Up to which position of the first slice, a large one, the file was in memory."""
+
+    def send_one(self, buffer: Buffer) -> None:
+        """Sends a single buffer: the usual answer, on an empty queue."""
+        try:
+            sent = self._socket.send(buffer)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(buffer):
+            self._parts.append(memoryview(buffer)[sent:])
+            self.size = len(buffer) - sent
+            self._keep_rest()
+
+    def send_at_once(self, parts: Sequence[Part]) -> None:
+        """Sends what the socket takes, and copies or holds only what it does not. For an empty queue."""
+        for part in parts:
+            size = len(part)
+            if size:
+                self._parts.append(part)
+                self.size += size
+        try:
+            self.send()
+        finally:
+            if self.size:
+                self._keep_rest()
+
+    def add(self, parts: Sequence[Part]) -> None:
+        """Queues behind what is there."""
+        for part in parts:
+            size = len(part)
+            if size:
+                self._parts.append(_kept(part))
+                self.size += size
+
+    def send(self) -> None:
+        """Sends until the queue is empty, the socket is full, or it is the turn of others."""
+        budget = _AT_ONCE_BYTES
+        try:
+            while self._parts and budget > 0:
+                first = self._parts[0]
+                if isinstance(first, FileSlice) and first.size >= SENDFILE_FROM_BYTES:
+                    budget -= self._send_file(first)
+                else:
+                    sent, full = self._send_joined()
+                    budget -= sent
+                    if full:
+                        return
+        except BlockingIOError:
+            pass
+
+    def is_warm(self, cold: ColdSlice, data: bytes | None) -> None:
+        """What was raised as cold has been read; `data` is what `ColdSlice.read` returned."""
+        if data is None:
+            self._warm_until = cold.position + cold.size
+            return
+        if len(data) < cold.size:
+            raise _ends_too_early(cold.file)
+        self._drop_first()
+        self._parts.appendleft(data)
+
+    def clear(self) -> None:
+        while self._parts:
+            self._drop_first()
+        self.size = 0
+
+    def _send_joined(self) -> tuple[int, bool]:
+        """One sendmsg of what is at the front: how much the socket took, and whether it is full."""
+        buffers: list[Buffer] = []
+        wanted = 0
+        used = 0
+        flags = 0
+        cold: ColdSlice | None = None
+        for part in self._parts:
+            if isinstance(part, FileSlice):
+                size = part.size
+                if size >= SENDFILE_FROM_BYTES or used + size > len(self._scratch):
+                    flags = _MORE
+                    break
+                room = self._scratch[used : used + size]
+                file = _real(part)
+                if file.pread_ready(room, part.position) < size:
+                    cold = ColdSlice(file, part.position, size, keep=True)
+                    break
+                buffers.append(room)
+                used += size
+                wanted += size
+            else:
+                buffers.append(part)
+                wanted += len(part)
+            if len(buffers) == _IOV_MAX:
+                flags = _MORE if len(self._parts) > _IOV_MAX else 0
+                break
+        if not buffers:
+            assert cold is not None
+            raise cold
+        sent = self._socket.sendmsg(buffers, (), flags)
+        self._sent(sent)
+        return sent, sent < wanted
+
+    def _send_file(self, part: FileSlice) -> int:
+        file = _real(part)
+        count = min(part.size, _WARM_BYTES)
+        if part.position + count > self._warm_until:
+            if not file.cached(count, part.position):
+                raise ColdSlice(file, part.position, count, keep=False)
+            self._warm_until = part.position + count
+        number = file.acquire()
+        try:
+            sent = os.sendfile(self._socket.fileno(), number, part.position, count)
+        finally:
+            file.release()
+        if sent == 0:
+            raise _ends_too_early(file)
+        self._sent(sent)
+        return sent
+
+    def _sent(self, count: int) -> None:
+        self.size -= count
+        parts = self._parts
+        while count:
+            first = parts[0]
+            size = len(first)
+            if count >= size:
+                count -= size
+                self._drop_first()
+            elif isinstance(first, FileSlice):
+                parts[0] = type(first)(first.file, first.position + count, size - count)
+                return
+            else:
+                parts[0] = memoryview(first)[count:]
+                return
+
+    def _drop_first(self) -> None:
+        first = self._parts.popleft()
+        if isinstance(first, FileSlice):
+            self._warm_until = 0
+            if isinstance(first, _Held):
+                _real(first).unhold()
+
+    def _keep_rest(self) -> None:
+        """What could not be sent at once must not depend on the caller any more."""
+        for i, part in enumerate(self._parts):
+            self._parts[i] = _kept(part)
+
+
+def _kept(part: Part) -> Part:
+    if isinstance(part, FileSlice):
+        _real(part).hold()
+        return _Held(part.file, part.position, part.size)
+    if isinstance(part, bytes) or (isinstance(part, memoryview) and isinstance(part.obj, bytes)):
+        return part
+    return bytes(part)
+
+
+def _real(part: FileSlice) -> RealFile:
+    assert isinstance(part.file, RealFile), "sockets send files of the real disk"
+    return part.file
+
+
+def _ends_too_early(file: RealFile) -> OSError:
+    return OSError(f"{file.path} ends before the slice of it that was to be sent")

@@ -1,0 +1,263 @@
+"""One TCP connection on an event loop, with raw non-blocking sockets: the Transport seam.
+
+Receiving: one receive per event; another one only when the first has filled all the room it was given. A pause is lazy:
+it costs nothing unless the client sends something meanwhile.
+
+Sending is the queue's (`SendQueue`): what the socket does not take at once goes out when it is writable again.
+
+Errors of the socket or of a file end this connection and nothing else. `closed` comes exactly once, and never from
+within a call that the receiver made.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Sequence
+
+from quire.real.send_queue import ColdSlice, SendQueue
+from quire.seams import FileSlice, Jobs, Part, Receiver
+
+_log = logging.getLogger("quire.sockets")
+
+_RECEIVE_PER_EVENT_BYTES = 2 * 1024 * 1024
+"""How much one connection receives before the others have their turn."""
+_SCRATCH_BYTES = 256 * 1024
+
+
+class Shared:
+    """What all connections of a network have in common."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, jobs: Jobs) -> None:
+        self.loop = loop
+        self.jobs = jobs
+        self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self.sockets = 0
+        """Connections that have a descriptor now."""
+
+
+def prepare(connection: socket.socket) -> None:
+    """Sets a connection up for a transport: answers are complete when they are written, so they never wait for more."""
+    connection.setblocking(False)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+class SocketTransport:
+    __slots__ = (
+        "_closing",
+        "_ended",
+        "_number",
+        "_paused",
+        "_peer",
+        "_queue",
+        "_reading",
+        "_reading_ahead",
+        "_receiver",
+        "_shared",
+        "_socket",
+        "_writing",
+    )
+
+    def __init__(self, shared: Shared, connection: socket.socket, peer: str) -> None:
+        """Takes over `connection`, connected and non-blocking."""
+        self._shared = shared
+        self._socket = connection
+        self._number = connection.fileno()
+        self._peer = peer
+        self._receiver: Receiver | None = None
+        self._queue = SendQueue(connection, shared.scratch)
+        self._reading = False
+        self._writing = False
+        self._paused = False
+        self._closing = False
+        self._ended = False
+        self._reading_ahead = False
+        shared.sockets += 1
+
+    def begin(self, receiver: Receiver) -> None:
+        """From now on `receiver` is told what happens."""
+        self._receiver = receiver
+        self._watch_reading()
+
+    # The seam
+
+    @property
+    def peer(self) -> str:
+        return self._peer
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queue.size
+
+    def write(self, parts: Sequence[Part]) -> None:
+        if self._closing or self._ended:
+            return
+        queue = self._queue
+        try:
+            if queue.size:
+                queue.add(parts)
+                return
+            if len(parts) == 1 and not isinstance(parts[0], FileSlice):
+                queue.send_one(parts[0])
+            else:
+                queue.send_at_once(parts)
+        except ColdSlice as cold:
+            self._read_ahead(cold)
+        except OSError as error:
+            self._end(_reason(error))
+        if queue.size and not self._reading_ahead:
+            self._watch_writing()
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self._watch_reading()
+
+    def close(self) -> None:
+        if not self._closing and not self._ended:
+            self._closing = True
+            self._unwatch_reading()
+            if not self._queue.size:
+                self._end("closed by this side")
+
+    def abort(self) -> None:
+        self._end("aborted by this side")
+
+    # Events
+
+    def _readable(self) -> None:
+        if self._paused:
+            self._readable_while_paused()
+            return
+        assert self._receiver is not None
+        try:
+            self._receive(self._receiver)
+        except Exception:
+            self._receiver_failed()
+
+    def _receive(self, receiver: Receiver) -> None:
+        received = 0
+        while True:
+            room = receiver.buffer()
+            try:
+                size = self._socket.recv_into(room)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._end(_reason(error))
+                return
+            if size == 0:
+                self._end("closed by the other side")
+                return
+            receiver.received(size)
+            received += size
+            if size < len(room) or self._paused or self._closing or self._ended or received >= _RECEIVE_PER_EVENT_BYTES:
+                return
+
+    def _readable_while_paused(self) -> None:
+        """Bytes wait until `resume`; but that the other side is gone is worth knowing now."""
+        try:
+            gone = not self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._end(_reason(error))
+            return
+        if gone:
+            self._end("closed by the other side")
+        else:
+            self._unwatch_reading()
+
+    def _writable(self) -> None:
+        try:
+            self._queue.send()
+        except ColdSlice as cold:
+            self._unwatch_writing()
+            self._read_ahead(cold)
+        except OSError as error:
+            self._end(_reason(error))
+        if not self._queue.size and not self._ended:
+            self._all_sent()
+
+    def _all_sent(self) -> None:
+        self._unwatch_writing()
+        if self._closing:
+            self._end("closed by this side")
+            return
+        assert self._receiver is not None
+        try:
+            self._receiver.drained()
+        except Exception:
+            self._receiver_failed()
+
+    # Cold slices
+
+    def _read_ahead(self, cold: ColdSlice) -> None:
+        self._reading_ahead = True
+        self._shared.jobs.submit(cold.read, lambda data: self._was_read(cold, data), self._read_failed)
+
+    def _was_read(self, cold: ColdSlice, data: bytes | None) -> None:
+        self._reading_ahead = False
+        if self._ended:
+            return
+        try:
+            self._queue.is_warm(cold, data)
+        except OSError as error:
+            self._read_failed(error)
+        else:
+            self._watch_writing()
+
+    def _read_failed(self, error: Exception) -> None:
+        self._reading_ahead = False
+        if not self._ended:
+            _log.error("closing the connection from %s: what it asked for could not be read: %s", self._peer, error)
+            self._end(_reason(error))
+
+    # The end
+
+    def _receiver_failed(self) -> None:
+        _log.exception("closing the connection from %s: its owner failed", self._peer)
+        self._end("its owner failed")
+
+    def _end(self, reason: str) -> None:
+        if self._ended:
+            return
+        self._unwatch_reading()
+        self._unwatch_writing()
+        self._ended = True
+        self._queue.clear()
+        self._socket.close()
+        self._shared.sockets -= 1
+        if self._receiver is not None:
+            self._shared.loop.call_soon(self._receiver.closed, reason)
+
+    # The event loop's interest in this socket
+
+    def _watch_reading(self) -> None:
+        if not self._reading and not self._closing and not self._ended:
+            self._reading = True
+            self._shared.loop.add_reader(self._number, self._readable)
+
+    def _unwatch_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._shared.loop.remove_reader(self._number)
+
+    def _watch_writing(self) -> None:
+        if not self._writing and not self._ended:
+            self._writing = True
+            self._shared.loop.add_writer(self._number, self._writable)
+
+    def _unwatch_writing(self) -> None:
+        if self._writing:
+            self._writing = False
+            self._shared.loop.remove_writer(self._number)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__

@@ -1,0 +1,361 @@
+"""Connections: answers in order, one request at a time, bounded in every direction, and never the others' problem."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from quire.network.buffers import SMALL_BYTES
+from quire.network.connection import Answer, CloseConnection, ConnectionInfo
+from quire.network.limits import Limits
+from quire.network.server import Server
+from quire.pending import Pending
+from simulator.clock import SimClock
+from tests.network.memory import MemoryNetwork, MemoryTransport, frame, frames_in
+
+MB = 1024 * 1024
+
+
+class World:
+    """A server whose handler does what the request says, and a client of it.
+
+    echo: answers with the request; park: answers when `complete` is called; big: answers with a megabyte; silent: does
+    not answer; close and bug: raise.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.clock = SimClock()
+        self.network = MemoryNetwork(self.clock)
+        self.limits = limits or Limits()
+        self.server = Server(self.network, self.clock, self.handle, self.limits)
+        self.server.listen("PLAINTEXT", "127.0.0.1", 0)
+        self.parked: list[tuple[bytes, Pending[Answer]]] = []
+        self.handled: list[bytes] = []
+        self.infos: list[ConnectionInfo] = []
+
+    def handle(self, info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
+        text = bytes(request)
+        self.handled.append(text)
+        self.infos.append(info)
+        verb = text[:6].rstrip(b".")
+        actions: dict[bytes, Callable[[], Answer | Pending[Answer]]] = {
+            b"park": lambda: self.park(text),
+            b"big": lambda: [frame(text), b"", frame(b"x" * MB)],
+            b"silent": lambda: None,
+            b"done": lambda: self.done(text),
+        }
+        if verb == b"close":
+            raise CloseConnection("the request said so")
+        if verb == b"bug":
+            raise RuntimeError("a bug")
+        return actions.get(verb, lambda: [frame(text)])()
+
+    def park(self, text: bytes) -> Pending[Answer]:
+        pending: Pending[Answer] = Pending()
+        self.parked.append((text, pending))
+        return pending
+
+    def done(self, text: bytes) -> Pending[Answer]:
+        pending: Pending[Answer] = Pending()
+        pending.complete([frame(text)])
+        return pending
+
+    def complete(self) -> None:
+        text, pending = self.parked.pop(0)
+        pending.complete([frame(text)])
+
+    def client(self, takes: int | None = None) -> MemoryTransport:
+        return self.network.client(takes=takes)
+
+    def settle(self) -> None:
+        self.clock.run_for(0)
+
+
+def test_a_request_is_answered() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"echo...1"))
+    assert frames_in(client.taken) == [b"echo...1"]
+    assert world.infos[0].listener == "PLAINTEXT"
+    assert world.infos[0].peer == "10.0.0.1:5000"
+    assert world.infos[0].host == "10.0.0.1"
+
+
+def test_the_info_of_a_connection_is_the_same_object_for_all_its_requests() -> None:
+    world = World()
+    one, other = world.client(), world.client()
+    one.send(frame(b"echo...1") + frame(b"echo...2"))
+    other.send(frame(b"echo...3"))
+    assert world.infos[0] is world.infos[1]
+    assert world.infos[0].connection_id != world.infos[2].connection_id
+
+
+def test_requests_torn_at_every_byte_are_answered_once_each() -> None:
+    data = frame(b"echo...1") + frame(b"echo....................2")
+    for cut in range(len(data) + 1):
+        world = World()
+        client = world.client()
+        client.send(data[:cut])
+        client.send(data[cut:])
+        assert frames_in(client.taken) == [b"echo...1", b"echo....................2"]
+
+
+def test_small_answers_to_requests_of_one_receive_are_one_write() -> None:
+    world = World()
+    client = world.client()
+    requests = [b"echo...%d" % i for i in range(50)]
+    client.send(b"".join(map(frame, requests)))
+    assert frames_in(client.taken) == requests
+    assert client.writes == 1
+
+
+def test_a_parked_request_holds_the_later_ones_back_and_answers_stay_in_order() -> None:
+    world = World()
+    client = world.client()
+    client.send(b"".join(map(frame, [b"echo...1", b"park...2", b"echo...3", b"park...4", b"echo...5"])))
+    assert frames_in(client.taken) == [b"echo...1"]
+    assert world.handled == [b"echo...1", b"park...2"]
+    client.send(frame(b"echo...6"))
+    assert client.unread_bytes == len(frame(b"echo...6"))
+    world.complete()
+    assert frames_in(client.taken) == [b"echo...1", b"park...2", b"echo...3"]
+    world.complete()
+    world.settle()
+    assert frames_in(client.taken) == [b"echo...1", b"park...2", b"echo...3", b"park...4", b"echo...5", b"echo...6"]
+
+
+def test_a_pending_that_is_done_already_is_an_answer() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"done...1") + frame(b"echo...2"))
+    assert frames_in(client.taken) == [b"done...1", b"echo...2"]
+    assert client.writes == 1
+
+
+def test_a_parked_request_of_one_client_does_not_hold_another_back() -> None:
+    world = World()
+    one, other = world.client(), world.client()
+    one.send(frame(b"park...1"))
+    other.send(frame(b"echo...2"))
+    assert frames_in(other.taken) == [b"echo...2"]
+    assert frames_in(one.taken) == []
+
+
+def test_a_parked_connection_holds_no_buffer() -> None:
+    world = World()
+    client = world.client()
+    room = client.receiver.buffer()  # type: ignore[union-attr]
+    client.send(frame(b"park...1"))
+    assert world.server.pool.small() is room
+
+
+def test_requests_without_an_answer_get_no_bytes() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"silent.1") + frame(b"silent.2"))
+    assert client.writes == 0
+    client.send(frame(b"echo...3"))
+    assert frames_in(client.taken) == [b"echo...3"]
+
+
+def test_a_handler_may_close_the_connection_and_earlier_answers_still_arrive(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    client, other = world.client(), world.client()
+    client.send(frame(b"echo...1") + frame(b"close..2") + frame(b"echo...3"))
+    world.settle()
+    assert frames_in(client.taken) == [b"echo...1"]
+    assert len(client.closed_reasons) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "closing the connection from 10.0.0.1:5000: the request said so"
+    ]
+    other.send(frame(b"echo...4"))
+    assert frames_in(other.taken) == [b"echo...4"]
+
+
+def test_a_bug_in_a_handler_costs_its_connection_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    client, other = world.client(), world.client()
+    client.send(frame(b"echo...1") + frame(b"bug....2"))
+    world.settle()
+    assert frames_in(client.taken) == [b"echo...1"]
+    assert len(client.closed_reasons) == 1
+    assert len(caplog.records) == 1
+    assert caplog.records[0].exc_info is not None
+    other.send(frame(b"echo...3"))
+    assert frames_in(other.taken) == [b"echo...3"]
+
+
+@pytest.mark.parametrize(
+    "announced", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x7f\xff\xff\xff", b"GET / HTTP/1.1\r\n"]
+)
+def test_what_is_no_request_closes_the_connection_with_one_line(
+    announced: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"echo...1") + announced)
+    world.settle()
+    assert frames_in(client.taken) == [b"echo...1"]
+    assert len(client.closed_reasons) == 1
+    assert len(caplog.records) == 1
+    assert world.server.counters.connections == 0
+
+
+def test_a_client_that_does_not_read_is_not_read_and_not_buffered_for() -> None:
+    world = World(Limits(queued_bytes_pause=100_000))
+    client = world.client(takes=0)
+    for i in range(100):
+        client.send(frame(b"big...%02d" % i))
+    assert len(world.handled) == 1
+    assert client.queued_bytes < 2 * MB
+    assert client.unread_bytes > 0
+    client.take(client.queued_bytes - 1)
+    assert len(world.handled) == 1
+    client.take()
+    world.settle()
+    assert len(world.handled) == 2
+    while client.queued_bytes:
+        client.take()
+        world.settle()
+    assert world.handled == [b"big...%02d" % i for i in range(100)]
+    assert len(frames_in(client.taken)) == 200
+    assert world.server.counters.queued_bytes == 0
+
+
+def test_many_small_answers_that_are_not_read_are_bounded_too() -> None:
+    world = World(Limits(queued_bytes_pause=100_000))
+    client = world.client(takes=0)
+    request = frame(b"echo" + b"." * 1000)
+    client.send(request * 1000)
+    assert client.queued_bytes < 100_000 + 64 * 1024 + 2000
+    while client.queued_bytes:
+        client.take()
+        world.settle()
+    assert len(world.handled) == 1000
+
+
+def test_a_client_that_never_reads_is_closed_when_it_has_been_idle_for_too_long(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World(Limits(idle_ms_max=1000))
+    client = world.client(takes=0)
+    client.send(frame(b"big....1") * 3)
+    world.clock.run_for(990)
+    assert not client.ended
+    world.clock.run_for(20)
+    assert client.closed_reasons == ["aborted"]
+    assert len(caplog.records) == 1
+    assert world.server.counters.queued_bytes == 0
+
+
+def test_a_client_that_reads_slowly_is_left_alone() -> None:
+    world = World(Limits(idle_ms_max=1000))
+    client = world.client(takes=0)
+    client.send(frame(b"big....1") * 3)
+    for _ in range(10):
+        world.clock.run_for(900)
+        client.take(1000)
+        assert not client.ended
+
+
+def test_half_a_request_and_silence_ends_with_the_idle_timeout(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(Limits(idle_ms_max=1000))
+    client = world.client()
+    client.send(frame(b"echo...1")[:7])
+    world.clock.run_for(999)
+    assert not client.ended
+    world.clock.run_for(2)
+    assert client.closed_reasons == ["aborted"]
+    assert len(caplog.records) == 1
+    assert world.handled == []
+
+
+def test_an_idle_client_is_closed_quietly_and_an_active_one_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(Limits(idle_ms_max=1000))
+    idle, active = world.client(), world.client()
+    for _ in range(5):
+        world.clock.run_for(700)
+        active.send(frame(b"echo...1"))
+    assert idle.closed_reasons == ["aborted"]
+    assert not active.ended
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+
+def test_a_parked_request_is_not_idle() -> None:
+    world = World(Limits(idle_ms_max=1000))
+    client = world.client()
+    client.send(frame(b"park...1"))
+    world.clock.run_for(5000)
+    assert not client.ended
+    world.complete()
+    assert frames_in(client.taken) == [b"park...1"]
+    world.clock.run_for(2000)
+    assert client.ended
+
+
+def test_an_answer_for_a_client_that_has_gone_is_dropped() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1") + frame(b"echo...2"))
+    client.hang_up()
+    world.settle()
+    world.complete()
+    world.settle()
+    assert client.taken == b""
+    assert world.handled == [b"park...1"]
+
+
+def test_who_pushes_all_queues_together_over_the_limit_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(Limits(queued_bytes_max=5 * MB // 2))
+    slow = [world.client(takes=0) for _ in range(4)]
+    fast = world.client()
+    for client in slow:
+        client.send(frame(b"big....1"))
+        world.settle()
+        assert world.server.counters.queued_bytes <= 5 * MB // 2
+    assert [client.ended for client in slow] == [False, False, True, True]
+    fast.send(frame(b"big....2"))
+    assert len(frames_in(fast.taken)) == 2
+    assert not fast.ended
+    assert len(caplog.records) == 2
+
+
+def test_large_requests_beyond_the_servers_memory_wait_and_are_all_served() -> None:
+    world = World(Limits(request_memory_bytes_max=MB))
+    clients = [world.client() for _ in range(10)]
+    request = frame(b"echo" + b"." * (MB // 2))
+    for begin in range(0, len(request), 50_000):
+        for client in clients:
+            client.send(request[begin : begin + 50_000])
+        assert world.server.pool.in_use_bytes < 3 * MB
+    world.settle()
+    assert len(world.handled) == 10
+    assert all(bytes(client.taken) == request for client in clients)
+    assert world.server.pool.in_use_bytes == 0
+
+
+def test_a_client_that_leaves_while_it_waits_for_memory_holds_nobody_up() -> None:
+    world = World(Limits(request_memory_bytes_max=MB))
+    request = frame(b"echo" + b"." * 200_000)
+    holders = [world.client() for _ in range(5)]
+    for client in holders:
+        client.send(request[:SMALL_BYTES])
+    assert world.server.pool.in_use_bytes > MB
+    waiting, behind = world.client(), world.client()
+    for client in (waiting, behind):
+        client.send(request)
+    assert world.handled == []
+    waiting.hang_up()
+    holders[0].hang_up()
+    world.settle()
+    assert bytes(behind.taken) == request
+    assert waiting.taken == b""
+
+
+def test_counters_tell_requests_and_bytes() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"echo...1") * 3)
+    counters = world.server.counters
+    assert (counters.requests, counters.bytes_in, counters.bytes_out) == (3, 36, 36)
+    assert (counters.connections, counters.connections_total) == (1, 1)
