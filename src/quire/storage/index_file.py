@@ -1,0 +1,128 @@
+"""What both indexes of a segment have in common: fixed-size entries, in memory while in use, in a file otherwise.
+
+The index of the active segment is pinned in memory and only written when the segment is closed or rolled, so that an
+append costs no system call for it. That is safe because an index holds nothing of its own: after a crash it is rebuilt
+from the log. Indexes of older segments are read when first needed and kept by an `IndexCache` of bounded size.
+"""
+
+from collections import OrderedDict
+from struct import Struct
+from typing import ClassVar
+
+from quire.seams import Disk
+
+
+class CorruptIndexError(Exception):
+    """An index file that cannot be right; the segment's indexes must be rebuilt from its log."""
+
+
+class IndexCache:
+    """The indexes of inactive segments that are in memory, least recently used first."""
+
+    def __init__(self, limit_bytes: int = 16 << 20) -> None:
+        self._limit_bytes = limit_bytes
+        self._size_bytes = 0
+        self._loaded: OrderedDict[IndexFile, int] = OrderedDict()
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
+    def touch(self, index: "IndexFile") -> None:
+        if index in self._loaded:
+            self._loaded.move_to_end(index)
+
+    def add(self, index: "IndexFile", size_bytes: int) -> None:
+        self.drop(index)
+        self._loaded[index] = size_bytes
+        self._size_bytes += size_bytes
+        while self._size_bytes > self._limit_bytes and len(self._loaded) > 1:
+            oldest = next(iter(self._loaded))
+            self.drop(oldest)
+            oldest.unload()
+
+    def drop(self, index: "IndexFile") -> None:
+        self._size_bytes -= self._loaded.pop(index, 0)
+
+
+class IndexFile:
+    """One `.index` or `.timeindex`. Offsets in it are relative to the segment's base offset."""
+
+    __slots__ = ("_cache", "_disk", "_entries", "base_offset", "path", "pinned")
+
+    ENTRY: ClassVar[Struct]
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, cache: IndexCache) -> None:
+        self._disk = disk
+        self._cache = cache
+        self._entries: bytearray | None = None
+        self.path = path
+        self.base_offset = base_offset
+        self.pinned = False
+
+    @property
+    def entries(self) -> bytearray:
+        """The raw entries, from memory or file; CorruptIndexError when the file cannot be an index."""
+        entries = self._entries
+        if entries is None:
+            entries = self._entries = self._read()
+            if not self.pinned:
+                self._cache.add(self, len(entries))
+        elif not self.pinned:
+            self._cache.touch(self)
+        return entries
+
+    @property
+    def count(self) -> int:
+        return len(self.entries) // self.ENTRY.size
+
+    def is_full(self, limit_bytes: int) -> bool:
+        return len(self.entries) + self.ENTRY.size > limit_bytes
+
+    def pin(self) -> None:
+        """Keeps the entries in memory, for the segment that is appended to."""
+        self.pinned = True
+        self._cache.drop(self)
+
+    def reset(self) -> None:
+        """Forgets all entries, to be filled anew and kept in memory until `write` has replaced the file."""
+        self.pin()
+        self._entries = bytearray()
+
+    def write(self) -> None:
+        """Puts the entries into the file and cuts off whatever it held beyond them.
+
+        A crash in between leaves an index that does not fit its log. It belongs to a segment that recovery will scan,
+        because the recovery point passes a segment only after its index files were synced.
+        """
+        entries = self.entries
+        file = self._disk.open(self.path, create=True)
+        try:
+            file.pwritev([entries], 0)
+            file.truncate(len(entries))
+        finally:
+            file.close()
+
+    def unpin(self) -> None:
+        """The segment is complete: its index may leave memory. Only after `write`."""
+        if self.pinned:
+            self.pinned = False
+            self._cache.add(self, len(self.entries))
+
+    def unload(self) -> None:
+        if not self.pinned:
+            self._entries = None
+
+    def discard(self) -> None:
+        """The segment is gone."""
+        self._cache.drop(self)
+        self._entries = None
+
+    def _read(self) -> bytearray:
+        try:
+            content = bytearray(self._disk.read_file(self.path))
+        except FileNotFoundError as missing:
+            raise CorruptIndexError(f"{self.path} is missing") from missing
+        if len(content) % self.ENTRY.size:
+            raise CorruptIndexError(f"{self.path} has {len(content)} bytes, not a multiple of {self.ENTRY.size}")
+        return content

@@ -1,0 +1,432 @@
+"""A partition's log: whole batches at rising offsets, in segments, in Kafka's files.
+
+Guarantees: offsets are given once and in order; a batch is in the log whole or not at all; what `finish_flush` has
+recorded survives any crash, and opening finds a prefix of what was written that holds at least that. One thread uses a
+log; only what a `FlushPlan` or `RetiredSegments` does may run elsewhere. Every method may raise OSError, after which
+the log is still consistent in memory; the caller decides what becomes of the data directory.
+
+    append -> active segment (one write)         read -> a slice of one segment's file
+           -> epochs, producers (in memory)      find_timestamp -> time index, offset index, one batch
+"""
+
+from collections.abc import Callable, Sequence
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.records.batch import BatchHeader, patch
+from quire.seams import Disk, FileSlice
+from quire.storage import timestamp_lookup
+from quire.storage.index_file import IndexCache
+from quire.storage.log_config import LogConfig
+from quire.storage.log_flush import FlushPlan, FlushState
+from quire.storage.log_recovery import OpenedLog, open_log
+from quire.storage.positions import LogPosition, RecentPositions
+from quire.storage.producer_replay import replay_producers
+from quire.storage.producer_state import ProducerEntry, ProducerState, RememberedBatch
+from quire.storage.retired import Remover, RetiredSegments, remove_now
+from quire.storage.segment import Segment
+from quire.storage.timestamp_lookup import TimestampedOffset
+
+
+class AppendInfo:
+    """Where an append went."""
+
+    __slots__ = ("base_offset", "last_offset", "log_start_offset", "max_timestamp")
+
+    def __init__(self, base_offset: int, last_offset: int, log_start_offset: int, max_timestamp: int) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_start_offset = log_start_offset
+        self.max_timestamp = max_timestamp
+
+
+class Log:
+    __slots__ = (
+        "_cache",
+        "_disk",
+        "_flush_state",
+        "_producers",
+        "_recent",
+        "_remove_retired",
+        "_segments",
+        "_snapshots",
+        "config",
+        "end_offset",
+        "epochs",
+        "on_roll",
+        "path",
+        "start_offset",
+    )
+
+    def __init__(
+        self, disk: Disk, path: str, config: LogConfig, opened: OpenedLog, cache: IndexCache, remove_retired: Remover
+    ) -> None:
+        self._disk = disk
+        self._cache = cache
+        self._remove_retired = remove_retired
+        self._segments = opened.segments
+        self._snapshots = opened.snapshots
+        self._producers = opened.producers
+        self._recent = RecentPositions()
+        self._flush_state = FlushState(opened.recovery_point, opened.unsynced, opened.epochs_saved)
+        self.path = path
+        self.config = config
+        self.epochs = opened.epochs
+        self.start_offset = opened.start_offset
+        """The first offset that may be read."""
+        self.end_offset = opened.end_offset
+        """The offset the next record gets."""
+        self.on_roll: Callable[[Log], None] | None = None
+        """Called after a new segment was begun: the time to flush those before it."""
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        path: str,
+        config: LogConfig,
+        *,
+        clean: bool,
+        now_ms: int,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        cache: IndexCache | None = None,
+        remove_retired: Remover = remove_now,
+    ) -> "Log":
+        """Opens the log in the folder `path`, or begins one in an empty folder. May run in a job.
+
+        `clean` says that the log was closed and nothing touched it since; otherwise it is scanned from
+        `recovery_point` on.
+        """
+        cache = cache or IndexCache()
+        opened = open_log(
+            disk,
+            path,
+            config,
+            cache,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            now_ms=now_ms,
+        )
+        return cls(disk, path, config, opened, cache, remove_retired)
+
+    def __repr__(self) -> str:
+        return f"Log({self.path!r}, {self.start_offset} to {self.end_offset})"
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on disk."""
+        return self._flush_state.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def end(self) -> LogPosition:
+        """Where the next batch will be written."""
+        active = self._segments.active
+        return LogPosition(self.end_offset, active.base_offset, active.size)
+
+    # Appending
+
+    def append(
+        self, records: memoryview | bytearray, headers: Sequence[BatchHeader], leader_epoch: int, now_ms: int
+    ) -> AppendInfo:
+        """Appends batches as the leader: they get the next offsets and the leader's epoch, in place, then one write.
+
+        `headers` are those of `records`, in order, and are changed with them. Producers' batches must have passed
+        `check_producer`. A crash during the write leaves a torn batch, which opening cuts off; nobody was told of it.
+        """
+        if len(records) > self.config.segment_bytes:
+            raise ApiError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{len(records)} bytes do not fit into a segment of {self.config.segment_bytes} (segment.bytes)",
+            )
+        base_offset = offset = self.end_offset
+        position = 0
+        timestamp = -1
+        for header in headers:
+            patch(records, position, offset, leader_epoch)
+            header.base_offset = offset
+            header.leader_epoch = leader_epoch
+            position += header.size
+            offset += header.last_offset_delta + 1
+            if header.max_timestamp > timestamp:
+                timestamp = header.max_timestamp
+        # Before the write: an epoch without records is dropped when the log is opened, records without their epoch
+        # would be taken for the previous leader's.
+        self.epochs.assign(leader_epoch, base_offset)
+        self._write(records, headers, timestamp, now_ms)
+        return AppendInfo(base_offset, offset - 1, self.start_offset, timestamp)
+
+    def append_as_follower(
+        self, records: memoryview | bytearray | bytes, headers: Sequence[BatchHeader], now_ms: int
+    ) -> AppendInfo:
+        """Appends batches that already have their offsets and epochs, as they are. Crashes as in `append`."""
+        base_offset = headers[0].base_offset
+        offset = self.end_offset
+        timestamp = -1
+        for header in headers:
+            if header.base_offset < offset:
+                raise ApiError(
+                    ErrorCode.CORRUPT_MESSAGE, f"{self.path} ends at {offset} and cannot take {header.base_offset}"
+                )
+            offset = header.next_offset
+            timestamp = max(timestamp, header.max_timestamp)
+        for header in headers:
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        self._write(records, headers, timestamp, now_ms)
+        return AppendInfo(base_offset, offset - 1, self.start_offset, timestamp)
+
+    def _write(
+        self, records: memoryview | bytearray | bytes, headers: Sequence[BatchHeader], timestamp: int, now_ms: int
+    ) -> None:
+        last_offset = headers[-1].last_offset
+        active = self._segments.active
+        if not active.has_room(len(records), last_offset, timestamp, now_ms, self.config):
+            active = self._roll_to(headers[0].base_offset, now_ms)
+        position = active.size
+        active.append(records, headers)
+        self.end_offset = last_offset + 1
+        self._recent.remember(headers[0].base_offset, position)
+        for header in headers:
+            if header.producer_id >= 0:
+                self._producers.update(header)
+
+    def roll(self, now_ms: int) -> None:
+        """Begins a new segment, unless the active one is empty."""
+        if self._segments.active.size:
+            self._roll_to(self.end_offset, now_ms)
+
+    def _roll_to(self, base_offset: int, now_ms: int) -> Segment:
+        """Completes the active segment and begins another.
+
+        A crash leaves both, or only the old one: then nothing was written to the new one that had been synced. The old
+        one's indexes and the snapshot are synced by the flush that moves the recovery point past them, and rebuilt if
+        it did not come to that.
+        """
+        completed = self._segments.active
+        self._flush_state.wrote(completed.save_indexes())
+        self._flush_state.wrote([self._snapshots.write(base_offset, self._producers)])
+        segment = Segment.create(self._disk, self.path, base_offset, self.config, self._cache, now_ms=now_ms)
+        completed.unpin_indexes()
+        self._segments.add(segment)
+        self._recent.clear()
+        self._flush_state.created_file()
+        if self.on_roll is not None:
+            self.on_roll(self)
+        return segment
+
+    # Reading
+
+    def read(
+        self, offset: int, max_bytes: int, *, upper: LogPosition | None = None, min_one_batch: bool = True
+    ) -> FileSlice | None:
+        """Batches from the one that holds `offset` on: a slice of one segment, of at most `max_bytes`, below `upper`.
+
+        None when there is nothing below `upper` (by default the log's end), or when not even the first batch fits and
+        `min_one_batch` does not ask for it anyway. The slice may end within a batch.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.path} holds offsets {self.start_offset} to {self.end_offset}, not {offset}",
+            )
+        if upper is None:
+            upper = self.end
+        if offset >= upper.offset:
+            return None
+        segment, position = self._locate(offset)
+        limit = segment.size
+        if upper.segment_base <= segment.base_offset:
+            limit = upper.position if upper.segment_base == segment.base_offset else 0
+        size = limit - position
+        if size <= 0:
+            return None
+        if size > max_bytes:
+            first_size = segment.batch_size_at(position)
+            if first_size <= max_bytes:
+                size = max_bytes
+            elif min_one_batch:
+                size = min(size, first_size)
+            else:
+                return None
+        elif upper.segment_base == segment.base_offset == self._segments.active.base_offset:
+            # The next read of whoever got this begins where it ended.
+            self._recent.remember(upper.offset, limit)
+        return FileSlice(segment.file, position, size)
+
+    def position_of(self, offset: int) -> LogPosition:
+        """Where the batch that holds `offset`, or the first one after it, begins; the end for the end offset."""
+        assert self.start_offset <= offset <= self.end_offset, f"{offset} is not in {self}"
+        if offset == self.end_offset:
+            return self.end
+        segment, position = self._locate(offset)
+        return LogPosition(offset, segment.base_offset, position)
+
+    def _locate(self, offset: int) -> tuple[Segment, int]:
+        """The segment and position of the first batch that ends at or after `offset`, which is below the end."""
+        segments = self._segments
+        slot = segments.slot_of(offset)
+        segment = segments[slot]
+        position = self._recent.find(offset)
+        if position is not None:
+            return segment, position
+        if offset == segment.base_offset:
+            return segment, 0
+        found = segment.find(offset)
+        if found is not None:
+            return segment, found[0]
+        # Compaction took the offset and all that followed it in its segment.
+        while slot + 1 < len(segments) and segments[slot + 1].size == 0:
+            slot += 1
+        return (segments[slot + 1], 0) if slot + 1 < len(segments) else (segment, segment.size)
+
+    def find_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+        """The first record whose timestamp is `timestamp` or later, and the epoch it was written in."""
+        return timestamp_lookup.first_at_or_after(self._segments, timestamp, self.start_offset)
+
+    def find_max_timestamp(self) -> TimestampedOffset | None:
+        """The first record with the highest timestamp; None when no record has one."""
+        return timestamp_lookup.highest(self._segments, self.start_offset)
+
+    # Epochs and producers
+
+    def assign_epoch(self, leader_epoch: int) -> None:
+        """From the end of the log on, `leader_epoch` writes."""
+        self.epochs.assign(leader_epoch, self.end_offset)
+
+    def epoch_of(self, offset: int) -> int:
+        return self.epochs.epoch_of(offset)
+
+    def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+        """The newest epoch at or below `leader_epoch` and the offset where it ends; (-1, -1) when unknown."""
+        return self.epochs.end_offset_for(leader_epoch, self.end_offset)
+
+    def check_producer(self, header: BatchHeader) -> RememberedBatch | None:
+        """None if a producer's batch may be appended, the original if it was before; ApiError if it must not be."""
+        return self._producers.check(header) if header.producer_id >= 0 else None
+
+    def producers(self) -> list[ProducerEntry]:
+        return list(self._producers)
+
+    @property
+    def first_open_transaction_offset(self) -> int | None:
+        """Where the oldest transaction begins that has not ended; None when none is open."""
+        return self._producers.first_open_transaction_offset
+
+    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
+        self._producers.remove_expired(now_ms, expiration_ms)
+
+    # Cutting
+
+    def delete_records_before(self, offset: int) -> None:
+        """Moves the start of the log to `offset`; segments that lie before it altogether go.
+
+        Oldest first, so that a crash leaves a log without holes. Where it then starts is in the directory's checkpoint
+        or, if that is older, at the first segment that is left.
+        """
+        assert self.start_offset <= offset <= self.end_offset, f"{self} cannot start at {offset}"
+        self.start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        self._retire(self._segments.drop_before(offset))
+        self._snapshots.remove_before(self._segments[0].base_offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops everything from `offset` on, and the batch that holds it. On a node, `LogDirectory.truncate` does it.
+
+        Newest first, so that a crash leaves a prefix, at worst a longer one. The recovery point moves back in memory;
+        the directory's checkpoint must follow before the log is rolled, or a scan after a crash would begin past bytes
+        that were written since.
+        """
+        if offset >= self.end_offset:
+            return
+        if offset <= self.start_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self._recent.clear()
+        self._retire(self._segments.drop_from(offset))
+        self.end_offset = max(self._segments.active.truncate_to(offset), self.start_offset)
+        self._flush_state.truncated(self.end_offset)
+        self.epochs.truncate_from_end(self.end_offset)
+        self._snapshots.remove_after(self.end_offset)
+        if len(self._producers):
+            self._producers = replay_producers(
+                self._segments, self._snapshots, self._segments[0].base_offset, self.end_offset
+            )
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drops everything; the log goes on, empty, at `offset`. A crash in between leaves a prefix of it."""
+        created_ms = self._segments.active.created_ms
+        self._recent.clear()
+        self._retire(list(self._segments)[::-1])
+        self._segments.replace_all(
+            Segment.create(self._disk, self.path, offset, self.config, self._cache, now_ms=created_ms)
+        )
+        self.start_offset = self.end_offset = offset
+        self._flush_state.truncated(offset)
+        self._flush_state.created_file()
+        self.epochs.clear()
+        self._snapshots.remove_all()
+        self._producers = ProducerState()
+
+    def _retire(self, segments: list[Segment]) -> None:
+        if segments:
+            self._remove_retired(RetiredSegments(self._disk, segments))
+
+    # Flushing and closing
+
+    def start_flush(self, up_to: int | None = None) -> FlushPlan | None:
+        """What has to be synced so that everything below `up_to` (by default all) is durable; None if nothing has.
+
+        See `quire.storage.log_flush`. Until `finish_flush` or `fail_flush` there is no second plan.
+        """
+        up_to = self.end_offset if up_to is None else up_to
+        return self._flush_state.start(self._disk, self.path, self._segments, self.epochs.to_bytes(), up_to)
+
+    def finish_flush(self, plan: FlushPlan) -> None:
+        """The plan has run: what it covered is durable."""
+        self._flush_state.finish(plan)
+
+    def fail_flush(self) -> None:
+        """The plan did not run to its end: what it covered may or may not be durable, and counts as not."""
+        self._flush_state.flushing = False
+
+    @property
+    def flushing(self) -> bool:
+        return self._flush_state.flushing
+
+    def flush(self) -> None:
+        """All of it at once, blocking: for closing, tools and tests."""
+        plan = self.start_flush()
+        if plan is not None:
+            try:
+                plan.run()
+            except OSError:
+                self.fail_flush()
+                raise
+            self.finish_flush(plan)
+
+    def close(self) -> None:
+        """Makes everything durable and closes the files; after this the log may be opened as clean.
+
+        A crash at any point leaves what a crash without closing would: the clean-shutdown mark comes later.
+        """
+        self._flush_state.flushing = False
+        self._flush_state.wrote(self._segments.active.save_indexes())
+        if (len(self._producers) or self._snapshots.offsets) and self.end_offset not in self._snapshots.offsets:
+            self._flush_state.wrote([self._snapshots.write(self.end_offset, self._producers)])
+        self.epochs.truncate_from_end(self.end_offset)
+        self.flush()
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Closes the files and nothing more: for a log that is being deleted or whose disk failed."""
+        for segment in self._segments:
+            segment.close()

@@ -1,0 +1,123 @@
+"""Making a log durable up to an offset, in two parts: the waiting in a job, the deciding on the event loop.
+
+    plan = log.start_flush()          on the loop: what has to be synced, as of now
+    plan.run()                        in a job: blocks until the disk has it
+    log.finish_flush(plan)            on the loop: only now the recovery point moves
+
+The recovery point therefore never passes anything that is not on disk: not the batches, not the indexes and snapshots
+of completed segments, not the epochs, not the names of the files. A crash before `finish_flush` is recorded merely
+means that more is scanned than needed. A log has one plan under way at a time; who comes meanwhile shares the next one.
+"""
+
+import errno
+from collections.abc import Iterable
+
+from quire.seams import Disk, File
+from quire.storage.leader_epochs import write_epochs
+from quire.storage.segments import Segments
+
+
+class FlushPlan:
+    __slots__ = ("disk", "epochs", "files", "folder", "names_version", "paths", "truncations", "up_to")
+
+    def __init__(self, disk: Disk, folder: str, up_to: int) -> None:
+        self.disk = disk
+        self.folder = folder
+        self.up_to = up_to
+        self.truncations = 0
+        self.files: list[File] = []
+        self.paths: list[str] = []
+        self.epochs: bytes | None = None
+        """What the epochs' file has to say, when it does not say so already."""
+        self.names_version: int | None = None
+        """Which names the folder had, when it has to be synced; it and the folder it stands in."""
+
+    def run(self) -> None:
+        """Blocks. An OSError means that nobody knows what is on disk: the directory must not be used any further."""
+        for file in self.files:
+            _sync(file)
+        for path in self.paths:
+            try:
+                file = self.disk.open(path)
+            except FileNotFoundError:
+                # Its segment has been deleted since.
+                continue
+            try:
+                file.sync()
+            finally:
+                file.close()
+        if self.epochs is not None:
+            write_epochs(self.disk, self.folder, self.epochs)
+        if self.names_version is not None:
+            self.disk.sync_dir(self.folder)
+            self.disk.sync_dir(self.folder.rpartition("/")[0] or ".")
+
+
+def _sync(file: File) -> None:
+    try:
+        file.sync()
+    except OSError as error:
+        # Closed by ourselves, because its segment was deleted: there is nothing to be made durable any more.
+        if error.errno != errno.EBADF:
+            raise
+
+
+class FlushState:
+    """What of a log is durable, and what has to follow before more is."""
+
+    __slots__ = (
+        "_epochs_saved",
+        "_names_synced_version",
+        "_names_version",
+        "_truncations",
+        "_unsynced",
+        "flushing",
+        "recovery_point",
+    )
+
+    def __init__(self, recovery_point: int, unsynced: list[str], epochs_saved: bytes) -> None:
+        self.recovery_point = recovery_point
+        self.flushing = False
+        self._unsynced = unsynced
+        self._epochs_saved = epochs_saved
+        # Whether earlier runs have synced the folder cannot be told, so the first flush does.
+        self._names_version = 1
+        self._names_synced_version = 0
+        self._truncations = 0
+
+    def wrote(self, paths: Iterable[str]) -> None:
+        """These files must be synced before the recovery point passes the segments they belong to."""
+        self._unsynced.extend(paths)
+
+    def created_file(self) -> None:
+        self._names_version += 1
+
+    def truncated(self, end_offset: int) -> None:
+        """Nothing beyond is durable any more, whatever a plan under way will say."""
+        self._truncations += 1
+        self.recovery_point = min(self.recovery_point, end_offset)
+
+    def start(self, disk: Disk, folder: str, segments: Segments, epochs: bytes, up_to: int) -> FlushPlan | None:
+        assert not self.flushing, f"{folder} is being flushed"
+        if up_to <= self.recovery_point and not self._unsynced and epochs == self._epochs_saved:
+            return None
+        self.flushing = True
+        plan = FlushPlan(disk, folder, up_to)
+        plan.truncations = self._truncations
+        plan.files = [segment.file for segment in segments.between(self.recovery_point, up_to)]
+        plan.paths = self._unsynced.copy()
+        if epochs != self._epochs_saved:
+            plan.epochs = epochs
+        if self._names_version != self._names_synced_version:
+            plan.names_version = self._names_version
+        return plan
+
+    def finish(self, plan: FlushPlan) -> None:
+        self.flushing = False
+        self._unsynced = [path for path in self._unsynced if path not in plan.paths]
+        if plan.epochs is not None:
+            self._epochs_saved = plan.epochs
+        if plan.names_version is not None:
+            self._names_synced_version = plan.names_version
+        if plan.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, plan.up_to)

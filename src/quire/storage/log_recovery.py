@@ -1,0 +1,243 @@
+"""Opening a log: from the files in a folder to segments, epochs and producers that agree with each other.
+
+After a clean stop everything was synced, and only the end of the last segment is read. After a crash every byte from
+the recovery point's segment on is read and checked. At the first batch that is torn or damaged the log ends: the rest
+of that segment is cut off and later segments go, because a log without its middle is no prefix of what was written.
+What comes before the damage is never touched. Another crash meanwhile does no harm: opening begins again from the same
+recovery point, and finds the same or less.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from quire.protocol.records.batch import BatchHeader
+from quire.seams import Disk
+from quire.storage import batch_scan, file_names
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.checkpoints import CheckpointError
+from quire.storage.index_file import CorruptIndexError, IndexCache
+from quire.storage.leader_epochs import LeaderEpochs, read_epochs
+from quire.storage.left_overs import tidy
+from quire.storage.log_config import LogConfig
+from quire.storage.producer_replay import replay_producers
+from quire.storage.producer_snapshot import ProducerSnapshots
+from quire.storage.producer_state import ProducerState
+from quire.storage.segment import Segment
+from quire.storage.segments import Segments
+
+_log = logging.getLogger("quire.storage")
+
+
+@dataclass(slots=True)
+class OpenedLog:
+    segments: Segments
+    snapshots: ProducerSnapshots
+    producers: ProducerState
+    epochs: LeaderEpochs
+    epochs_saved: bytes
+    """What the epochs' file says, which may be less or more than what is true."""
+    start_offset: int
+    end_offset: int
+    recovery_point: int
+    unsynced: list[str]
+    """Files written while opening; they must be synced before the recovery point passes them."""
+
+
+def open_log(
+    disk: Disk,
+    folder: str,
+    config: LogConfig,
+    cache: IndexCache,
+    *,
+    clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    now_ms: int,
+) -> OpenedLog:
+    opener = _Opener(disk, folder, config, cache, now_ms)
+    opener.load(log_start_offset)
+    if not (clean and opener.read_end()):
+        opener.recover(recovery_point)
+    else:
+        recovery_point = opener.end_offset
+    return opener.finish(recovery_point, log_start_offset)
+
+
+class _Opener:
+    """One log being opened; the fields are what is known so far."""
+
+    def __init__(self, disk: Disk, folder: str, config: LogConfig, cache: IndexCache, now_ms: int) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._config = config
+        self._cache = cache
+        self._now_ms = now_ms
+        self._unsynced: list[str] = []
+        self._epochs = LeaderEpochs()
+        self._epochs_known = False
+        self._epochs_saved = self._epochs.to_bytes()
+        self._producers: ProducerState | None = None
+        self.end_offset = 0
+
+    def load(self, log_start_offset: int) -> None:
+        """Finds the segments; reads no log."""
+        names = tidy(self._disk, self._folder)
+        numbered = [parsed for parsed in map(file_names.parse_offset_file, names) if parsed is not None]
+        bases = [offset for offset, suffix in numbered if suffix == file_names.LOG]
+        for offset, suffix in numbered:
+            if suffix in file_names.INDEXES and offset not in bases:
+                self._disk.remove(f"{self._folder}/{file_names.offset_file(offset, suffix)}")
+        self._names = names
+        self._snapshots = ProducerSnapshots(
+            self._disk, self._folder, [offset for offset, suffix in numbered if suffix == file_names.SNAPSHOT]
+        )
+        self._segments = Segments([self._segment(base) for base in bases] or [self._new_segment(log_start_offset)])
+        try:
+            self._epochs = read_epochs(self._disk, self._folder)
+            self._epochs_known = bool(self._epochs.entries)
+            self._epochs_saved = self._epochs.to_bytes()
+        except CheckpointError as error:
+            _log.warning("finding the leader epochs in the log itself: %s", error)
+
+    def read_end(self) -> bool:
+        """Opens what was stopped cleanly; False when the last segment is not as a clean stop leaves it."""
+        for segment in self._segments:
+            if segment.size and not self._has_indexes(segment):
+                segment.rebuild_indexes(CorruptIndexError("an index is missing"))
+        try:
+            self.end_offset = self._segments.active.load_tail()
+        except (DamagedBatchError, CorruptIndexError) as error:
+            _log.warning("%s was stopped cleanly but is damaged: %s", self._folder, error)
+            return False
+        return True
+
+    def recover(self, recovery_point: int) -> None:
+        """Checks every byte from the recovery point's segment on."""
+        segments = self._segments
+        first = segments[segments.slot_of(recovery_point)]
+        self._learn_epochs_before(first.base_offset)
+        self._producers = replay_producers(segments, self._snapshots, segments[0].base_offset, first.base_offset)
+        self.end_offset = first.base_offset
+        for segment in list(segments)[segments.slot_of(recovery_point) :]:
+            # Without compaction offsets have no gaps, so a gap is where the end of the previous segment was lost. Below
+            # the recovery point nothing was lost, and a gap may be left from when the topic was compacted.
+            if not self._config.compact and self.end_offset < segment.base_offset > recovery_point:
+                self._end_log_before(segment, f"it begins after offset {self.end_offset}, where the log ends")
+                break
+            self.end_offset = max(self.end_offset, segment.base_offset)
+            size = segment.size
+            damage = segment.recover(self._visit, self._epochs.latest)
+            if damage is not None:
+                self._cut(segment, size - segment.size, damage)
+                break
+        self._save_indexes(first)
+
+    def finish(self, recovery_point: int, log_start_offset: int) -> OpenedLog:
+        segments = self._segments
+        if self.end_offset < log_start_offset:
+            _log.warning(
+                "%s ends at %d, before its start %d: it is empty", self._folder, self.end_offset, log_start_offset
+            )
+            self._remove(segments.replace_all(self._new_segment(log_start_offset)))
+            self._producers = ProducerState()
+            self.end_offset = log_start_offset
+        start_offset = max(log_start_offset, segments[0].base_offset)
+        self._remove(segments.drop_before(start_offset))
+        self._learn_epochs_before(self.end_offset)
+        self._epochs.truncate_from_end(self.end_offset)
+        self._epochs.truncate_from_start(start_offset)
+        self._snapshots.remove_after(self.end_offset)
+        if self._producers is None:
+            self._producers = self._producers_after_clean_stop()
+        for segment in segments:
+            segment.close()
+        return OpenedLog(
+            segments=segments,
+            snapshots=self._snapshots,
+            producers=self._producers,
+            epochs=self._epochs,
+            epochs_saved=self._epochs_saved,
+            start_offset=start_offset,
+            end_offset=self.end_offset,
+            recovery_point=min(recovery_point, self.end_offset),
+            unsynced=self._unsynced,
+        )
+
+    def _visit(self, header: BatchHeader) -> None:
+        assert self._producers is not None
+        if header.leader_epoch > self._epochs.latest:
+            self._epochs.assign(header.leader_epoch, header.base_offset)
+        if header.producer_id >= 0:
+            self._producers.update(header)
+        self.end_offset = header.next_offset
+
+    def _cut(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
+        segment.cut_tail()
+        later = self._segments.drop_from(segment.base_offset + 1)
+        _log.warning(
+            "cut %d bytes off %s at position %d, offset %d, and %d bytes in %d segments after it: %s",
+            size,
+            segment.path,
+            segment.size,
+            self.end_offset,
+            sum(dropped.size for dropped in later),
+            len(later),
+            damage.reason,
+        )
+        self._remove(later)
+
+    def _end_log_before(self, segment: Segment, reason: str) -> None:
+        later = self._segments.drop_from(segment.base_offset)
+        _log.warning(
+            "removed %d bytes in %d segments from %s on: %s",
+            sum(dropped.size for dropped in later),
+            len(later),
+            segment.path,
+            reason,
+        )
+        self._remove(later)
+
+    def _learn_epochs_before(self, end_offset: int) -> None:
+        """Epochs at or after `end_offset` are to be found by the scan; without a file, so are those before."""
+        if self._epochs_known:
+            self._epochs.truncate_from_end(end_offset)
+            return
+        self._epochs_known = True
+        try:
+            for segment in self._segments.between(self._segments[0].base_offset, end_offset):
+                for _, header in batch_scan.headers(segment.file, 0, segment.size):
+                    if header.leader_epoch > self._epochs.latest:
+                        self._epochs.assign(header.leader_epoch, header.base_offset)
+        except DamagedBatchError as error:
+            _log.error("leader epochs after a damaged batch are lost: %s", error)
+
+    def _producers_after_clean_stop(self) -> ProducerState:
+        # A clean stop leaves a snapshot unless there was nothing to remember: no snapshot, no producers, no scan.
+        if not self._snapshots.offsets:
+            return ProducerState()
+        return replay_producers(self._segments, self._snapshots, self._segments[0].base_offset, self.end_offset)
+
+    def _save_indexes(self, first: Segment) -> None:
+        for segment in self._segments.between(first.base_offset, self._segments.active.base_offset):
+            self._unsynced += segment.save_indexes()
+            segment.unpin_indexes()
+        self._segments.active.pin_indexes()
+
+    def _remove(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            for path in segment.retire():
+                self._disk.remove(path)
+            segment.close()
+
+    def _has_indexes(self, segment: Segment) -> bool:
+        suffixes = (file_names.OFFSET_INDEX, file_names.TIME_INDEX)
+        return all(file_names.offset_file(segment.base_offset, suffix) in self._names for suffix in suffixes)
+
+    def _segment(self, base_offset: int) -> Segment:
+        size = self._disk.file_size(f"{self._folder}/{file_names.offset_file(base_offset, file_names.LOG)}")
+        if size == 0:
+            return self._new_segment(base_offset)
+        return Segment(self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms, size=size)
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        return Segment.create(self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms)

@@ -1,0 +1,177 @@
+"""What a partition knows of each producer: its epoch and its last five batches.
+
+With this a retried batch is recognised and answered with the offsets it got the first time, and a batch that came
+before its predecessor is refused. Five, because a producer may have five requests on their way at once, and retries
+arrive in any of their places. `check` decides before a batch is written, `update` records it after; replaying a log's
+headers through `update` gives the same state, which is how it comes back after a crash.
+"""
+
+from collections.abc import Iterator
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.records.batch import BatchHeader
+
+REMEMBERED_BATCHES = 5
+NO_PRODUCER = -1
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+MAX_SEQUENCE = 0x7FFFFFFF
+
+
+def sequence_after(sequence: int, steps: int) -> int:
+    """Sequence numbers go from 0 to 2^31 - 1 and round again."""
+    return (sequence + steps) & MAX_SEQUENCE
+
+
+class RememberedBatch:
+    """One batch as it was appended."""
+
+    __slots__ = ("first_sequence", "last_offset", "last_sequence", "offset_delta", "timestamp")
+
+    def __init__(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
+        self.last_sequence = last_sequence
+        self.first_sequence = sequence_after(last_sequence, -offset_delta)
+        self.last_offset = last_offset
+        self.offset_delta = offset_delta
+        self.timestamp = timestamp
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class ProducerEntry:
+    """One producer id on one partition."""
+
+    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "producer_id")
+
+    def __init__(self, producer_id: int, epoch: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.batches: list[RememberedBatch] = []
+        self.last_timestamp = -1
+        self.coordinator_epoch = -1
+        self.current_txn_first_offset = NO_OFFSET
+        """Where its open transaction began; -1 when none is open."""
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def find_duplicate(self, header: BatchHeader) -> RememberedBatch | None:
+        if header.producer_epoch != self.epoch:
+            return None
+        first, last = header.base_sequence, header.last_sequence
+        for batch in self.batches:
+            if batch.first_sequence == first and batch.last_sequence == last:
+                return batch
+        return None
+
+    def check_order(self, header: BatchHeader) -> None:
+        """ApiError unless the batch may follow what this producer wrote last."""
+        if header.producer_epoch < self.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {self.producer_id} has epoch {self.epoch} by now, not {header.producer_epoch}",
+            )
+        sequence = header.base_sequence
+        if sequence == NO_SEQUENCE or header.is_control:
+            return
+        if header.producer_epoch > self.epoch:
+            expected = 0
+        elif self.batches:
+            expected = sequence_after(self.batches[-1].last_sequence, 1)
+        else:
+            # All it wrote is a transaction's end, after which an epoch starts again from nothing.
+            expected = 0
+        if sequence != expected:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {self.producer_id} sent sequence {sequence} where {expected} is next",
+            )
+
+    def add(self, header: BatchHeader) -> None:
+        if header.producer_epoch != self.epoch:
+            self.epoch = header.producer_epoch
+            self.batches.clear()
+        self.last_timestamp = header.max_timestamp
+        if header.is_control:
+            self.current_txn_first_offset = NO_OFFSET
+            return
+        if len(self.batches) == REMEMBERED_BATCHES:
+            del self.batches[0]
+        self.batches.append(
+            RememberedBatch(header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp)
+        )
+        if header.is_transactional and self.current_txn_first_offset == NO_OFFSET:
+            self.current_txn_first_offset = header.base_offset
+
+
+class ProducerState:
+    """All producers of one partition."""
+
+    __slots__ = ("_open_transactions", "_producers")
+
+    def __init__(self) -> None:
+        self._producers: dict[int, ProducerEntry] = {}
+        self._open_transactions: dict[int, int] = {}
+        """Producer id -> first offset, of those that have a transaction open."""
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return iter(self._producers.values())
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self._producers.get(producer_id)
+
+    def put(self, producer: ProducerEntry) -> None:
+        self._producers[producer.producer_id] = producer
+        if producer.current_txn_first_offset != NO_OFFSET:
+            self._open_transactions[producer.producer_id] = producer.current_txn_first_offset
+
+    @property
+    def first_open_transaction_offset(self) -> int | None:
+        return min(self._open_transactions.values(), default=None)
+
+    def check(self, header: BatchHeader) -> RememberedBatch | None:
+        """None if the batch may be appended, the original if it was before; ApiError if it must not be.
+
+        A producer nobody remembers may begin with any sequence: its earlier batches may have been deleted, or it may
+        have been idle until it was forgotten. Batches are judged one by one against what is in the log, so two new
+        ones of one producer cannot come in one append; clients send one batch per partition and request.
+        """
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            return None
+        duplicate = producer.find_duplicate(header)
+        if duplicate is None:
+            producer.check_order(header)
+        return duplicate
+
+    def update(self, header: BatchHeader) -> None:
+        """The batch, which has a producer id and its final offsets, is in the log."""
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            producer = self._producers[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
+        producer.add(header)
+        if header.is_transactional:
+            if header.is_control:
+                self._open_transactions.pop(header.producer_id, None)
+            else:
+                self._open_transactions[header.producer_id] = producer.current_txn_first_offset
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
+        """Forgets producers that wrote nothing for so long, unless a transaction of theirs is open."""
+        expired = [
+            producer.producer_id
+            for producer in self._producers.values()
+            if producer.current_txn_first_offset == NO_OFFSET and now_ms - producer.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self._producers[producer_id]

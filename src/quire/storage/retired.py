@@ -1,0 +1,36 @@
+"""Segments that left the log but not yet the disk."""
+
+from collections.abc import Callable
+
+from quire.seams import Disk
+from quire.storage.segment import Segment
+
+
+class RetiredSegments:
+    """Segments whose files are renamed to `.deleted`; readers may still be in them.
+
+    `remove` is for a job, some while later. If it never runs, the next start of the log removes the files.
+    """
+
+    __slots__ = ("_disk", "_paths", "_segments")
+
+    def __init__(self, disk: Disk, segments: list[Segment]) -> None:
+        """`segments` in the order in which a crash may let them go: what is left must be without a hole."""
+        self._disk = disk
+        self._segments = segments
+        self._paths = [path for segment in segments for path in segment.retire()]
+
+    def remove(self) -> None:
+        for segment in self._segments:
+            segment.close()
+        for path in self._paths:
+            if self._disk.exists(path):
+                self._disk.remove(path)
+
+
+Remover = Callable[[RetiredSegments], None]
+"""Who sees to it that `remove` runs: at once in tests and tools, in a job after `file.delete.delay.ms` on a node."""
+
+
+def remove_now(retired: RetiredSegments) -> None:
+    retired.remove()

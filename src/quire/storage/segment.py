@@ -1,0 +1,357 @@
+"""One segment of a log: batches from its base offset on, and the two indexes into them.
+
+Only the last segment of a log is appended to. An append is one write to the `.log`; index entries gather in memory and
+reach their files in `complete`, when the segment is rolled or closed. Whatever happens to the indexes, they can be
+rebuilt from the `.log`, and a look-up that finds them contradicting it does so.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import TypeVar
+
+from quire.protocol.records.batch import BatchHeader
+from quire.seams import Buffer, Disk, File
+from quire.storage import batch_scan, file_names
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.index_file import CorruptIndexError, IndexCache
+from quire.storage.log_config import LogConfig
+from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from quire.storage.time_index import TimeIndex
+
+T = TypeVar("T")
+
+_log = logging.getLogger("quire.storage")
+
+_SUFFIXES = (file_names.LOG, file_names.OFFSET_INDEX, file_names.TIME_INDEX, file_names.TRANSACTION_INDEX)
+
+
+class Segment:
+    __slots__ = (
+        "_config",
+        "_disk",
+        "_file",
+        "_first_timestamp",
+        "_folder",
+        "_indexes_full",
+        "_indexes_saved",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_unindexed_bytes",
+        "base_offset",
+        "created_ms",
+        "offset_index",
+        "size",
+        "time_index",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        cache: IndexCache,
+        *,
+        now_ms: int,
+        size: int = 0,
+    ) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._config = config
+        self._file: File | None = None
+        self.base_offset = base_offset
+        self.size = size
+        """Bytes of whole batches; what the file may hold beyond them counts for nothing."""
+        self.created_ms = now_ms
+        self.offset_index = OffsetIndex(disk, self._path(file_names.OFFSET_INDEX), base_offset, cache)
+        self.time_index = TimeIndex(disk, self._path(file_names.TIME_INDEX), base_offset, cache)
+        self._indexes_full = False
+        self._indexes_saved = True
+        self._unindexed_bytes = 0
+        self._first_timestamp: int | None = None
+        self._max_timestamp: int | None = None
+        self._max_timestamp_offset = base_offset
+
+    @classmethod
+    def create(
+        cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, cache: IndexCache, *, now_ms: int
+    ) -> "Segment":
+        """A new active segment. What a failed attempt may have left under its name is cut to nothing."""
+        segment = cls(disk, folder, base_offset, config, cache, now_ms=now_ms)
+        segment._file = disk.open(segment.path, create=True)
+        if segment._file.size():
+            segment._file.truncate(0)
+        segment._reset_indexes()
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path!r}, {self.size} bytes)"
+
+    @property
+    def path(self) -> str:
+        return self._path(file_names.LOG)
+
+    @property
+    def file(self) -> File:
+        """The `.log`, opened when first needed: an idle partition has no open file."""
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+        return self._file
+
+    # Appending
+
+    def append(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Writes whole batches, whose headers carry their final offsets, at the end.
+
+        A crash tears at most this write, and recovery cuts it off. A write that fails is cut off here: the next one
+        starts in the same place, and nothing of the failed one may be left to be taken for batches behind it.
+        """
+        position = self.size
+        file = self._file or self.file
+        try:
+            file.pwritev((records,), position)
+        except OSError:
+            file.truncate(position)
+            raise
+        for header in headers:
+            self._index(position, header)
+            position += header.size
+        assert position == self.size + len(records), "the headers are not those of the records"
+        self.size = position
+
+    def _index(self, position: int, header: BatchHeader) -> None:
+        """Takes a batch at `position` into account: every so many bytes one gets an entry in both indexes."""
+        if self._max_timestamp is None or header.max_timestamp > self._max_timestamp:
+            self._max_timestamp = header.max_timestamp
+            self._max_timestamp_offset = header.last_offset
+        if position == 0:
+            self._first_timestamp = header.max_timestamp
+        if self._unindexed_bytes > self._config.index_interval_bytes:
+            self.offset_index.append(header.last_offset, position)
+            self.time_index.append(self._max_timestamp, self._max_timestamp_offset)
+            self._indexes_saved = False
+            self._unindexed_bytes = 0
+            limit_bytes = self._config.segment_index_bytes
+            self._indexes_full = self.offset_index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes)
+        self._unindexed_bytes += header.size
+
+    def has_room(self, size: int, last_offset: int, timestamp: int, now_ms: int, config: LogConfig) -> bool:
+        """Whether an append belongs here, or a new segment has to be rolled for it."""
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return False
+        if self.size == 0:
+            return True
+        return (
+            self.size + size <= config.segment_bytes
+            and not self._indexes_full
+            and self._age_ms(timestamp, now_ms) <= config.segment_ms - self._jitter_ms(config)
+        )
+
+    def _age_ms(self, timestamp: int, now_ms: int) -> int:
+        """How long this segment has waited to be rolled: on the records' own clock where they have one."""
+        first = self._first_timestamp
+        if first is None:
+            _, header = next(batch_scan.headers(self.file, 0, self.size))
+            first = self._first_timestamp = header.max_timestamp
+        return timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def _jitter_ms(self, config: LogConfig) -> int:
+        """Spreads the rolls of many partitions; derived from the name, so that it needs no dice and no memory."""
+        if config.segment_jitter_ms <= 0:
+            return 0
+        seed = sum((at + 1) * byte for at, byte in enumerate(self.path.encode()))
+        return seed * 2654435761 % min(config.segment_jitter_ms, config.segment_ms)
+
+    # Looking up
+
+    def find(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """Position and header of the batch that holds `offset`, or of the first after it; None when all end before.
+
+        Reads about one index interval of the file at most.
+        """
+        for position, header in self.batches_around(offset):
+            if header.last_offset >= offset:
+                return position, header
+        return None
+
+    def batches_around(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers of all batches from the one that holds `offset` on, and possibly of some before it.
+
+        An index that contradicts the log is rebuilt before it is believed.
+        """
+        try:
+            return self._batches_at(self.offset_index.lookup(offset))
+        except CorruptIndexError as error:
+            self.rebuild_indexes(error)
+            return self._batches_at(self.offset_index.lookup(offset))
+
+    def _batches_at(self, entry: tuple[int, int] | None) -> Iterator[tuple[int, BatchHeader]]:
+        if entry is None:
+            return batch_scan.headers(self.file, 0, self.size)
+        last_offset, position = entry
+        if 0 <= position < self.size:
+            batches = batch_scan.headers(self.file, position, self.size)
+            with suppress(DamagedBatchError):
+                first = next(batches)
+                # Its last offset may lie before the entry's: older Kafkas index whole appends, not batches.
+                if self.base_offset <= first[1].base_offset and first[1].last_offset <= last_offset:
+                    return chain((first,), batches)
+        raise CorruptIndexError(f"{self.offset_index.path} has a wrong entry for offset {last_offset}")
+
+    def batch_size_at(self, position: int) -> int:
+        """The size of the batch that begins at `position`."""
+        return int.from_bytes(self.file.pread(4, position + 8), "big") + 12
+
+    def max_timestamp(self) -> tuple[int, int]:
+        """The highest timestamp and the last offset of its batch; a completed segment's last time index entry."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._max_timestamp_offset = self._rebuilt_if_corrupt(self.time_index.last)
+        return self._max_timestamp, self._max_timestamp_offset
+
+    def batches_around_timestamp(self, timestamp: int, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """As `batches_around`, beginning before the first batch at or after `from_offset` that reaches `timestamp`."""
+        _, offset = self._rebuilt_if_corrupt(lambda: self.time_index.lookup(timestamp))
+        return self.batches_around(max(offset, from_offset))
+
+    def _rebuilt_if_corrupt(self, look_up: Callable[[], T]) -> T:
+        try:
+            return look_up()
+        except CorruptIndexError as error:
+            self.rebuild_indexes(error)
+            return look_up()
+
+    # Opening and recovering
+
+    def load_tail(self) -> int:
+        """Makes a cleanly closed segment the active one, reading only what follows its last index entry.
+
+        Returns the offset after its last batch. DamagedBatchError or CorruptIndexError when it was not clean after all.
+        """
+        self.pin_indexes()
+        indexed = self.offset_index.last()
+        self._unindexed_bytes = self.size - (indexed[1] if indexed else 0)
+        self._max_timestamp, self._max_timestamp_offset = self.time_index.last()
+        end_offset = self.base_offset
+        for _, header in self._batches_at(indexed):
+            if header.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = header.max_timestamp, header.last_offset
+            end_offset = header.next_offset
+        return end_offset
+
+    def recover(self, visit: Callable[[BatchHeader], None], epoch: int = -1) -> DamagedBatchError | None:
+        """Reads every byte, rebuilds the indexes (in memory) and calls `visit` for each intact batch.
+
+        Returns what is wrong with the first batch that is not, and ends the segment before it (in memory: `cut_tail`
+        does it in the file). Offsets rise from batch to batch, and leader epochs, which were at `epoch` before, never
+        fall: that tells the remains of an overwritten log from its continuation.
+        """
+        self._reset_indexes()
+        next_offset = self.base_offset
+        try:
+            for position, header in batch_scan.checked(self.file, 0, self.size):
+                if header.base_offset < next_offset or header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+                    raise DamagedBatchError(self.path, position, f"offset {header.base_offset} follows {next_offset}")
+                if 0 <= header.leader_epoch < epoch:
+                    raise DamagedBatchError(self.path, position, f"epoch {header.leader_epoch} follows {epoch}")
+                next_offset, epoch = header.next_offset, max(epoch, header.leader_epoch)
+                self._index(position, header)
+                visit(header)
+        except DamagedBatchError as damage:
+            self.size = damage.position
+            return damage
+        return None
+
+    def cut_tail(self) -> None:
+        """Removes what the file holds beyond the last whole batch."""
+        self.file.truncate(self.size)
+
+    def truncate_to(self, offset: int) -> int:
+        """Drops the batch that holds `offset` and all after it, and is active from now on.
+
+        Returns where the segment now ends: at `offset`, or at the base of the batch that held it.
+
+        A crash before the truncation is durable brings dropped batches back. Then they are what they were before:
+        uncommitted batches that the next leader asks to be dropped again.
+        """
+        found = self.find(offset)
+        if found is not None:
+            position, header = found
+            self.file.truncate(position)
+            self.size = position
+            self.offset_index.truncate_to(offset)
+            self.time_index.truncate_to(offset)
+            self._indexes_saved = False
+            self._indexes_full = False
+            offset = min(offset, header.base_offset)
+        self._rebuilt_if_corrupt(self.load_tail)
+        return offset
+
+    def rebuild_indexes(self, reason: Exception) -> None:
+        """Makes both indexes anew from the log's headers; what stands in the way is the reason to tell."""
+        _log.warning("rebuilding the indexes of %s: %s", self.path, reason)
+        active = self.offset_index.pinned
+        self._reset_indexes()
+        try:
+            for position, header in batch_scan.headers(self.file, 0, self.size):
+                self._index(position, header)
+        except DamagedBatchError as error:
+            _log.error("a log cannot be read past a damaged batch: %s", error)
+        self.save_indexes()
+        if not active:
+            self.unpin_indexes()
+
+    def _reset_indexes(self) -> None:
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._indexes_saved = False
+        self._indexes_full = False
+        self._unindexed_bytes = 0
+        self._first_timestamp = None
+        self._max_timestamp = None
+        self._max_timestamp_offset = self.base_offset
+
+    # Ending
+
+    def save_indexes(self) -> list[str]:
+        """Writes the indexes if they changed, the highest timestamp last; returns the files that now need a sync."""
+        if self.time_index.append(*self.max_timestamp()):
+            self._indexes_saved = False
+        if self._indexes_saved:
+            return []
+        self.offset_index.write()
+        self.time_index.write()
+        self._indexes_saved = True
+        return [index.path for index in (self.offset_index, self.time_index) if index.entries]
+
+    def pin_indexes(self) -> None:
+        self.offset_index.pin()
+        self.time_index.pin()
+
+    def unpin_indexes(self) -> None:
+        self.offset_index.unpin()
+        self.time_index.unpin()
+
+    def retire(self) -> list[str]:
+        """Renames the files to `.deleted`, the log first: without it the indexes count for nothing.
+
+        Returns the new names. Readers that have the file open go on reading.
+        """
+        self.offset_index.discard()
+        self.time_index.discard()
+        renamed = []
+        for suffix in _SUFFIXES:
+            path = self._path(suffix)
+            if self._disk.exists(path):
+                self._disk.rename(path, path + file_names.DELETED)
+                renamed.append(path + file_names.DELETED)
+        return renamed
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _path(self, suffix: str) -> str:
+        return f"{self._folder}/{file_names.offset_file(self.base_offset, suffix)}"

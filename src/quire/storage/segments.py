@@ -1,0 +1,64 @@
+"""The segments of one log, in order; the last one is active."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from quire.storage.segment import Segment
+
+
+class Segments:
+    __slots__ = ("_bases", "_segments", "active")
+
+    def __init__(self, segments: list[Segment]) -> None:
+        assert segments, "a log has at least one segment"
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self.active = segments[-1]
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __getitem__(self, slot: int) -> Segment:
+        return self._segments[slot]
+
+    def slot_of(self, offset: int) -> int:
+        """The slot of the segment that `offset` falls into: the last one that begins at or before it, or the first."""
+        if offset >= self.active.base_offset:
+            return len(self._segments) - 1
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def between(self, start_offset: int, end_offset: int) -> list[Segment]:
+        """The segments that offsets from `start_offset` up to, not including, `end_offset` fall into."""
+        if start_offset >= end_offset:
+            return []
+        return self._segments[self.slot_of(start_offset) : self.slot_of(end_offset - 1) + 1]
+
+    def add(self, segment: Segment) -> None:
+        assert segment.base_offset > self.active.base_offset, f"{segment} does not follow {self.active}"
+        self._segments.append(segment)
+        self._bases.append(segment.base_offset)
+        self.active = segment
+
+    def drop_before(self, offset: int) -> list[Segment]:
+        """Takes out the segments that end at or before `offset`, oldest first; the active one always stays."""
+        return self._take(0, self.slot_of(offset))
+
+    def drop_from(self, offset: int) -> list[Segment]:
+        """Takes out the segments that begin at or after `offset`, newest first; the first one always stays."""
+        kept = max(bisect_right(self._bases, offset - 1), 1)
+        return self._take(kept, len(self._segments))[::-1]
+
+    def replace_all(self, segment: Segment) -> list[Segment]:
+        """Puts one new segment in the place of all; returns the old ones, newest first."""
+        dropped = self._segments[::-1]
+        self._segments, self._bases, self.active = [segment], [segment.base_offset], segment
+        return dropped
+
+    def _take(self, start: int, stop: int) -> list[Segment]:
+        taken = self._segments[start:stop]
+        del self._segments[start:stop], self._bases[start:stop]
+        self.active = self._segments[-1]
+        return taken
