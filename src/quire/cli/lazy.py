@@ -20,7 +20,7 @@ class Failure(click.ClickException):
 
     def __init__(self, sentence: str, exit_code: int = EXIT_FAILED) -> None:
         super().__init__(sentence)
-        self.exit_code = exit_code
+        self.exit_code = exit_code  # type: ignore[misc]
 
     def show(self, file: Any = None) -> None:
         click.echo(f"quire: {self.message}", file=file or sys.stderr)

@@ -14,7 +14,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_SERVER = "127.0.0.1:9092"
 
 
-class Setting(click.ParamType):
+class Setting(click.ParamType[tuple[str, str]]):
     """`KEY=VALUE`, split at the first equals sign."""
 
     name = "KEY=VALUE"

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quire.client.offsets import TopicPartition
-from quire.protocol.records import Record, read_records, walk_batches
+from quire.protocol.records import ControlRecordType, Record, control_type, decode_batch, walk_batches
 from quire.seams import Buffer
-
-_ABORT = 0
 
 
 class AbortedTransaction(NamedTuple):
@@ -34,19 +32,12 @@ class Fetched(NamedTuple):
             while to_come and to_come[-1].first_offset <= batch.last_offset:
                 open_aborts[to_come.pop().producer_id] = True
             if batch.is_control:
-                if _marker_type(self.batches, batch.position) == _ABORT:
+                marker = decode_batch(self.batches, batch)
+                if marker and control_type(marker[0]) == ControlRecordType.ABORT:
                     open_aborts.pop(batch.producer_id, None)
                 continue
             if batch.is_transactional and batch.producer_id in open_aborts:
                 continue
-            for record in read_records(self.batches, batch.position):
+            for record in decode_batch(self.batches, batch):
                 if record.offset >= self.from_offset:
                     yield record
-
-
-def _marker_type(batches: Buffer, position: int) -> int:
-    """A control record's key is its version and its type, two bytes each."""
-    for record in read_records(batches, position):
-        if record.key is not None and len(record.key) >= 4:
-            return int.from_bytes(record.key[2:4], "big")
-    return -1

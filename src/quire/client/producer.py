@@ -72,6 +72,7 @@ class Producer:
         self.buffered_bytes = 0
         self.delivered_records = 0
         self.failed_records = 0
+        self.first_error: Exception | None = None
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -301,6 +302,7 @@ class Producer:
             self.delivered_records += batch.delivery.count
         else:
             self.failed_records += batch.delivery.count
+            self.first_error = self.first_error or error
         batch.delivery.base_offset = base_offset
         batch.delivery.timestamp_ms = timestamp_ms
         batch.delivery.done.complete(error)

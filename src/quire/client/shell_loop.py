@@ -108,7 +108,7 @@ class BlockingLoop:
             self.run_once(left_ms)
         return pending.value
 
-    def watch(self, connection: socket.socket, events: int, callback: Callable[[int], None]) -> None:
+    def watch(self, connection: socket.socket | int, events: int, callback: Callable[[int], None]) -> None:
         """Calls back when the socket is ready for `events`, which replace those watched before; none ends it."""
         known = connection in self._selector.get_map()
         if known and events:

@@ -1,0 +1,189 @@
+"""`quire consume`: reads a topic's partitions together, filters records and prints them."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO
+
+import click
+
+from quire.cli.filters import Condition, Filter, InvalidConditionError, build_filter, parse_condition
+from quire.cli.moments import Moment
+from quire.cli.options import cluster_options, connect
+from quire.cli.record_format import Formatter, hex_line, json_line, text_formatter
+from quire.client.admin.topics import describe_topics
+from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
+from quire.client.fetched import Fetched
+from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError, ErrorCode
+
+WAIT_MS = 60_000
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  quire consume orders --from-beginning                   everything there is, then stop
+  quire consume orders --follow                           what comes from now on, until Ctrl-C
+  quire consume orders --from-timestamp 2026-01-31T12:00:00Z --follow --format json
+  quire consume orders --from-offset -10 --partition 3    the last ten of a partition
+  quire consume orders --from-beginning --where 'total>100' --where 'customer.country=CH' --count 5"""
+)
+@click.argument("topic")
+@click.option("--from-beginning", is_flag=True, help="Start at the first record there is.")
+@click.option("--from-offset", type=int, metavar="N", help="Start at this offset; negative: N before the end.")
+@click.option("--from-timestamp", type=Moment(), help="Start at this time: milliseconds or ISO 8601.")
+@click.option("-F", "--follow", is_flag=True, help="Wait for more instead of stopping at the end.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after so many records.")
+@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only these.")
+@click.option("--key", "keys", multiple=True, metavar="TEXT", help="Only records with this key; repeatable.")
+@click.option("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only with this header; repeatable.")
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only JSON values for which it holds: PATH=VALUE, also !=, <, >, <=, >=, contains; repeatable.",
+)
+@click.option("--format", "style", type=click.Choice(["text", "hex", "json"]), default="text", show_default=True)
+@click.option("-k", "--key-separator", metavar="TEXT", help="Print KEY, this, VALUE (text format).")
+@click.option("-v", "--verbose", is_flag=True, help="Partition, offset, time and headers too (text format).")
+@click.option("--read-committed", is_flag=True, help="Leave records of open and aborted transactions out.")
+@cluster_options
+def consume(
+    topic: str,
+    from_beginning: bool,
+    from_offset: int | None,
+    from_timestamp: int | None,
+    follow: bool,
+    count: int | None,
+    partitions: Sequence[int],
+    keys: Sequence[str],
+    headers: Sequence[str],
+    conditions: Sequence[str],
+    style: str,
+    key_separator: str | None,
+    verbose: bool,
+    read_committed: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """Read TOPIC and print its records, all partitions together.
+
+    Reading starts at the end unless told otherwise, and stops at what was the end when it began unless it follows.
+    """
+    if sum((from_beginning, from_offset is not None, from_timestamp is not None)) > 1:
+        raise click.UsageError("give only one of --from-beginning, --from-offset and --from-timestamp")
+    wanted = build_filter(keys, headers, _conditions(conditions))
+    formatter = _formatter(style, key_separator, verbose)
+    with connect(servers, timeout_s) as client:
+        places = _places(client, topic, partitions)
+        ends = _offsets(client, places, LATEST, read_committed)
+        starts = _starts(client, ends, from_beginning, from_offset, from_timestamp)
+        if not follow and END in starts.values():
+            click.echo(
+                "Reading starts at the end: add --from-beginning for what is there, --follow for what comes.", err=True
+            )
+            return
+        consumer = Consumer(client.cluster, ConsumerConfig(read_committed=read_committed))
+        client.run(consumer.assign(starts))
+        printer = _Printer(sys.stdout.buffer, formatter, wanted, count)
+        _read(client, consumer, printer, None if follow else ends)
+
+
+def _read(
+    client: BlockingClient, consumer: Consumer, printer: "_Printer", ends: dict[TopicPartition, int] | None
+) -> None:
+    while not printer.full:
+        if ends is not None and all(offset >= ends[place] for place, offset in consumer.positions.items()):
+            return
+        client.loop.run_until(consumer.arrival())
+        for fetched in consumer.poll():
+            printer.show(fetched, None if ends is None else ends[fetched.place])
+        printer.flush()
+
+
+class _Printer:
+    """Prints what the filter lets through, until it has printed enough."""
+
+    def __init__(self, out: BinaryIO, formatter: Formatter, wanted: Filter | None, count: int | None) -> None:
+        self._out = out
+        self._formatter = formatter
+        self._wanted = wanted
+        self._left = count
+
+    @property
+    def full(self) -> bool:
+        return self._left == 0
+
+    def show(self, fetched: Fetched, end: int | None) -> None:
+        write, formatter, wanted, place = self._out.write, self._formatter, self._wanted, fetched.place
+        for record in fetched.records():
+            if end is not None and record.offset >= end:
+                return
+            if wanted is not None and not wanted(record):
+                continue
+            if self._left is not None:
+                if self._left == 0:
+                    return
+                self._left -= 1
+            write(formatter(place, record))
+
+    def flush(self) -> None:
+        self._out.flush()
+
+
+def _conditions(texts: Sequence[str]) -> list[Condition]:
+    try:
+        return [parse_condition(text) for text in texts]
+    except InvalidConditionError as error:
+        raise click.BadParameter(str(error), param_hint="--where") from error
+
+
+def _formatter(style: str, key_separator: str | None, verbose: bool) -> Formatter:
+    if style == "text":
+        return text_formatter(key_separator=key_separator, verbose=verbose)
+    return hex_line if style == "hex" else json_line
+
+
+def _places(client: BlockingClient, topic: str, partitions: Sequence[int]) -> list[TopicPartition]:
+    found = client.run(describe_topics(client.cluster, [topic]))[topic]
+    if isinstance(found, ApiError):
+        raise found
+    for partition in partitions:
+        if partition not in found.partitions:
+            last = len(found.partitions) - 1
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} has no partition {partition}, only 0 to {last}"
+            )
+    return [TopicPartition(topic, partition) for partition in partitions or found.partitions]
+
+
+def _starts(
+    client: BlockingClient,
+    ends: dict[TopicPartition, int],
+    from_beginning: bool,
+    from_offset: int | None,
+    from_timestamp: int | None,
+) -> dict[TopicPartition, Start]:
+    if from_beginning:
+        return dict.fromkeys(ends, BEGINNING)
+    if from_timestamp is not None:
+        return dict.fromkeys(ends, Start(timestamp_ms=from_timestamp))
+    if from_offset is None:
+        return dict.fromkeys(ends, END)
+    if from_offset >= 0 and len(ends) == 1:
+        return dict.fromkeys(ends, Start(offset=from_offset))
+    # One number for several partitions of different lengths: each begins as near to it as it can.
+    first = _offsets(client, ends, EARLIEST)
+    return {
+        place: Start(offset=max(first[place], min(end, from_offset if from_offset >= 0 else end + from_offset)))
+        for place, end in ends.items()
+    }
+
+
+def _offsets(
+    client: BlockingClient, places: Iterable[TopicPartition], at: int, read_committed: bool = False
+) -> dict[TopicPartition, int]:
+    found = client.run(list_offsets(client.cluster, dict.fromkeys(places, at), isolation_level=int(read_committed)))
+    return {place: found[place].offset for place in places}

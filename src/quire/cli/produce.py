@@ -1,0 +1,175 @@
+"""`quire produce`: lines from standard input or a file become records."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+import click
+
+from quire.cli.failures import explain
+from quire.cli.lazy import EXIT_USAGE, Failure
+from quire.cli.lines import LineSource
+from quire.cli.options import Setting, cluster_options, connect, json_option
+from quire.cli.output import print_json
+from quire.client.producer import Producer, ProducerConfig
+from quire.client.shell_loop import BlockingLoop
+from quire.protocol.records import Compression
+
+BATCH_BYTES = 256 * 1024
+BUFFER_BYTES = 32 * 1024 * 1024
+ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
+
+Send = Callable[[bytes], object]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  echo hello | quire produce greetings
+  quire produce orders --file orders.txt --compression zstd
+  quire produce users --key-separator : --header source=import < users.txt
+  tail -f app.log | quire produce logs --quiet"""
+)
+@click.argument("topic")
+@click.option("-f", "--file", "path", type=click.Path(exists=True, dir_okay=False), help="Read a file, with progress.")
+@click.option("-k", "--key-separator", metavar="TEXT", help="Lines are KEY, this, VALUE.")
+@click.option("--null-marker", metavar="TEXT", help="A key or value that is exactly this is null.")
+@click.option("-H", "--header", "headers", type=Setting(), multiple=True, help="Goes with every record; repeatable.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="Only this partition; else by key, or in turn.")
+@click.option(
+    "-z",
+    "--compression",
+    type=click.Choice([kind.name.lower() for kind in Compression]),
+    default="none",
+    show_default=True,
+)
+@click.option(
+    "--acks",
+    type=click.Choice(list(ACKS)),
+    default="all",
+    show_default=True,
+    help="Wait for nobody, the leader, or all replicas in sync (then no record comes twice).",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor summary.")
+@json_option
+@cluster_options
+def produce(
+    topic: str,
+    path: str | None,
+    key_separator: str | None,
+    null_marker: str | None,
+    headers: Sequence[tuple[str, str]],
+    partition: int | None,
+    compression: str,
+    acks: str,
+    quiet: bool,
+    as_json: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """Write each line of standard input, or of a file, as a record to TOPIC.
+
+    Records without a key go to one partition after the other, batch by batch; a key decides its partition as in every
+    Kafka client.
+    """
+    if key_separator == "":
+        raise click.UsageError("--key-separator must not be empty")
+    config = ProducerConfig(
+        acks=ACKS[acks],
+        idempotent=acks in ("all", "-1"),
+        compression=Compression[compression.upper()],
+        batch_bytes=BATCH_BYTES,
+        delivery_timeout_ms=timeout_s * 4000,
+    )
+    with ExitStack() as stack:
+        descriptor = _open(path, stack)
+        client = stack.enter_context(connect(servers, timeout_s))
+        producer = Producer(client.cluster, config)
+        client.run(producer.prepare(topic))
+        send = partial(
+            producer.send,
+            topic,
+            headers=[(name, value.encode()) for name, value in headers] or None,
+            partition=partition,
+        )
+        started = time.monotonic()
+        source = LineSource(client.loop, descriptor)
+        advance = _progress(stack, path, quiet)
+        _pump(source, client.loop, producer, _sender(send, key_separator, null_marker), advance)
+        client.loop.run_until(producer.flush())
+        seconds = time.monotonic() - started
+    _stop_if_failed(producer)
+    if as_json:
+        print_json({"topic": topic, "records": producer.delivered_records, "seconds": round(seconds, 3)})
+    elif not quiet:
+        rate = producer.delivered_records / max(seconds, 1e-9)
+        click.echo(f"{producer.delivered_records:,} records in {seconds:.2f} s ({rate:,.0f}/s)", err=True)
+
+
+def _open(path: str | None, stack: ExitStack) -> int:
+    if path is None:
+        if sys.stdin.isatty():
+            click.echo("Each line becomes a record; Ctrl-D ends.", err=True)
+        return sys.stdin.fileno()
+    descriptor = os.open(path, os.O_RDONLY)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _progress(stack: ExitStack, path: str | None, quiet: bool) -> Callable[[int], None]:
+    """A bar on standard error for files, where a person can see it."""
+    if path is None or quiet or not sys.stderr.isatty():
+        return lambda size: None
+    bar = click.progressbar(length=os.path.getsize(path), label=os.path.basename(path), file=sys.stderr)
+    return stack.enter_context(bar).update
+
+
+def _sender(send: Callable[..., object], key_separator: str | None, null_marker: str | None) -> Send:
+    """What to do with a line."""
+    null = None if null_marker is None else null_marker.encode()
+    if key_separator is None:
+        if null is None:
+            return send
+        return lambda line: send(None if line == null else line)
+    separator = key_separator.encode()
+
+    def send_pair(line: bytes) -> None:
+        key, found, value = line.partition(separator)
+        if not found:
+            raise Failure(f"the line {_shorten(line)} has no {key_separator!r} between key and value.", EXIT_USAGE)
+        send(None if value == null else value, key=None if key == null else key)
+
+    return send_pair
+
+
+def _pump(
+    source: LineSource, loop: BlockingLoop, producer: Producer, send: Send, advance: Callable[[int], None]
+) -> None:
+    before = 0
+    while (lines := source.read()) is not None:
+        for line in lines:
+            send(line)
+        loop.run_once(0)
+        while producer.buffered_bytes > BUFFER_BYTES:
+            loop.run_once(1000)
+        _stop_if_failed(producer)
+        advance(source.bytes_read - before)
+        before = source.bytes_read
+
+
+def _stop_if_failed(producer: Producer) -> None:
+    if producer.first_error is not None:
+        failure = explain(producer.first_error)
+        raise Failure(
+            f"{producer.failed_records:,} records were not delivered and {producer.delivered_records:,} were: "
+            f"{failure.message}",
+            failure.exit_code,
+        )
+
+
+def _shorten(line: bytes) -> str:
+    text = line.decode(errors="replace")
+    return repr(text if len(text) <= 40 else text[:40] + "...")
