@@ -5,6 +5,7 @@ from pathlib import Path
 from setuptools import Extension, find_packages, setup
 
 NATIVE = sorted(Path("src/quire").rglob("*_native.py"))
+OPTIMIZE = ["-O3", "-fno-semantic-interposition"]
 
 
 def module_name(path: Path) -> str:
@@ -14,7 +15,7 @@ def module_name(path: Path) -> str:
 def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
-    modules = [Extension(module_name(path), [str(path)], optional=True) for path in NATIVE]
+    modules = [Extension(module_name(path), [str(path)], optional=True, extra_compile_args=OPTIMIZE) for path in NATIVE]
     compiled: list[Extension] = cythonize(modules, build_dir="build/cython", language_level=3, quiet=True)
     return compiled
 

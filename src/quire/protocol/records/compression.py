@@ -1,0 +1,268 @@
+"""The codecs a batch's records may be compressed with, both ways, and never past a limit.
+
+Decompression stops as soon as more than `limit` bytes have come out, so what a few kilobytes from outside can make a
+node allocate is `limit` and a little more (`OVERSHOOT_BYTES`), however large they claim or try to become. The libraries
+are imported at the first use of their codec. Read and written as Java clients do:
+
+    gzip    any number of members, one after another
+    snappy  xerial's blocks of 32 KB behind a header; a plain snappy block is read too
+    lz4     any number of frames, blocks independent of each other (other clients cannot read linked ones)
+    zstd    any number of frames, with or without their content size
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.records.invalid import InvalidRecords, corrupt
+from quire.seams.disk import Buffer
+
+MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
+"""Unless a caller says otherwise: over a hundred times the default of message.max.bytes."""
+
+OVERSHOOT_BYTES = 4 * 1024 * 1024
+"""How far past its limit a decompression may get before it is stopped."""
+
+
+class Compression(IntEnum):
+    """The codec in the lowest three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @staticmethod
+    def of(codec: int) -> Compression:
+        if not 0 <= codec < len(_KNOWN):
+            raise InvalidRecords(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                f"There is no compression codec {codec}; use none, gzip, snappy, lz4 or zstd.",
+            )
+        return _KNOWN[codec]
+
+
+_KNOWN = tuple(Compression)
+
+
+def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buffer:
+    """`data` compressed as one piece; `level` None is the codec's own default, and snappy has none."""
+    if codec is Compression.NONE:
+        return data
+    if codec is Compression.GZIP:
+        return _compress_gzip(data, level)
+    if codec is Compression.SNAPPY:
+        return _compress_snappy(data)
+    if codec is Compression.LZ4:
+        return _compress_lz4(data, level)
+    return _compress_zstd(data, level)
+
+
+def decompress(codec: Compression, data: Buffer, limit: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
+    """What was compressed, or `InvalidRecords`: CORRUPT_MESSAGE if broken, MESSAGE_TOO_LARGE if over `limit` bytes."""
+    if codec is Compression.NONE:
+        if len(data) > limit:
+            raise _too_large(limit)
+        return data
+    view = memoryview(data)
+    if codec is Compression.GZIP:
+        return _decompress_gzip(view, limit)
+    if codec is Compression.SNAPPY:
+        return _decompress_snappy(view, limit)
+    if codec is Compression.LZ4:
+        return _decompress_lz4(view, limit)
+    return _decompress_zstd(view, limit)
+
+
+def _too_large(limit: int) -> InvalidRecords:
+    return InvalidRecords(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The records of a batch take more than {limit} bytes when decompressed; send smaller batches.",
+    )
+
+
+def _broken(codec: str, reason: object) -> InvalidRecords:
+    return corrupt(f"The records of a batch cannot be decompressed as {codec}: {reason}.")
+
+
+_GZIP_WINDOW_BITS = 31
+_GZIP_FEED_BYTES = 4096
+"""zlib copies what it was given beyond a member's end; small pieces keep thousands of small members cheap."""
+
+
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
+    import zlib
+
+    return zlib.compress(data, -1 if level is None else level, wbits=_GZIP_WINDOW_BITS)
+
+
+def _decompress_gzip(data: memoryview, limit: int) -> bytearray:
+    import zlib
+
+    out = bytearray()
+    position = 0
+    while True:
+        member = zlib.decompressobj(_GZIP_WINDOW_BITS)
+        while not member.eof:
+            piece = data[position : position + _GZIP_FEED_BYTES]
+            if not piece:
+                raise _broken("gzip", "it is cut off")
+            try:
+                out += member.decompress(piece, limit + 1 - len(out))
+            except zlib.error as error:
+                raise _broken("gzip", error) from None
+            if len(out) > limit:
+                raise _too_large(limit)
+            position += len(piece)
+        position -= len(member.unused_data)
+        if position == len(data):
+            return out
+
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES = 32 * 1024
+_SNAPPY_MAX_RATIO = 22
+"""Three bytes copy at most 64: more than this cannot come out, whatever the length in front claims."""
+
+_INT32 = Struct(">i")
+
+
+def _compress_snappy(data: Buffer) -> bytearray:
+    from cramjam import snappy
+
+    out = bytearray(_XERIAL_HEADER)
+    view = memoryview(data)
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        out += _INT32.pack(len(block))
+        out += block
+    return out
+
+
+def _decompress_snappy(data: memoryview, limit: int) -> Buffer:
+    if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return _decompress_snappy_block(data, limit, limit)
+    out = bytearray()
+    position = 0
+    while position < len(data):
+        # Writers that append to what they wrote put a whole header between blocks.
+        if data[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)
+            continue
+        if len(data) - position < _INT32.size:
+            raise _broken("snappy", "it is cut off")
+        (size,) = _INT32.unpack_from(data, position)
+        position += _INT32.size
+        if not 0 < size <= len(data) - position:
+            raise _broken("snappy", f"a block has the impossible length {size}")
+        out += _decompress_snappy_block(data[position : position + size], limit - len(out), limit)
+        position += size
+    if position != len(data):
+        raise _broken("snappy", "it is cut off")
+    return out
+
+
+def _decompress_snappy_block(block: memoryview, remaining: int, limit: int) -> bytes:
+    import cramjam
+
+    try:
+        claimed = cramjam.snappy.decompress_raw_len(block)
+        if claimed > len(block) * _SNAPPY_MAX_RATIO:
+            raise _broken("snappy", f"{len(block)} bytes claim to become {claimed}")
+        if claimed > remaining:
+            raise _too_large(limit)
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise _broken("snappy", error) from None
+
+
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_INDEPENDENT_BLOCKS = 0x20
+_LZ4_STEP_BYTES = 256 * 1024
+_LZ4_JAVA_DEFAULT_LEVEL = 9
+_LZ4_MAX_LEVEL = 12
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    from lz4 import frame
+
+    # Kafka's default level is 9, and means the fast compressor; its levels go on to 17, the C library's to 12.
+    if level is None or level == _LZ4_JAVA_DEFAULT_LEVEL:
+        level = 0
+    compressed: bytes = frame.compress(
+        data,
+        compression_level=min(level, _LZ4_MAX_LEVEL),
+        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return compressed
+
+
+def _decompress_lz4(data: memoryview, limit: int) -> bytearray:
+    from lz4 import frame
+
+    out = bytearray()
+    position = 0
+    while True:
+        descriptor = bytes(data[position : position + 5])
+        if len(descriptor) == 5 and descriptor[:4] == _LZ4_MAGIC and not descriptor[4] & _LZ4_INDEPENDENT_BLOCKS:
+            raise _broken("lz4", "its blocks depend on each other, which Kafka's consumers cannot read")
+        context = frame.create_decompression_context()
+        complete = False
+        while not complete:
+            try:
+                piece, taken, complete = frame.decompress_chunk(context, data[position:], max_length=_LZ4_STEP_BYTES)
+            except RuntimeError as error:
+                raise _broken("lz4", error) from None
+            if not piece and not taken and not complete:
+                raise _broken("lz4", "it is cut off")
+            out += piece
+            if len(out) > limit:
+                raise _too_large(limit)
+            position += taken
+        if position == len(data):
+            return out
+
+
+_ZSTD_MAX_RATIO = 32 * 1024
+"""Four bytes are the smallest block that repeats one byte 128 K times."""
+
+_ZSTD_FEED_BYTES = 8 * 1024
+_ZSTD_MIN_FEED_BYTES = 64
+
+
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
+
+
+def _decompress_zstd(data: memoryview, limit: int) -> bytearray:
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor()
+    out = bytearray()
+    position = 0
+    while True:
+        frame = decompressor.decompressobj()
+        while not frame.eof:
+            # The library has no bound on what comes out at once, so what goes in is bounded by the worst ratio.
+            feed = max(_ZSTD_MIN_FEED_BYTES, min(_ZSTD_FEED_BYTES, (limit - len(out)) // _ZSTD_MAX_RATIO))
+            piece = data[position : position + feed]
+            if not piece:
+                raise _broken("zstd", "it is cut off")
+            try:
+                out += frame.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise _broken("zstd", error) from None
+            if len(out) > limit:
+                raise _too_large(limit)
+            position += len(piece)
+        position -= len(frame.unused_data)
+        if position == len(data):
+            return out

@@ -1,0 +1,377 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped"
+"""The loops over single records: scan (check without decoding), decode and encode.
+
+One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
+with identical results. Bounds are checked by hand here, because the compiled code checks none; and numbers from the
+wire are compared before they are added, because compiled integers wrap and interpreted ones do not. Only the other
+modules of this package call it.
+
+A record, after its own length, is: attributes (one byte, unused), timestamp delta, offset delta, key length, key,
+value length, value, header count, headers (key length, key, value length, value). All numbers are zigzag varints; a
+length of -1 stands for null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import cython
+
+from quire.protocol.records.record import Header, Record
+from quire.seams.disk import Buffer
+
+COMPILED: bool = cython.compiled
+
+_OK = cython.declare(cython.int, 0)
+_MALFORMED = cython.declare(cython.int, 1)
+_LEFTOVER = cython.declare(cython.int, 2)
+_WRONG_OFFSET = cython.declare(cython.int, 3)
+_NO_KEY = cython.declare(cython.int, 4)
+_WRONG_TIMESTAMP = cython.declare(cython.int, 5)
+
+# What a scan found, for callers in Python. After the last two the scan can go on with the next record.
+OK: int = _OK
+MALFORMED: int = _MALFORMED
+LEFTOVER: int = _LEFTOVER
+WRONG_OFFSET: int = _WRONG_OFFSET
+NO_KEY: int = _NO_KEY
+WRONG_TIMESTAMP: int = _WRONG_TIMESTAMP
+
+# A shorter scan is over before another thread would have woken up.
+_RELEASE_GIL_BYTES = cython.declare(cython.Py_ssize_t, 1 << 20)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _varlong(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[int, int]:
+    """A zigzag number of up to 64 bits and the position behind it, which is -1 if there is no such number."""
+    byte: cython.ulonglong
+    raw: cython.ulonglong
+    shift: cython.int
+    if position >= end:
+        return 0, -1
+    byte = data[position]
+    position += 1
+    raw = byte & 0x7F
+    shift = 7
+    while byte & 0x80:
+        if position >= end:
+            return 0, -1
+        byte = data[position]
+        position += 1
+        if shift == 63 and byte > 1:
+            return 0, -1
+        raw |= (byte & 0x7F) << shift
+        shift += 7
+    if raw & 1:
+        return -cython.cast(cython.longlong, raw >> 1) - 1, position
+    return cython.cast(cython.longlong, raw >> 1), position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _varint(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[int, int]:
+    """A zigzag number of up to 32 bits, in at most five bytes, and the position behind it or -1."""
+    start: cython.Py_ssize_t = position
+    value: cython.longlong
+    if position < end and data[position] < 0x80:  # most are this short
+        value = data[position] >> 1
+        return value ^ -cython.cast(cython.longlong, data[position] & 1), position + 1
+    value, position = _varlong(data, position, end)
+    if position - start > 5 or value > 0x7FFFFFFF or value < -0x80000000:
+        return 0, -1
+    return value, position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _sized(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[int, int]:
+    """The length of a nullable field (-1: null) and the position where its bytes start, or -1 if they do not fit."""
+    size: cython.longlong
+    size, position = _varint(data, position, end)
+    if position < 0 or size < -1 or size > end - position:
+        return 0, -1
+    return size, position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _skip_headers(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """The position behind a record's headers, or -1."""
+    count: cython.longlong
+    size: cython.longlong
+    count, position = _varint(data, position, end)
+    # Two bytes are the least a header takes: a count that cannot be true is not believed, nor looped over.
+    if position < 0 or count < 0 or count > (end - position) // 2:
+        return -1
+    while count > 0:
+        size, position = _sized(data, position, end)
+        if position < 0 or size < 0:
+            return -1
+        size, position = _sized(data, position + size, end)
+        if position < 0:
+            return -1
+        if size > 0:
+            position += size
+        count -= 1
+    return position
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong))
+def _scan(
+    data: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    index: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    require_key: cython.bint,
+    unset_delta: cython.longlong,
+    lowest_delta: cython.longlong,
+    highest_delta: cython.longlong,
+) -> tuple[int, int, int, int]:
+    end: cython.Py_ssize_t = len(data)
+    stop: cython.Py_ssize_t
+    size: cython.longlong
+    key_size: cython.longlong
+    offset_delta: cython.longlong
+    timestamp_delta: cython.longlong
+    latest_delta: cython.longlong = unset_delta
+    while index < count:
+        size, position = _sized(data, position, end)
+        if position < 0 or size < 1:
+            return _MALFORMED, index, -1, latest_delta
+        stop = position + size
+        timestamp_delta, position = _varlong(data, position + 1, stop)
+        if position < 0:
+            return _MALFORMED, index, -1, latest_delta
+        offset_delta, position = _varint(data, position, stop)
+        if position < 0:
+            return _MALFORMED, index, -1, latest_delta
+        key_size, position = _sized(data, position, stop)
+        if position < 0:
+            return _MALFORMED, index, -1, latest_delta
+        if key_size > 0:
+            position += key_size
+        size, position = _sized(data, position, stop)
+        if position < 0:
+            return _MALFORMED, index, -1, latest_delta
+        if size > 0:
+            position += size
+        if _skip_headers(data, position, stop) != stop:
+            return _MALFORMED, index, -1, latest_delta
+        position = stop
+        if offset_delta != index:
+            return _WRONG_OFFSET, index, position, latest_delta
+        if require_key and key_size < 0:
+            return _NO_KEY, index, position, latest_delta
+        if timestamp_delta != unset_delta and (timestamp_delta < lowest_delta or timestamp_delta > highest_delta):
+            return _WRONG_TIMESTAMP, index, position, timestamp_delta
+        if timestamp_delta > latest_delta:
+            latest_delta = timestamp_delta
+        index += 1
+    if position != end:
+        return _LEFTOVER, index, position, latest_delta
+    return _OK, index, position, latest_delta
+
+
+def scan(
+    data: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    index: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    require_key: cython.bint,
+    unset_delta: cython.longlong,
+    lowest_delta: cython.longlong,
+    highest_delta: cython.longlong,
+) -> tuple[int, int, int, int]:
+    """Checks the records of an uncompressed records section, from record `index` at `position` up to `count` of them.
+
+    They must fill the section exactly, carry the offset deltas 0, 1, 2 and so on, a key if `require_key`, and timestamp
+    deltas within the bounds, except for `unset_delta`, which means no timestamp. Returns what was found (OK or the
+    first thing wrong), the index of that record, the position behind it (-1 if unknown) and the latest timestamp delta
+    (of a WRONG_TIMESTAMP, that one).
+    """
+    status: cython.int
+    latest: cython.longlong
+    if len(data) - position > _RELEASE_GIL_BYTES:
+        with cython.nogil:
+            status, index, position, latest = _scan(
+                data, position, index, count, require_key, unset_delta, lowest_delta, highest_delta
+            )
+    else:
+        status, index, position, latest = _scan(
+            data, position, index, count, require_key, unset_delta, lowest_delta, highest_delta
+        )
+    return status, index, position, latest
+
+
+def decode(
+    source: bytes, count: cython.Py_ssize_t, base_offset: int, base_timestamp: int, append_timestamp: int | None
+) -> list[Record]:
+    """All `count` records of an uncompressed records section; a broken one is a ValueError that names its index.
+
+    `append_timestamp`, when given, is every record's timestamp (LogAppendTime). Offset deltas are taken as they come:
+    a compacted batch has gaps.
+    """
+    data: cython.const[cython.uchar][::1] = source
+    chars: cython.p_char = source
+    end: cython.Py_ssize_t = len(source)
+    position: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t
+    index: cython.Py_ssize_t
+    size: cython.longlong
+    offset_delta: cython.longlong
+    timestamp_delta: cython.longlong
+    header_count: cython.longlong
+    records: list[Record] = []
+    for index in range(count):
+        size, position = _sized(data, position, end)
+        if position < 0 or size < 1:
+            raise ValueError(f"record {index} has an impossible length")
+        stop = position + size
+        timestamp_delta, position = _varlong(data, position + 1, stop)
+        if position < 0:
+            raise ValueError(f"record {index} has no readable timestamp")
+        offset_delta, position = _varint(data, position, stop)
+        if position < 0:
+            raise ValueError(f"record {index} has no readable offset")
+        key: bytes | None = None
+        size, position = _sized(data, position, stop)
+        if position < 0:
+            raise ValueError(f"record {index} has a broken key")
+        if size >= 0:
+            key = chars[position : position + size]
+            position += size
+        value: bytes | None = None
+        size, position = _sized(data, position, stop)
+        if position < 0:
+            raise ValueError(f"record {index} has a broken value")
+        if size >= 0:
+            value = chars[position : position + size]
+            position += size
+        headers: list[Header] = []
+        if _skip_headers(data, position, stop) != stop:
+            raise ValueError(f"record {index} has broken headers")
+        header_count, position = _varint(data, position, stop)
+        while header_count > 0:
+            size, position = _sized(data, position, stop)
+            name: str = chars[position : position + size].decode("utf-8", "replace")
+            size, position = _sized(data, position + size, stop)
+            if size < 0:
+                headers.append((name, None))
+            else:
+                headers.append((name, chars[position : position + size]))
+                position += size
+            header_count -= 1
+        timestamp = base_timestamp + timestamp_delta if append_timestamp is None else append_timestamp
+        records.append(Record(base_offset + offset_delta, timestamp, key, value, headers))
+        position = stop
+    if position != end:
+        raise ValueError(f"{end - position} bytes are left behind the last record")
+    return records
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _zigzag(value: cython.longlong) -> cython.ulonglong:
+    if value < 0:
+        return cython.cast(cython.ulonglong, -(value + 1)) * 2 + 1
+    return cython.cast(cython.ulonglong, value) * 2
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
+    raw: cython.ulonglong = _zigzag(value)
+    size: cython.Py_ssize_t = 1
+    while raw > 0x7F:
+        raw >>= 7
+        size += 1
+    return size
+
+
+@cython.cfunc
+def _put_varint(out: bytearray, value: cython.longlong) -> cython.void:
+    raw: cython.ulonglong = _zigzag(value)
+    while raw > 0x7F:
+        out.append((raw & 0x7F) | 0x80)
+        raw >>= 7
+    out.append(raw)
+
+
+@cython.cfunc
+def _put_sized(out: bytearray, field: Any) -> cython.void:
+    if field is None:
+        out.append(1)  # zigzag of -1
+    else:
+        _put_varint(out, len(field))
+        out += field
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1)
+def _sized_size(field: Any) -> cython.Py_ssize_t:
+    if field is None:
+        return 1
+    size: cython.Py_ssize_t = len(field)
+    return _varint_size(size) + size
+
+
+def append_record(
+    out: bytearray,
+    offset_delta: cython.longlong,
+    timestamp_delta: cython.longlong,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Sequence[Header],
+) -> None:
+    """Puts one record, its length first, at the end of `out`."""
+    size: cython.Py_ssize_t = 1 + _varint_size(timestamp_delta) + _varint_size(offset_delta)
+    size += _sized_size(key) + _sized_size(value) + _varint_size(len(headers))
+    encoded: list[tuple[bytes, bytes | None]] = []
+    for name, content in headers:
+        raw_name = name.encode()
+        encoded.append((raw_name, content))
+        size += _sized_size(raw_name) + _sized_size(content)
+    _put_varint(out, size)
+    out.append(0)
+    _put_varint(out, timestamp_delta)
+    _put_varint(out, offset_delta)
+    _put_sized(out, key)
+    _put_sized(out, value)
+    _put_varint(out, len(headers))
+    for raw_name, content in encoded:
+        _put_sized(out, raw_name)
+        _put_sized(out, content)
+
+
+def append_records(out: bytearray, records: Iterable[Record], base_timestamp: int) -> None:
+    """Puts records with offset deltas 0, 1, 2 and so on at the end of `out`."""
+    for index, record in enumerate(records):
+        append_record(out, index, record.timestamp - base_timestamp, record.key, record.value, record.headers)

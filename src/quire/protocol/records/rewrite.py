@@ -1,0 +1,48 @@
+"""A batch in other clothes: another codec, the broker's own timestamp, everything else as it was.
+
+Needed when a topic's compression.type or message.timestamp.type differs from what the producer sent. A topic with
+LogAppendTime alone needs no new batch: `set_max_timestamp` changes the old one in place.
+"""
+
+from __future__ import annotations
+
+from quire.protocol.records.batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME_BIT, BatchHeader, write_header
+from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, compress
+from quire.protocol.records.reader import records_section
+from quire.seams.disk import Buffer
+
+
+def rewrite(
+    buffer: Buffer,
+    header: BatchHeader,
+    *,
+    compression: Compression,
+    level: int | None = None,
+    append_time_ms: int | None = None,
+    limit: int = MAX_DECOMPRESSED_BYTES,
+) -> bytearray:
+    """The batch with this header, in `buffer`, as a new batch with this codec; with `append_time_ms`, LogAppendTime."""
+    records = compress(compression, records_section(buffer, header, limit), level)
+    attributes = header.attributes & ~CODEC_MASK | compression
+    max_timestamp = header.max_timestamp
+    if append_time_ms is not None:
+        attributes |= LOG_APPEND_TIME_BIT
+        max_timestamp = append_time_ms
+    out = bytearray(HEADER_BYTES)
+    out += records
+    write_header(
+        out,
+        0,
+        len(out),
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        attributes=attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        record_count=header.record_count,
+    )
+    return out
