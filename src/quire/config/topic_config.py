@@ -1,0 +1,116 @@
+"""A topic's configuration: its own overrides above the broker's settings above Kafka's defaults.
+
+`validate_topic_configs` is asked before overrides are committed (CreateTopics, AlterConfigs); a `TopicConfig` is what
+holds for a topic now. Make a new one when its overrides change or `BrokerConfig` says that a setting did.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from quire.config.allowed import Value
+from quire.config.broker_config import BrokerConfig
+from quire.config.errors import ConfigError
+from quire.config.layers import find_key
+from quire.config.sources import ConfigEntry, ConfigSource, Synonym
+from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS
+
+logger = logging.getLogger("quire.config")
+
+_REFUSED = {
+    "remote.storage.enable": "Quire has no tiered storage, leave it out",
+    "remote.log.copy.disable": "Quire has no tiered storage, leave it out",
+    "remote.log.delete.on.disable": "Quire has no tiered storage, leave it out",
+}
+
+
+def validate_topic_configs(overrides: Mapping[str, str | None], broker: BrokerConfig | None = None) -> None:
+    """Raises ConfigError for the first override that is unknown, not allowed, or at odds with another.
+
+    With a `broker`, overrides are also held against the settings that they leave to it.
+    """
+    values: dict[str, Value] = dict(broker.topic_defaults()) if broker else _kafka_defaults()
+    for name, text in overrides.items():
+        key = find_key(TOPIC_KEYS, name, text)
+        if text is None:
+            raise ConfigError(name, f"{name} has no value: give it one, or leave it out to have the default.")
+        values[name] = value = key.parse(text)
+        if value is True and name in _REFUSED:
+            raise ConfigError(name, f"{name}=true is not supported: {_REFUSED[name]}.")
+    shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    assert isinstance(shortest, int)
+    assert isinstance(longest, int)
+    if shortest > longest:
+        raise ConfigError(
+            "min.compaction.lag.ms",
+            f"min.compaction.lag.ms={shortest} is above max.compaction.lag.ms={longest}: lower the first or raise the "
+            "second.",
+        )
+
+
+class TopicConfig:
+    __slots__ = ("_broker", "_values", "overrides")
+
+    def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
+        """Overrides that another version wrote and this one does not understand are said aloud and ignored."""
+        self.overrides = dict(overrides)
+        self._broker = broker
+        self._values = dict(broker.topic_defaults())
+        for name, text in overrides.items():
+            try:
+                self._values[name] = find_key(TOPIC_KEYS, name, text).parse(text)
+            except ConfigError as error:
+                logger.error("a topic setting is ignored: %s", error)
+
+    def get(self, name: str) -> Value:
+        return self._values[name]
+
+    def get_int(self, name: str) -> int:
+        value = self._values[name]
+        assert type(value) is int, name
+        return value
+
+    def get_bool(self, name: str) -> bool:
+        value = self._values[name]
+        assert isinstance(value, bool), name
+        return value
+
+    def get_float(self, name: str) -> float:
+        value = self._values[name]
+        assert isinstance(value, int | float), name
+        return value
+
+    def get_str(self, name: str) -> str:
+        value = self._values[name]
+        assert isinstance(value, str), name
+        return value
+
+    def get_list(self, name: str) -> tuple[str, ...]:
+        value = self._values[name]
+        assert isinstance(value, tuple), name
+        return value
+
+    @property
+    def segment_bytes(self) -> int:
+        """segment.bytes, or Kafka's key for tests that want smaller segments than users may ask for."""
+        internal = self._values["internal.segment.bytes"]
+        return internal if isinstance(internal, int) else self.get_int("segment.bytes")
+
+    def describe(self, names: Sequence[str] | None = None) -> list[ConfigEntry]:
+        """The topic's settings, for DescribeConfigs; unknown names are left out, as Kafka does."""
+        wanted = TOPIC_KEYS if names is None else [name for name in names if name in TOPIC_KEYS]
+        return [self._entry(name) for name in wanted if not TOPIC_KEYS[name].internal or name in self.overrides]
+
+    def _entry(self, name: str) -> ConfigEntry:
+        key = TOPIC_KEYS[name]
+        value = key.format(self._values[name])
+        synonyms = self._broker.synonyms(BROKER_SYNONYMS[name][0]) if name in BROKER_SYNONYMS else ()
+        if name in self.overrides:
+            synonyms = (Synonym(name, value, ConfigSource.DYNAMIC_TOPIC), *synonyms)
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+        return ConfigEntry(name, value, source, False, key.sensitive, key.type, synonyms)
+
+
+def _kafka_defaults() -> dict[str, Value]:
+    return {name: key.default for name, key in TOPIC_KEYS.items()}

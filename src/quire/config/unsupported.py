@@ -1,0 +1,58 @@
+"""What Kafka can be told to do and Quire cannot: refused at the start, rather than ignored and missed later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from quire.config.allowed import Value
+from quire.config.errors import ConfigError
+from quire.config.topology import Topology
+
+_JAVA = "Quire does not load Java classes"
+
+_REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
+    ("remote.log.storage.system.enable", bool, "Quire has no tiered storage"),
+    ("authorizer.class.name", bool, "Quire does not check who may do what yet"),
+    ("config.providers", bool, "Quire does not fetch settings from elsewhere; use QUIRE_ environment variables"),
+    ("cordoned.log.dirs", bool, "Quire does not cordon data directories yet"),
+    ("transaction.two.phase.commit.enable", bool, "Quire has no two-phase commit with other systems"),
+    *(
+        (key, bool, _JAVA)
+        for key in (
+            "alter.config.policy.class.name",
+            "client.quota.callback.class",
+            "create.topic.policy.class.name",
+            "kafka.metrics.reporters",
+            "replica.selector.class",
+            "security.providers",
+        )
+    ),
+)
+"""(key, whether this value is refused, why)."""
+
+
+def check_supported(values: Mapping[str, Value]) -> None:
+    for key, is_refused, reason in _REFUSED:
+        value = values[key]
+        if is_refused(value):
+            shown = "true" if value is True else ",".join(value) if isinstance(value, tuple) else value
+            raise ConfigError(key, f"{key}={shown} is not supported: {reason}. Remove it.")
+
+
+def check_supported_topology(topology: Topology) -> None:
+    for listener in (*topology.broker_listeners, *topology.controller_listeners):
+        if listener.security_protocol != "PLAINTEXT":
+            raise ConfigError(
+                "listeners",
+                f"listeners has {listener} with {listener.security_protocol}, which is not supported yet: use a "
+                "PLAINTEXT listener.",
+            )
+    if not (topology.is_broker and topology.is_controller):
+        raise ConfigError(
+            "process.roles", "process.roles with one role is not supported yet: set it to broker,controller."
+        )
+    if len(topology.voters) > 1:
+        raise ConfigError(
+            "controller.quorum.voters",
+            f"controller.quorum.voters lists {len(topology.voters)} nodes, which is not supported yet: list this one.",
+        )
