@@ -58,7 +58,8 @@ class LossyProducer:
         proxy.lose_answers("Produce", IN_FLIGHT)
         for request in range(1, IN_FLIGHT + 1):
             self.send(1)
-            proxy.wait_until(lambda it, wanted=first + request: it.requests["Produce"] >= wanted)
+            wanted = first + request
+            proxy.wait_until(lambda it: it.requests["Produce"] >= wanted)  # noqa: B023 - called before the next round
         proxy.wait_until(lambda it: it.lost["Produce"] == lost + IN_FLIGHT)
 
     def _delivered(self, error: Any, message: Any) -> None:
