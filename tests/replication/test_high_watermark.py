@@ -22,9 +22,7 @@ def test_a_follower_not_heard_of_yet_leaves_it_where_it_is() -> None:
     assert high_watermark(3, 10, {}, [2]) == 3
 
 
-@given(
-    st.integers(0, 100), st.integers(0, 100), st.dictionaries(st.integers(2, 5), st.integers(0, 100)), st.data()
-)
+@given(st.integers(0, 100), st.integers(0, 100), st.dictionaries(st.integers(2, 5), st.integers(0, 100)), st.data())
 def test_it_never_goes_back(current: int, end: int, ends: dict[int, int], data: st.DataObject) -> None:
     isr = data.draw(st.lists(st.integers(2, 5), unique=True))
     reached = high_watermark(current, end, ends, isr)

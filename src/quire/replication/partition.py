@@ -10,13 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.records import BatchHeader, rewrite, validate
+from quire.protocol.records import BatchHeader, read_header, rewrite, validate
+from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
 from quire.replication.high_watermark import high_watermark
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
 from quire.replication.waiting import CommitWait, FetchWait
 from quire.seams import Buffer, FileSlice
-from quire.storage import Log, ProducerEntry
+from quire.storage import Log
+from quire.storage.producer_state import ProducerEntry
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -153,29 +155,20 @@ class Partition:
             now_ms=now_ms,
             timestamp_before_max_ms=settings.timestamp_before_max_ms,
             timestamp_after_max_ms=settings.timestamp_after_max_ms,
-            check_timestamps=not settings.log_append_time,
         )
         if headers[0].is_transactional:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "this node has no transaction coordinator")
-        duplicate = self.log.check_producer(headers[0], now_ms)
+        duplicate = self.log.check_producer(headers[0])
         if duplicate is not None:
             append_time_ms = duplicate.timestamp if settings.log_append_time else -1
             return Appended(duplicate.first_offset, duplicate.last_offset, self.log.start_offset, append_time_ms)
-        if settings.rewrites(headers[0].compression):
-            view, headers = self._rewritten(view, headers, now_ms)
+        target = settings.target_compression(headers[0].compression)
+        if target is not headers[0].compression:
+            view = memoryview(rewrite(view, headers[0], compression=target, level=settings.compression_level))
+            headers = [read_header(view)]
+        if settings.log_append_time:
+            set_max_timestamp(view, headers[0], LOG_APPEND_TIME, now_ms)
         return self._append_to_log(view, headers, now_ms)
-
-    def _rewritten(
-        self, view: memoryview, headers: list[BatchHeader], now_ms: int
-    ) -> tuple[memoryview, list[BatchHeader]]:
-        settings = self.settings
-        rewritten = rewrite(
-            view,
-            compression=settings.target_compression(headers[0].compression),
-            level=settings.compression_level,
-            log_append_time_ms=now_ms if settings.log_append_time else None,
-        )
-        return memoryview(rewritten[0]), rewritten[1]
 
     def _append_to_log(self, view: memoryview, headers: list[BatchHeader], now_ms: int) -> Appended:
         try:

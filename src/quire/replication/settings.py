@@ -13,14 +13,11 @@ class PartitionSettings:
     compacted: bool = False
     log_append_time: bool = False
     timestamp_before_max_ms: int = 2**63 - 1
+    """How far a record's own timestamp may lie in the past; no limit where the log's clock replaces it."""
     timestamp_after_max_ms: int = 3_600_000
     compression: Compression | None = None
     """What batches are stored with; None keeps the producer's choice."""
     compression_level: int | None = None
-
-    def rewrites(self, produced: Compression) -> bool:
-        """Whether a batch cannot be kept as it came."""
-        return self.log_append_time or self.target_compression(produced) != produced
 
     def target_compression(self, produced: Compression) -> Compression:
         return produced if self.compression is None else self.compression
