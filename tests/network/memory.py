@@ -13,11 +13,12 @@ def frame(payload: bytes) -> bytes:
 def frames_in(data: bytes | bytearray) -> list[bytes]:
     """The payloads of complete frames, which `data` must consist of."""
     found = []
-    while data:
-        size = int.from_bytes(data[:4], "big")
-        assert len(data) >= 4 + size, f"half an answer: {bytes(data)!r}"
-        found.append(bytes(data[4 : 4 + size]))
-        data = data[4 + size :]
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        assert len(data) >= at + 4 + size, f"half an answer: {bytes(data[at : at + 100])!r}"
+        found.append(bytes(data[at + 4 : at + 4 + size]))
+        at += 4 + size
     return found
 
 
