@@ -100,7 +100,6 @@ def _read(
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
             printer.show(fetched, None if ends is None else ends[fetched.place])
-        printer.flush()
 
 
 class _Printer:
@@ -117,19 +116,19 @@ class _Printer:
         return self._left == 0
 
     def show(self, fetched: Fetched, end: int | None) -> None:
-        write, formatter, wanted, place = self._out.write, self._formatter, self._wanted, fetched.place
+        formatter, wanted, place = self._formatter, self._wanted, fetched.place
+        lines: list[bytes] = []
         for record in fetched.records():
             if end is not None and record.offset >= end:
-                return
+                break
             if wanted is not None and not wanted(record):
                 continue
             if self._left is not None:
                 if self._left == 0:
-                    return
+                    break
                 self._left -= 1
-            write(formatter(place, record))
-
-    def flush(self) -> None:
+            lines.append(formatter(place, record))
+        self._out.write(b"".join(lines))
         self._out.flush()
 
 

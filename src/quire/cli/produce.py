@@ -22,7 +22,7 @@ BATCH_BYTES = 256 * 1024
 BUFFER_BYTES = 32 * 1024 * 1024
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 
-Send = Callable[[bytes], object]
+Send = Callable[[list[bytes]], object]
 
 
 @click.command(
@@ -89,16 +89,13 @@ def produce(
         client = stack.enter_context(connect(servers, timeout_s))
         producer = Producer(client.cluster, config)
         client.run(producer.prepare(topic))
-        send = partial(
-            producer.send,
-            topic,
-            headers=[(name, value.encode()) for name, value in headers] or None,
-            partition=partition,
+        send = _sender(
+            producer, topic, key_separator, null_marker, [(name, value.encode()) for name, value in headers], partition
         )
         started = time.monotonic()
         source = LineSource(client.loop, descriptor)
         advance = _progress(stack, path, quiet)
-        _pump(source, client.loop, producer, _sender(send, key_separator, null_marker), advance)
+        _pump(source, client.loop, producer, send, advance)
         client.loop.run_until(producer.flush())
         seconds = time.monotonic() - started
     _stop_if_failed(producer)
@@ -127,22 +124,37 @@ def _progress(stack: ExitStack, path: str | None, quiet: bool) -> Callable[[int]
     return stack.enter_context(bar).update
 
 
-def _sender(send: Callable[..., object], key_separator: str | None, null_marker: str | None) -> Send:
-    """What to do with a line."""
+def _sender(
+    producer: Producer,
+    topic: str,
+    key_separator: str | None,
+    null_marker: str | None,
+    headers: list[tuple[str, bytes | None]],
+    partition: int | None,
+) -> Send:
+    """What to do with lines."""
+    if key_separator is None and null_marker is None:
+        return partial(producer.send_values, topic, headers=headers, partition=partition)
     null = None if null_marker is None else null_marker.encode()
-    if key_separator is None:
-        if null is None:
-            return send
-        return lambda line: send(None if line == null else line)
-    separator = key_separator.encode()
+    separator = None if key_separator is None else key_separator.encode()
 
-    def send_pair(line: bytes) -> None:
-        key, found, value = line.partition(separator)
-        if not found:
-            raise Failure(f"the line {_shorten(line)} has no {key_separator!r} between key and value.", EXIT_USAGE)
-        send(None if value == null else value, key=None if key == null else key)
+    def send(lines: list[bytes]) -> None:
+        for line in lines:
+            key: bytes | None = None
+            value: bytes | None = line
+            if separator is not None:
+                key, found, value = line.partition(separator)
+                if not found:
+                    raise Failure(f"the line {_shorten(line)} has no {key_separator!r} after a key.", EXIT_USAGE)
+            producer.send(
+                topic,
+                None if value == null else value,
+                key=None if key == null else key,
+                headers=headers,
+                partition=partition,
+            )
 
-    return send_pair
+    return send
 
 
 def _pump(
@@ -150,8 +162,7 @@ def _pump(
 ) -> None:
     before = 0
     while (lines := source.read()) is not None:
-        for line in lines:
-            send(line)
+        send(lines)
         loop.run_once(0)
         while producer.buffered_bytes > BUFFER_BYTES:
             loop.run_once(1000)

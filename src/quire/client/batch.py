@@ -112,11 +112,15 @@ class Batch:
     def add(self, record: Record, size_bytes: int) -> Receipt:
         delivery = self.delivery
         index = delivery.count
-        record.offset = index
         self.records.append(record)
         self.size_bytes += size_bytes
         delivery.count = index + 1
         return Receipt(delivery, index)
+
+    def extend(self, records: list[Record], size_bytes: int) -> None:
+        self.records += records
+        self.size_bytes += size_bytes
+        self.delivery.count = len(self.records)
 
     def stamp(self, identity: Identity, sequence: int) -> None:
         """Makes it the producer's next batch; from here on a broker recognises it when it comes again."""

@@ -33,3 +33,7 @@ class StickyPartitioner:
             self._bytes = 0
         self._bytes += size_bytes
         return self._partition
+
+    def used(self, size_bytes: int) -> None:
+        """So much went to the partition chosen last."""
+        self._bytes += size_bytes

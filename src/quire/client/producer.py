@@ -6,9 +6,11 @@ faster than the brokers take looks at `buffered_bytes` and lets events happen in
 partition's batches is in `partition_queue`; here is what goes to which broker when, and what an answer means.
 """
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from quire.client.backoff import Backoff
 from quire.client.batch import Batch, Receipt, estimate_bytes
@@ -28,6 +30,7 @@ from quire.protocol.records import Compression, Record
 from quire.protocol.schema import Message
 
 SWEEP_MS = 1000.0
+NO_HEADERS: list[tuple[str, bytes | None]] = []  # shared by the records that have none; nobody may add to it
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,14 +54,25 @@ class ProducerConfig:
             raise ClientError("an idempotent producer needs acks=all")
 
 
+class _Outlet:
+    """One topic that is written to."""
+
+    __slots__ = ("name", "queues", "sticky")
+
+    def __init__(self, name: str, sticky: StickyPartitioner) -> None:
+        self.name = name
+        self.sticky = sticky
+        self.queues: dict[int, PartitionQueue] = {}
+
+
 class Producer:
     def __init__(self, cluster: Cluster, config: ProducerConfig | None = None) -> None:
         self.config = config or ProducerConfig()
         self._cluster = cluster
         self._clock = cluster.clock
+        self._outlets: dict[str, _Outlet] = {}
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._waiting: OrderedDict[TopicPartition, PartitionQueue] = OrderedDict()
-        self._stickies: dict[str, StickyPartitioner] = {}
         self._requests: dict[int, int] = {}
         self._backoffs: dict[TopicPartition, Backoff] = {}
         self._identity = ProducerIdentity(cluster, self._schedule) if self.config.idempotent else None
@@ -104,17 +118,51 @@ class Producer:
     ) -> Receipt:
         """Puts one record in line. The topic must be prepared."""
         size_bytes = estimate_bytes(key, value, headers)
+        outlet = self._outlets.get(topic) or self._new_outlet(topic)
         if partition is None:
-            partition = self._choose(topic, key, size_bytes)
-        queue = self._queues.get(TopicPartition(topic, partition))
-        if queue is None:
-            queue = self._new_queue(topic, partition)
+            known = self._cluster.metadata.topics[topic]
+            if key is not None:
+                partition = partition_for_key(key, len(known.partitions))
+            else:
+                partition = outlet.sticky.choose(known, size_bytes)
+        queue = outlet.queues.get(partition) or self._new_queue(outlet, partition)
         batch = queue.open
         if batch is None or batch.size_bytes + size_bytes > self.config.batch_bytes:
             batch = self._new_batch(queue)
         self.buffered_bytes += size_bytes
-        record = Record(0, self._clock.now_ms() if timestamp_ms is None else timestamp_ms, key, value, headers)
-        return batch.add(record, size_bytes)
+        if timestamp_ms is None:
+            timestamp_ms = self._clock.now_ms()
+        return batch.add(Record(0, timestamp_ms, key, value, headers or NO_HEADERS), size_bytes)
+
+    def send_values(
+        self,
+        topic: str,
+        values: Sequence[bytes],
+        *,
+        headers: list[tuple[str, bytes | None]] | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """Puts many records without keys in line, for a fraction of what `send` costs for each."""
+        outlet = self._outlets.get(topic) or self._new_outlet(topic)
+        known = self._cluster.metadata.topics[topic]
+        now_ms = self._clock.now_ms()
+        overhead_bytes = estimate_bytes(None, None, headers)
+        ends = list(accumulate(len(value) + overhead_bytes for value in values))
+        start, start_bytes = 0, 0
+        while start < len(values):
+            chosen = outlet.sticky.choose(known, 0) if partition is None else partition
+            queue = outlet.queues.get(chosen) or self._new_queue(outlet, chosen)
+            batch = queue.open
+            if batch is None or batch.size_bytes + ends[start] - start_bytes > self.config.batch_bytes:
+                batch = self._new_batch(queue)
+            room_bytes = self.config.batch_bytes - batch.size_bytes
+            stop = max(start + 1, bisect_right(ends, start_bytes + room_bytes, start))
+            size_bytes = ends[stop - 1] - start_bytes
+            shared = headers or NO_HEADERS
+            batch.extend([Record(0, now_ms, None, value, shared) for value in values[start:stop]], size_bytes)
+            self.buffered_bytes += size_bytes
+            outlet.sticky.used(size_bytes)
+            start, start_bytes = stop, ends[stop - 1]
 
     def flush(self) -> Pending[None]:
         """Sends what is there without lingering; comes back when everything is delivered or given up."""
@@ -132,21 +180,18 @@ class Producer:
         """Stops at once; `flush` first to see everything through."""
         self._refresher.close()
 
-    def _choose(self, topic: str, key: bytes | None, size_bytes: int) -> int:
-        known = self._cluster.metadata.topics[topic]
-        if key is not None:
-            return partition_for_key(key, len(known.partitions))
-        sticky = self._stickies.get(topic)
-        if sticky is None:
-            sticky = self._stickies[topic] = StickyPartitioner(self._cluster.random, self.config.batch_bytes)
-        return sticky.choose(known, size_bytes)
+    def _new_outlet(self, topic: str) -> _Outlet:
+        assert topic in self._cluster.metadata.topics, "a topic must be prepared before it is written to"
+        outlet = _Outlet(topic, StickyPartitioner(self._cluster.random, self.config.batch_bytes))
+        self._outlets[topic] = outlet
+        return outlet
 
-    def _new_queue(self, topic: str, partition: int) -> PartitionQueue:
-        partitions = self._cluster.metadata.topics[topic].partitions
+    def _new_queue(self, outlet: _Outlet, partition: int) -> PartitionQueue:
+        partitions = self._cluster.metadata.topics[outlet.name].partitions
         if partition not in partitions:
-            raise ClientError(f"topic {topic} has no partition {partition}; it has 0 to {len(partitions) - 1}")
-        queue = PartitionQueue(TopicPartition(topic, partition))
-        self._queues[queue.place] = queue
+            raise ClientError(f"topic {outlet.name} has no partition {partition}; it has 0 to {len(partitions) - 1}")
+        queue = PartitionQueue(TopicPartition(outlet.name, partition))
+        self._queues[queue.place] = outlet.queues[partition] = queue
         return queue
 
     def _new_batch(self, queue: PartitionQueue) -> Batch:
@@ -179,7 +224,7 @@ class Producer:
     # -- to the brokers ---------------------------------------------------------------------------------------------
 
     def _topics(self) -> list[str]:
-        return list(dict.fromkeys(place.topic for place in self._queues))
+        return list(self._outlets)
 
     def _schedule(self) -> None:
         if not self._scheduled:
