@@ -7,8 +7,8 @@ from quire.node.context import Context
 from quire.pending import Pending
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
     AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 

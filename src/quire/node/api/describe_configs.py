@@ -1,0 +1,89 @@
+"""DescribeConfigs: the settings of topics and brokers, where each value comes from and what stands behind it."""
+
+from typing import TYPE_CHECKING
+
+from quire.config.sources import ConfigEntry
+from quire.config.topic_config import TopicConfig
+from quire.node.config_resources import ConfigResource, check_may_describe
+from quire.node.context import Context
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+
+def handle(node: "Node", context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[_describe(node, context, request, resource) for resource in request.resources]
+    )
+
+
+def refuse(request: DescribeConfigsRequest, error: ApiError) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_failed(resource, error) for resource in request.resources])
+
+
+def _describe(
+    node: "Node", context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    try:
+        check_may_describe(node.authorizer, context, resource.resource_type, resource.resource_name)
+        entries = _entries(node, resource)
+    except ApiError as error:
+        return _failed(resource, error)
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_message=None,
+        configs=[_config(entry, request) for entry in entries],
+    )
+
+
+def _entries(node: "Node", resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    name, keys = resource.resource_name, resource.configuration_keys or None
+    if resource.resource_type == ConfigResource.TOPIC:
+        if node.image.topic(name) is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        return TopicConfig(node.image.topic_configs(name), node.config).describe(keys)
+    if resource.resource_type == ConfigResource.BROKER:
+        if name == "":
+            return node.config.describe_cluster_default(keys)
+        if name != str(node.node_id):
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"ask broker {name} itself; this is broker {node.node_id}")
+        return node.config.describe(keys)
+    if resource.resource_type in (ConfigResource.BROKER_LOGGER, ConfigResource.CLIENT_METRICS, ConfigResource.GROUP):
+        return []
+    raise ApiError(ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings")
+
+
+def _config(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ],
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+
+
+def _failed(resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

@@ -1,0 +1,44 @@
+"""ListConfigResources: what has settings. Version 0 asked for client metrics alone, of which there are none."""
+
+from typing import TYPE_CHECKING
+
+from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.config_resources import ConfigResource
+from quire.node.context import Context
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages import list_config_resources as messages
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+EVERY_TYPE = (ConfigResource.TOPIC, ConfigResource.BROKER, ConfigResource.BROKER_LOGGER, ConfigResource.CLIENT_METRICS)
+TYPES_WITHOUT_ANY = (ConfigResource.CLIENT_METRICS, ConfigResource.GROUP)
+
+
+def handle(
+    node: "Node", context: Context, request: messages.ListConfigResourcesRequest
+) -> messages.ListConfigResourcesResponse:
+    if not node.authorizer.allows(context, Operation.DESCRIBE_CONFIGS, Resource.CLUSTER, CLUSTER_NAME):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describing settings is not allowed")
+    if context.api_version == 0:
+        return messages.ListConfigResourcesResponse()
+    resources = [
+        messages.ConfigResource(resource_name=name, resource_type=kind)
+        for kind in request.resource_types or EVERY_TYPE
+        for name in _names(node, kind)
+    ]
+    return messages.ListConfigResourcesResponse(config_resources=resources)
+
+
+def refuse(request: messages.ListConfigResourcesRequest, error: ApiError) -> messages.ListConfigResourcesResponse:
+    return messages.ListConfigResourcesResponse(error_code=error.code)
+
+
+def _names(node: "Node", kind: int) -> list[str]:
+    if kind == ConfigResource.TOPIC:
+        return [topic.name for topic in node.image.topics_sorted()]
+    if kind in (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER):
+        return [str(broker.broker_id) for broker in node.image.brokers_sorted()]
+    if kind in TYPES_WITHOUT_ANY:
+        return []
+    raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"resource type {kind} is unknown")

@@ -1,0 +1,238 @@
+"""The partitions on this node: found for every request, and kept as the metadata log says.
+
+`apply` hears of each committed change and opens, changes or deletes logs accordingly; `leader` is what handlers ask.
+A partition whose log cannot be opened is missing here, and its clients get KAFKA_STORAGE_ERROR; the others serve on.
+"""
+
+import errno
+import logging
+from collections.abc import Iterator
+
+from quire.config.broker_config import BrokerConfig
+from quire.config.topic_config import TopicConfig
+from quire.metadata.delta import ImageDelta
+from quire.metadata.image import TOPIC, ClusterImage, PartitionImage, TopicImage
+from quire.node.topic_settings import log_config, partition_settings
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.uuids import ZERO
+from quire.replication.partition import Partition
+from quire.seams import Clock
+from quire.storage.log_directory import LogDirectory
+
+log = logging.getLogger("quire.partitions")
+
+
+class Partitions:
+    __slots__ = (
+        "_by_id",
+        "_by_name",
+        "_clock",
+        "_config",
+        "_directories",
+        "_directory_of",
+        "_image",
+        "_node_id",
+        "_to_wake",
+    )
+
+    def __init__(self, config: BrokerConfig, directories: list[LogDirectory], clock: Clock) -> None:
+        self._config = config
+        self._node_id = config.node_id
+        self._directories = directories
+        self._clock = clock
+        self._image = ClusterImage()
+        self._by_name: dict[tuple[str, int], Partition] = {}
+        self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self._directory_of: dict[Partition, LogDirectory] = {}
+        self._to_wake: dict[Partition, None] = {}
+        config.when_changed(lambda _changed: self._refresh_settings())
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    # Finding
+
+    def leader(self, topic: str, topic_id: bytes | None, index: int) -> Partition:
+        """The partition by its topic's id, or where there is none by name; ApiError says why it cannot serve."""
+        if topic_id is not None and topic_id != ZERO:
+            partition = self._by_id.get((topic_id, index))
+        else:
+            partition = self._by_name.get((topic, index))
+        if partition is None:
+            raise self._why_missing(topic, topic_id, index)
+        return partition
+
+    def current_leader(self, topic: str, topic_id: bytes | None, index: int) -> tuple[int, int]:
+        """Node id and epoch of the partition's leader, (-1, -1) where there is none."""
+        found = self._image_of(topic, topic_id)
+        partition = found.partitions.get(index) if found is not None else None
+        return (-1, -1) if partition is None else (partition.leader, partition.leader_epoch)
+
+    def directories(self) -> list[LogDirectory]:
+        return self._directories
+
+    def in_directory(self, directory: LogDirectory) -> list[Partition]:
+        held = [partition for partition in self if self._directory_of[partition] is directory]
+        return sorted(held, key=lambda partition: (partition.topic, partition.index))
+
+    def _image_of(self, topic: str, topic_id: bytes | None) -> TopicImage | None:
+        if topic_id is not None and topic_id != ZERO:
+            return self._image.topic_by_id(topic_id)
+        return self._image.topic(topic)
+
+    def _why_missing(self, topic: str, topic_id: bytes | None, index: int) -> ApiError:
+        found = self._image_of(topic, topic_id)
+        if found is None and topic_id is not None and topic_id != ZERO:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+        if found is None or index not in found.partitions:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {topic}")
+        if found.partitions[index].leader != self._node_id:
+            return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another node leads {found.name}-{index}")
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {found.name}-{index} is offline")
+
+    # Following the metadata
+
+    def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
+        self._image = image
+        for topic in delta.removed_topics.values():
+            for index in topic.partitions:
+                self._remove(topic, index)
+        for topic_id, changed in delta.partitions.items():
+            present = image.topic_by_id(topic_id)
+            if present is not None:
+                self._put(present, list(changed))
+        for resource in delta.configs:
+            if resource.type == TOPIC:
+                self._refresh_topic(resource.name)
+
+    def remove_strays(self) -> None:
+        """Deletes logs of topics that are gone: their deletion was committed, and a crash came before the rename."""
+        for directory in self._directories:
+            for (topic, index), topic_id in list(directory.topic_ids.items()):
+                if (topic, index) not in self._by_name and topic not in ("__cluster_metadata",):
+                    log.warning("deleting the log of %s-%d: its topic is gone", topic, index)
+                    directory.delete_log(topic, index)
+
+    def _put(self, topic: TopicImage, indexes: list[int]) -> None:
+        config = TopicConfig(self._image.topic_configs(topic.name), self._config)
+        for index in indexes:
+            image = topic.partitions[index]
+            if self._node_id not in image.replicas:
+                continue
+            partition = self._by_id.get((topic.topic_id, index)) or self._open(topic, index, config)
+            if partition is not None and image.leader == self._node_id:
+                self._lead(partition, image)
+
+    def _lead(self, partition: Partition, image: PartitionImage) -> None:
+        partition.become_leader(image.leader_epoch, image.isr)
+
+    def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
+        key = (topic.name, index)
+        directory = self._directory_for(key, topic.topic_id)
+        if directory is None:
+            return None
+        try:
+            opened = directory.open_log(topic.name, index, log_config(config), topic_id=topic.topic_id)
+        except ApiError as error:
+            log.error("%s-%d is offline: %s", topic.name, index, error.message)
+            return None
+        opened.config = log_config(config)
+        partition = Partition(
+            topic.name,
+            topic.topic_id,
+            index,
+            self._node_id,
+            opened,
+            partition_settings(config),
+            self._wake_soon,
+            self._storage_failed,
+        )
+        self._by_name[key] = partition
+        self._by_id[topic.topic_id, index] = partition
+        self._directory_of[partition] = directory
+        return partition
+
+    def _directory_for(self, key: tuple[str, int], topic_id: bytes) -> LogDirectory | None:
+        """Where the partition's log is, or the emptiest directory for a new one.
+
+        A log of the same name with another topic's id is what is left of a deleted topic, and goes first.
+        """
+        for directory in self._directories:
+            if key in directory.logs:
+                if directory.topic_ids[key] in (None, topic_id):
+                    return directory
+                log.warning("deleting the log of %s-%d: it is of a topic that is gone", *key)
+                directory.delete_log(*key)
+        working = [directory for directory in self._directories if directory.failure is None]
+        return min(working, key=lambda directory: len(directory.logs), default=None)
+
+    def _remove(self, topic: TopicImage, index: int) -> None:
+        partition = self._by_id.pop((topic.topic_id, index), None)
+        if partition is None:
+            return
+        del self._by_name[topic.name, index]
+        directory = self._directory_of.pop(partition)
+        self._to_wake.pop(partition, None)
+        partition.resign()
+        try:
+            directory.delete_log(topic.name, index)
+        except ApiError as error:
+            log.error("the log of %s-%d could not be deleted: %s", topic.name, index, error.message)
+
+    def _refresh_topic(self, name: str) -> None:
+        topic = self._image.topic(name)
+        if topic is None:
+            return
+        config = TopicConfig(self._image.topic_configs(name), self._config)
+        for index in topic.partitions:
+            partition = self._by_id.get((topic.topic_id, index))
+            if partition is not None:
+                partition.settings = partition_settings(config)
+                partition.log.config = log_config(config)
+
+    def _refresh_settings(self) -> None:
+        """A broker setting changed that topics may inherit."""
+        for name in self._image.topics_by_name:
+            self._refresh_topic(name)
+
+    # Waking whoever waits
+
+    def _wake_soon(self, partition: Partition) -> None:
+        if not self._to_wake:
+            self._clock.call_soon(self._wake)
+        self._to_wake[partition] = None
+
+    def _wake(self) -> None:
+        waking, self._to_wake = self._to_wake, {}
+        for partition in waking:
+            partition.wake_fetch_waits()
+
+    # The disks
+
+    def checkpoint(self) -> None:
+        for directory in self._directories:
+            directory.checkpoint()
+
+    def checkpoint_high_watermarks(self) -> None:
+        for directory in self._directories:
+            directory.checkpoint_high_watermarks(
+                {(held.topic, held.index): held.high_watermark for held in self.in_directory(directory)}
+            )
+
+    def _storage_failed(self, partition: Partition, error: OSError) -> None:
+        """A full disk may have room again in a moment; any other error takes the directory out of service."""
+        if error.errno == errno.ENOSPC:
+            log.error("%s cannot be written: the disk is full", partition)
+        else:
+            self._directory_of[partition].fail(error)
+
+    def directory_failed(self, directory: LogDirectory) -> None:
+        """Takes the partitions of a failed directory out of service; their clients hear of it at once."""
+        for partition in self.in_directory(directory):
+            del self._by_name[partition.topic, partition.index]
+            del self._by_id[partition.topic_id, partition.index]
+            del self._directory_of[partition]
+            partition.resign()

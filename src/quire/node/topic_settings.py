@@ -1,0 +1,51 @@
+"""From a topic's configuration to the plain values that its partitions and logs work with."""
+
+from quire.config.topic_config import TopicConfig
+from quire.protocol.records import Compression
+from quire.replication.settings import PartitionSettings
+from quire.storage import LogConfig
+
+CODECS = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+NO_LIMIT = 2**63 - 1
+
+
+def log_config(config: TopicConfig) -> LogConfig:
+    return LogConfig(
+        segment_bytes=config.segment_bytes,
+        segment_ms=config.get_int("segment.ms"),
+        segment_jitter_ms=config.get_int("segment.jitter.ms"),
+        segment_index_bytes=config.get_int("segment.index.bytes"),
+        index_interval_bytes=config.get_int("index.interval.bytes"),
+        file_delete_delay_ms=config.get_int("file.delete.delay.ms"),
+        compact="compact" in config.get_list("cleanup.policy"),
+    )
+
+
+def partition_settings(config: TopicConfig) -> PartitionSettings:
+    codec = config.get_str("compression.type")
+    log_append_time = config.get_str("message.timestamp.type") == "LogAppendTime"
+    return PartitionSettings(
+        max_message_bytes=config.get_int("max.message.bytes"),
+        min_insync_replicas=config.get_int("min.insync.replicas"),
+        segment_bytes=config.segment_bytes,
+        compacted="compact" in config.get_list("cleanup.policy"),
+        log_append_time=log_append_time,
+        timestamp_before_max_ms=NO_LIMIT if log_append_time else config.get_int("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms=NO_LIMIT if log_append_time else config.get_int("message.timestamp.after.max.ms"),
+        compression=CODECS.get(codec),
+        compression_level=compression_level(config, codec),
+    )
+
+
+def compression_level(config: TopicConfig, codec: str) -> int | None:
+    """The level of the codec's own setting; None leaves it to the codec."""
+    if codec not in ("gzip", "lz4", "zstd"):
+        return None
+    level = config.get_int(f"compression.{codec}.level")
+    return None if codec == "gzip" and level == -1 else level
