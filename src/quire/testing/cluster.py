@@ -43,7 +43,6 @@ class Cluster:
         self._node: NodeProcess | None = None
         self._address = ""
         self._faults = False
-        self._log_mark = 0
 
     def __enter__(self) -> Self:
         self.start()
@@ -135,16 +134,14 @@ class Cluster:
             self._control("clear")
         self._faults = False
 
-    def log(self) -> str:
-        """Everything the nodes logged since the cluster was made."""
-        return self._node.log() if self._node is not None else ""
+    def log(self, start: int = 0) -> str:
+        """What the nodes logged from byte `start` on; from 0 it is everything since the cluster was made."""
+        return self._node.log(start) if self._node is not None else ""
 
-    def mark_log(self) -> None:
-        """What is logged from here on is what `log_since_mark` returns."""
-        self._log_mark = self._node.log_size() if self._node is not None else 0
-
-    def log_since_mark(self) -> str:
-        return self._node.log(self._log_mark) if self._node is not None else ""
+    @property
+    def log_size(self) -> int:
+        """Where `log` would have to start to show only what comes."""
+        return self._node.log_size() if self._node is not None else 0
 
     def _control(self, line: str) -> None:
         if self._node is None:

@@ -42,9 +42,14 @@ def fresh_quire_cluster(quire_config: Mapping[str, str | int | bool]) -> Iterato
         yield cluster
 
 
+_log_starts: dict[int, int] = {}
+"""id of a cluster -> size of its log when the current test began."""
+
+
 def pytest_runtest_logstart() -> None:
+    _log_starts.clear()
     for cluster in _running_clusters():
-        cluster.mark_log()
+        _log_starts[id(cluster)] = cluster.log_size
 
 
 def pytest_runtest_logfinish() -> None:
@@ -57,7 +62,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     if report.failed:
         for cluster in _running_clusters():
-            report.sections.append((f"log of {cluster!r} during this test", cluster.log_since_mark()))
+            log = cluster.log(_log_starts.get(id(cluster), 0))
+            report.sections.append((f"log of {cluster!r} during this test", log))
     return report
 
 

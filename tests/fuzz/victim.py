@@ -1,0 +1,63 @@
+"""A node under fire, and the signs that it took no harm.
+
+A bystander connected before the first shot must be answered after every one of them, by the same process, within
+bounded memory, and the log must hold no traceback and no line that a client can make endless.
+"""
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from quire.testing import Cluster, WireConnection
+
+PATIENCE_S = 3.0
+LOG_LINE_LIMIT = 1000
+_NOTHING = MetadataRequest(topics=[])
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Victim:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.address = cluster.bootstrap_servers
+        (self.pid,) = cluster.pids.values()
+        self.bystander = WireConnection(self.address, client_id="bystander", timeout_s=PATIENCE_S)
+        self.bystander.call(_NOTHING, 12, MetadataResponse)
+        self._log_seen = cluster.log_size
+
+    def connect(self) -> WireConnection:
+        return WireConnection(self.address, client_id="attacker", timeout_s=PATIENCE_S)
+
+    def throw(self, data: bytes) -> None:
+        """Sends the bytes on a connection of their own and hangs up without reading."""
+        with contextlib.suppress(ConnectionError, TimeoutError), self.connect() as connection:
+            connection.send_bytes(data)
+            self.bystander.call(_NOTHING, 12, MetadataResponse)
+
+    @property
+    def resident_bytes(self) -> int:
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+
+    def new_log_lines(self) -> list[str]:
+        """What was logged since this was last called."""
+        size = self.cluster.log_size
+        lines = self.cluster.log(self._log_seen).splitlines() if size > self._log_seen else []
+        self._log_seen = size
+        return lines
+
+    def assert_unharmed(self) -> list[str]:
+        """Fails if the node is gone, deaf or confused; what it logged since the last time comes back."""
+        assert list(self.cluster.pids.values()) == [self.pid], f"the node is gone:\n{self.cluster.log()[-3000:]}"
+        began = time.monotonic()
+        self.bystander.call(_NOTHING, 12, MetadataResponse)
+        assert time.monotonic() - began < PATIENCE_S
+        lines = self.new_log_lines()
+        for line in lines:
+            assert "Traceback" not in line, "\n".join(lines)
+            assert len(line) <= LOG_LINE_LIMIT, f"{len(line)} characters in one line: {line[:200]}"
+        return lines
+
+    def close(self) -> None:
+        self.bystander.close()

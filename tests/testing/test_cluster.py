@@ -1,0 +1,175 @@
+"""`Cluster` runs a real node and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from quire.testing import Cluster, ClusterError, WireConnection
+
+ALL = MetadataRequest(topics=None)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(config={"num.partitions": 3}) as running:
+        yield running
+
+
+def ask(cluster: Cluster) -> MetadataResponse:
+    with WireConnection(cluster.bootstrap_servers) as connection:
+        return connection.call(ALL, 12, MetadataResponse)
+
+
+def create(cluster: Cluster, name: str) -> int:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)])
+    with WireConnection(cluster.bootstrap_servers) as connection:
+        return connection.call(request, 7, CreateTopicsResponse).topics[0].error_code
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 10
+    while is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.01)
+
+
+def test_it_serves_at_its_address_and_names_its_processes(cluster: Cluster) -> None:
+    (broker,) = ask(cluster).brokers
+    assert f"{broker.host}:{broker.port}" == cluster.bootstrap_servers
+    assert list(cluster.pids) == [broker.node_id]
+    assert all(is_running(pid) for pid in cluster.pids.values())
+
+
+def test_settings_reach_the_node(cluster: Cluster) -> None:
+    assert create(cluster, "three-partitions") == ErrorCode.NONE
+    (topic,) = [found for found in ask(cluster).topics if found.name == "three-partitions"]
+    assert len(topic.partitions) == 3
+
+
+def test_two_clusters_live_side_by_side(cluster: Cluster) -> None:
+    with Cluster() as other:
+        assert other.bootstrap_servers != cluster.bootstrap_servers
+        assert create(other, "only-here") == ErrorCode.NONE
+        assert "only-here" not in [topic.name for topic in ask(cluster).topics]
+
+
+def test_nothing_is_left_when_it_ends() -> None:
+    with Cluster() as cluster:
+        (pid,) = cluster.pids.values()
+        folder = cluster.data_dir.parent
+        assert folder.exists()
+    assert not is_running(pid)
+    assert not folder.exists()
+    assert cluster.pids == {}
+    with pytest.raises(ClusterError, match="not started"):
+        _ = cluster.bootstrap_servers
+
+
+def test_a_requested_failure_comes_as_often_as_asked_for(cluster: Cluster) -> None:
+    cluster.fail_next("CreateTopics", "THROTTLING_QUOTA_EXCEEDED", count=2)
+    codes = [create(cluster, f"failing-{n}") for n in range(3)]
+    assert codes == [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 2 + [ErrorCode.NONE]
+
+
+def test_a_requested_failure_can_be_taken_back(cluster: Cluster) -> None:
+    cluster.fail_next("CreateTopics", "THROTTLING_QUOTA_EXCEEDED", count=99)
+    cluster.clear_faults()
+    assert create(cluster, "not-failing") == ErrorCode.NONE
+
+
+def test_answers_are_delayed_and_no_longer(cluster: Cluster) -> None:
+    cluster.delay("Metadata", 300)
+    began = time.monotonic()
+    ask(cluster)
+    assert time.monotonic() - began >= 0.29
+    cluster.delay("Metadata", 0)
+    began = time.monotonic()
+    ask(cluster)
+    assert time.monotonic() - began < 0.25
+
+
+@pytest.mark.parametrize(("api", "error"), [("NoSuchApi", "NOT_LEADER_OR_FOLLOWER"), ("Produce", "NO_SUCH_ERROR")])
+def test_a_failure_that_does_not_exist_is_refused(cluster: Cluster, api: str, error: str) -> None:
+    with pytest.raises(ClusterError, match=r"NoSuchApi|NO_SUCH_ERROR"):
+        cluster.fail_next(api, error)
+    assert ask(cluster).brokers
+
+
+def test_data_and_address_stay_through_kill_and_restart() -> None:
+    with Cluster() as cluster:
+        address = cluster.bootstrap_servers
+        assert create(cluster, "kept") == ErrorCode.NONE
+        for end in (cluster.kill, lambda: None):
+            (pid,) = cluster.pids.values()
+            end()
+            cluster.restart()
+            wait_until_gone(pid)
+            assert cluster.bootstrap_servers == address
+            assert "kept" in [topic.name for topic in ask(cluster).topics]
+
+
+def test_a_given_data_dir_is_used_and_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("data") / "here"
+    for expected in ([], ["kept"]):
+        with Cluster(data_dir=folder) as cluster:
+            assert [topic.name for topic in ask(cluster).topics] == expected
+            create(cluster, "kept")
+    assert (folder / "meta.properties").exists()
+
+
+def test_a_bad_setting_is_named_and_no_process_stays() -> None:
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match=r"no\.such\.setting"):
+        Cluster(config={"no.such.setting": "1"}).start()
+    assert time.monotonic() - began < 10
+
+
+def test_the_log_is_printed_when_a_block_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError), Cluster() as cluster:
+        address = cluster.bootstrap_servers
+        _ = 1 / 0
+    assert f"log of Cluster({address})" in capfd.readouterr().err
+
+
+TEST_PROCESS = """
+    import os, sys, time
+    from quire.testing import Cluster
+    cluster = Cluster()
+    cluster.start()
+    if sys.argv[1] == "forking" and os.fork() == 0:
+        time.sleep(60)  # holds a copy of the pipe's end, as a pool of workers would
+    print(*cluster.pids.values(), os.getpid(), flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kind", ["plain", "forking"])
+def test_no_node_outlives_a_test_process_that_is_killed(kind: str) -> None:
+    script = textwrap.dedent(TEST_PROCESS)
+    with subprocess.Popen(
+        [sys.executable, "-c", script, kind], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        node_pid = int(process.stdout.readline().split()[0])
+        assert is_running(node_pid)
+        os.kill(process.pid, signal.SIGKILL)
+        wait_until_gone(node_pid)
+        if kind == "forking":
+            os.killpg(process.pid, signal.SIGKILL)
