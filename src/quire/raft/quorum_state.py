@@ -8,12 +8,13 @@ import json
 from dataclasses import dataclass
 
 from quire.protocol import uuids
+from quire.raft.errors import MetadataLogError
 from quire.raft.replicas import ReplicaKey, VoterSet
 
 FILE_NAME = "quorum-state"
 
 
-class QuorumStateError(Exception):
+class QuorumStateError(MetadataLogError):
     """The file is there and cannot be understood: starting anyway could vote twice in one epoch."""
 
 

@@ -16,3 +16,17 @@ class QuorumSettings:
 
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogSettings:
+    """The metadata log on disk, by the names of Kafka's settings (`metadata.log.*` and `metadata.max.*`)."""
+
+    quorum: QuorumSettings = QuorumSettings()
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    bytes_between_snapshots: int = 20 << 20
+    snapshot_interval_ms: int = 3600 * 1000
+    """At the latest so long after a change there is a snapshot; 0 means by size alone."""
+    retention_bytes: int = 100 << 20
+    retention_ms: int = 7 * 24 * 3600 * 1000

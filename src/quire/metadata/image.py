@@ -1,0 +1,150 @@
+"""ClusterImage: everything the metadata log says, up to one offset.
+
+Records change it in place (`replay.py`); only the event loop touches it, so readers need no lock and no copy. What many
+share, partitions and brokers, are values and are replaced rather than changed, so `copy` is cheap. Look-ups on the way
+of a request are one dictionary access; what is listed for people is sorted when it is asked for.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from quire.metadata.features import METADATA_VERSION
+from quire.metadata.node_images import BrokerImage, ControllerImage, Endpoint
+from quire.metadata.partition_image import PartitionImage
+from quire.metadata.topic_names import collision_key
+from quire.protocol.messages.metadata_records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
+
+__all__ = [
+    "BrokerImage",
+    "ClusterImage",
+    "ConfigResource",
+    "ControllerImage",
+    "Endpoint",
+    "PartitionImage",
+    "TopicImage",
+]
+
+TOPIC = 2
+BROKER = 4
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Pairs of entity type and name, sorted by type; no name means the default."""
+
+
+class ConfigResource(NamedTuple):
+    """What a dynamic setting belongs to: Kafka's resource type and a name. The default of all brokers has name ''."""
+
+    type: int
+    name: str
+
+
+@dataclass(slots=True)
+class TopicImage:
+    name: str
+    topic_id: bytes
+    partitions: dict[int, PartitionImage] = field(default_factory=dict)
+
+    def copy(self) -> "TopicImage":
+        return TopicImage(self.name, self.topic_id, dict(self.partitions))
+
+
+@dataclass(slots=True)
+class ClusterImage:
+    """`offset` and `epoch` are of the last record applied, -1 before the first."""
+
+    offset: int = -1
+    epoch: int = -1
+    timestamp_ms: int = -1
+    features: dict[str, int] = field(default_factory=dict)
+    brokers: dict[int, BrokerImage] = field(default_factory=dict)
+    controllers: dict[int, ControllerImage] = field(default_factory=dict)
+    topics_by_name: dict[str, TopicImage] = field(default_factory=dict)
+    topics_by_id: dict[bytes, TopicImage] = field(default_factory=dict)
+    configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
+    next_producer_id: int = 0
+    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    acls: dict[bytes, AccessControlEntryRecord] = field(default_factory=dict)
+    scram_credentials: dict[tuple[str, int], UserScramCredentialRecord] = field(default_factory=dict)
+    delegation_tokens: dict[str, DelegationTokenRecord] = field(default_factory=dict)
+    _names_by_collision_key: dict[str, dict[str, None]] = field(default_factory=dict, compare=False, repr=False)
+
+    # --- look-ups
+
+    @property
+    def metadata_version(self) -> int:
+        """0 until the first records of a new cluster are there."""
+        return self.features.get(METADATA_VERSION, 0)
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self.topics_by_name.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        return self.topics_by_id.get(topic_id)
+
+    def partition(self, topic_id: bytes, partition: int) -> PartitionImage | None:
+        topic = self.topics_by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def topics_sorted(self) -> list[TopicImage]:
+        return [self.topics_by_name[name] for name in sorted(self.topics_by_name)]
+
+    def brokers_sorted(self) -> list[BrokerImage]:
+        return [self.brokers[broker_id] for broker_id in sorted(self.brokers)]
+
+    def topic_configs(self, name: str) -> dict[str, str]:
+        """The settings of a topic alone; empty when it has none of its own."""
+        return self.configs.get(ConfigResource(TOPIC, name), {})
+
+    def broker_configs(self, broker_id: int | None) -> dict[str, str]:
+        """The dynamic settings of one broker, or with None the default of all."""
+        return self.configs.get(ConfigResource(BROKER, "" if broker_id is None else str(broker_id)), {})
+
+    def colliding_topic(self, name: str) -> str | None:
+        """An existing topic whose name differs from this one only in '.' and '_'."""
+        names = self._names_by_collision_key.get(collision_key(name), {})
+        return next((each for each in names if each != name), None)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics_by_name.values())
+
+    # --- changes that keep the indexes true
+
+    def add_topic(self, topic: TopicImage) -> None:
+        self.topics_by_name[topic.name] = topic
+        self.topics_by_id[topic.topic_id] = topic
+        self._names_by_collision_key.setdefault(collision_key(topic.name), {})[topic.name] = None
+
+    def remove_topic(self, topic: TopicImage) -> None:
+        """Takes its settings along."""
+        del self.topics_by_name[topic.name]
+        del self.topics_by_id[topic.topic_id]
+        key = collision_key(topic.name)
+        del self._names_by_collision_key[key][topic.name]
+        if not self._names_by_collision_key[key]:
+            del self._names_by_collision_key[key]
+        self.configs.pop(ConfigResource(TOPIC, topic.name), None)
+
+    def copy(self) -> "ClusterImage":
+        """An image that changes apart from this one."""
+        twin = ClusterImage(
+            offset=self.offset,
+            epoch=self.epoch,
+            timestamp_ms=self.timestamp_ms,
+            features=dict(self.features),
+            brokers=dict(self.brokers),
+            controllers=dict(self.controllers),
+            configs={resource: dict(settings) for resource, settings in self.configs.items()},
+            next_producer_id=self.next_producer_id,
+            quotas={entity: dict(limits) for entity, limits in self.quotas.items()},
+            acls=dict(self.acls),
+            scram_credentials=dict(self.scram_credentials),
+            delegation_tokens=dict(self.delegation_tokens),
+        )
+        for topic in self.topics_by_name.values():
+            twin.add_topic(topic.copy())
+        return twin

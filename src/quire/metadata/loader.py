@@ -1,0 +1,101 @@
+"""From committed records to the image, and from there to whoever acts on it.
+
+The loader owns the node's image of what is committed. It applies batches in order, holds back the records of a metadata
+transaction until it ends (an aborted one never happened), and after each advance tells every publisher once what
+changed.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from quire.metadata.delta import ImageDelta
+from quire.metadata.image import ClusterImage
+from quire.metadata.replay import replay
+from quire.metadata.snapshot import image_of
+from quire.protocol.messages.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+from quire.protocol.schema import Message
+
+log = logging.getLogger("quire.metadata")
+
+
+Publisher = Callable[[ClusterImage, ImageDelta], None]
+"""Called on the event loop with the new image and what changed in it; it must not keep the image's parts unasked."""
+
+
+class CommittedBatch(Protocol):
+    """What the loader looks at in a batch. Control batches have no records, but they too move the image's offset."""
+
+    @property
+    def last_offset(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def records(self) -> Sequence[Message]: ...
+
+
+class MetadataLoader:
+    __slots__ = ("_delta", "_publishers", "_transaction", "image")
+
+    def __init__(self) -> None:
+        self.image = ClusterImage()
+        self._delta = ImageDelta()
+        self._publishers: list[Publisher] = []
+        self._transaction: list[Message] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a metadata transaction was begun and neither ended nor aborted."""
+        return self._transaction is not None
+
+    def subscribe(self, publisher: Publisher) -> None:
+        """From now on `publisher` hears of every change; what is there already is told at once, as a snapshot."""
+        self._publishers.append(publisher)
+        if self.image.offset >= 0:
+            publisher(self.image, ImageDelta.of_everything(self.image, ClusterImage()))
+
+    def load_snapshot(self, records: Iterable[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
+        """A snapshot takes the place of the image; publishers hear of it with the next `apply`."""
+        before, self.image = self.image, image_of(records, last_offset, epoch, timestamp_ms)
+        self._delta = ImageDelta.of_everything(self.image, before)
+        self._transaction = None
+
+    def apply(self, batches: Iterable[CommittedBatch]) -> None:
+        """Everything that was committed since the last call."""
+        for batch in batches:
+            assert batch.last_offset > self.image.offset, "committed batches come in order, once"
+            for record in batch.records:
+                self._apply_record(record)
+            self.image.offset = batch.last_offset
+            self.image.epoch = batch.epoch
+            self.image.timestamp_ms = batch.timestamp_ms
+        self._publish()
+
+    def _apply_record(self, record: Message) -> None:
+        match record:
+            case BeginTransactionRecord():
+                self._transaction = []
+            case EndTransactionRecord():
+                held, self._transaction = self._transaction or [], None
+                for each in held:
+                    replay(self.image, each, self._delta)
+            case AbortTransactionRecord():
+                log.warning("metadata transaction aborted reason=%s", record.reason)
+                self._transaction = None
+            case _ if self._transaction is not None:
+                self._transaction.append(record)
+            case _:
+                replay(self.image, record, self._delta)
+
+    def _publish(self) -> None:
+        if self._delta.is_empty:
+            return
+        delta, self._delta = self._delta, ImageDelta()
+        for publisher in self._publishers:
+            publisher(self.image, delta)
