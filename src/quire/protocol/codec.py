@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from quire.protocol.errors import EncodeError, ProtocolError
-from quire.protocol.schema import Message, Struct
+from quire.protocol.schema import Message
 from quire.seams import Buffer
 
 M = TypeVar("M", bound=Message)
@@ -18,7 +18,6 @@ Encoder = Callable[[M, bytearray], None]
 
 _decoders: dict[type[Message], dict[int, Any]] = {}
 _encoders: dict[type[Message], dict[int, Any]] = {}
-_keeps_views: dict[type[Message], bool] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -33,24 +32,24 @@ def decode(cls: type[M], data: Buffer, version: int, offset: int = 0) -> M:
 
     Records in the message are views of `data`, everything else is copied.
     """
-    decode_at = decoder(cls, version)
-    # Indexing and slicing bytes is about twice as fast as a memoryview; only records are worth not copying.
-    readable: Buffer = memoryview(data) if _keeps_views[cls] else bytes(data)
-    message, end = decode_at(readable, offset)
+    message, end = decoder(cls, version)(data, offset)
     if end != len(data):
         raise ProtocolError(f"{cls.__name__} version {version}: {len(data) - end} bytes left over")
     return message
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
-    """`(data, position) -> (message, position behind it)`. Give it a memoryview if the message has records."""
+    """`(data, position) -> (message, position behind it)`.
+
+    Messages other than headers and those with records are decoded from a copy of `data`, so that should not be much
+    longer than the message.
+    """
     try:
         compiled: Decoder[M] = _decoders[cls][version]
     except KeyError:
         from quire.protocol.compile_decode import compile_decoder
 
         _check_version(cls, version, ProtocolError)
-        _keeps_views[cls] = _has_records(cls)
         compiled = compile_decoder(cls, version)
         _decoders.setdefault(cls, {})[version] = compiled
     return compiled
@@ -73,10 +72,3 @@ def _check_version(cls: type[Message], version: int, error: type[Exception]) -> 
     oldest, newest = cls.VERSIONS
     if not oldest <= version <= newest:
         raise error(f"{cls.__name__} has versions {oldest} to {newest}, not {version}")
-
-
-def _has_records(structure: type[Struct]) -> bool:
-    return any(
-        field.kind == "record_batches" or (isinstance(field.of, type) and _has_records(field.of))
-        for field in structure.FIELDS
-    )

@@ -10,6 +10,9 @@ hostile input:
   raises IndexError or struct.error. All of these surface as ProtocolError.
 - Schemas do not recurse, so neither do decoders.
 
+Bytes are quicker to index and to slice than a memoryview, so messages are copied into bytes first, except those with
+records and headers, which have records behind them.
+
 Where Kafka is lenient (any negative length is null, tags in any order, the last of two equal tags wins) so is this,
 except that a known tag must have the size it says.
 """
@@ -22,7 +25,7 @@ from typing import Any, Final
 
 from quire.protocol import varints
 from quire.protocol.errors import ProtocolError
-from quire.protocol.schema import FRESH, Field, Message, Struct
+from quire.protocol.schema import FRESH, Field, Header, Message, Struct
 from quire.protocol.source import Source
 from quire.protocol.tags import MAX_STRUCTURES, keep_unknown, read_unknown
 
@@ -54,10 +57,18 @@ def decoder_source(message: type[Message], version: int) -> str:
     return _Decoder(message, version).source.text()
 
 
+def _has_records(structure: type[Struct]) -> bool:
+    return any(
+        field.kind == "record_batches" or (isinstance(field.of, type) and _has_records(field.of))
+        for field in structure.FIELDS
+    )
+
+
 class _Decoder:
     def __init__(self, message: type[Message], version: int) -> None:
         self.version = version
         self.flexible = message.FLEXIBLE is not None and version >= message.FLEXIBLE
+        self.views = issubclass(message, Header) or _has_records(message)
         self._run: list[tuple[str, str]] = []
         title = f"{message.__name__} version {version}"
 
@@ -75,6 +86,8 @@ class _Decoder:
             past_the_end=(struct_error, IndexError),
         )
         with source.block("def decode(data, pos)"):
+            with source.block(f"if data.__class__ is not {'memoryview' if self.views else 'bytes'}"):
+                source.line(f"data = {'memoryview' if self.views else 'bytes'}(data)")
             source.line("size = len(data)")
             source.line(f"room = {MAX_STRUCTURES}")
             with source.block("try"):
@@ -120,8 +133,11 @@ class _Decoder:
 
     def _text_or_bytes(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
         source = self.source
-        slices = {"string": "str(data[pos:end], 'utf-8')", "binary": "bytes(data[pos:end])"}
-        value = slices.get(kind, "data[pos:end]")
+        value = "data[pos:end]"
+        if self.views and kind != "record_batches":
+            value += ".tobytes()"
+        if kind == "string":
+            value += ".decode()"
         compact = self.flexible and not field.legacy
         self._read("B" if compact else "h" if kind == "string" else "i", "n")
         self._flush()

@@ -149,6 +149,10 @@ class Message(Struct):
     """The first version with compact lengths and tagged fields, if any."""
 
 
+class Header(Message):
+    """A message with something else behind it in the same buffer."""
+
+
 def compile_constructor(structure: type[Struct]) -> Any:
     """An `__init__` with one keyword per field and assignments only: about as fast as one written by hand."""
     namespace: dict[str, Any] = {"FRESH": FRESH}
@@ -156,16 +160,16 @@ def compile_constructor(structure: type[Struct]) -> Any:
     body = []
     for field in structure.FIELDS:
         name = field.name
-        if field.default is FRESH:
-            fresh = "[]"
-            if field.kind == "struct":
-                namespace[f"new_{name}"] = field.structure
-                fresh = f"new_{name}()"
-            parameters.append(f"{name}=FRESH")
-            body.append(f"    self.{name} = {fresh} if {name} is FRESH else {name}\n")
-        else:
+        if field.default is not FRESH:
             parameters.append(f"{name}={field.default!r}")
             body.append(f"    self.{name} = {name}\n")
+            continue
+        parameters.append(f"{name}=FRESH")
+        fresh = "[]"
+        if field.kind == "struct":
+            namespace[f"{name}_structure"] = field.structure
+            fresh = f"{name}_structure()"
+        body.append(f"    self.{name} = {fresh} if {name} is FRESH else {name}\n")
     signature = ", ".join(["self", *(["*"] if parameters else []), *parameters])
     source = f"def __init__({signature}):\n{''.join(body)}    self.unknown_tags = None\n"
     exec(compile(source, f"<constructor of {structure.__name__}>", "exec"), namespace)

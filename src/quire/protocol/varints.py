@@ -17,8 +17,12 @@ def read(data: Buffer, position: int) -> tuple[int, int]:
 
 def read_tail(data: Buffer, position: int, first: int) -> tuple[int, int]:
     """Goes on after a first byte above 127. Values have 32 bits, so no hostile varint grows without bound."""
-    value = first & 0x7F
-    for shift in (7, 14, 21, 28):
+    byte = data[position]
+    position += 1
+    if byte < 128:
+        return byte << 7 | first & 0x7F, position
+    value = (byte & 0x7F) << 7 | first & 0x7F
+    for shift in (14, 21, 28):
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift

@@ -3,10 +3,10 @@
 RequestHeader version 1 or 2 and ResponseHeader version 0 or 1: `quire.protocol.apis` says which.
 """
 
-from quire.protocol.schema import Message, int16, int32, string
+from quire.protocol.schema import Header, int16, int32, string
 
 
-class RequestHeader(Message):
+class RequestHeader(Header):
     API_KEY = -1
     VERSIONS = (1, 2)
     FLEXIBLE = 2
@@ -17,7 +17,7 @@ class RequestHeader(Message):
     client_id: str | None = string("1+", nullable="1+", legacy=True)
 
 
-class ResponseHeader(Message):
+class ResponseHeader(Header):
     API_KEY = -1
     VERSIONS = (0, 1)
     FLEXIBLE = 1
