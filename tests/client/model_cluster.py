@@ -8,6 +8,7 @@ a test says so: `refuse` answers the next requests of an API with an error, `swa
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from quire.client.cluster import Cluster
 from quire.client.servers import Address
@@ -48,6 +49,8 @@ from simulator.random import SimRandom
 
 PORT = 9092
 API_KEYS = (0, 1, 2, 3, 18, 22)
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -119,23 +122,24 @@ class ModelCluster:
 
     # -- what tests do ----------------------------------------------------------------------------------------------
 
-    def client(self, **options: float) -> Cluster:
+    def client(self, request_timeout_ms: float = 30_000) -> Cluster:
         return Cluster(
             [Address(f"node-{node}", PORT) for node in self.nodes],
             clock=self.clock,
             random=self.random.stream("client"),
             network=self.network.host("client"),
-            **options,
+            request_timeout_ms=request_timeout_ms,
         )
 
-    def run(self, steps: Steps[object]) -> object:
+    def run(self, steps: Steps[T]) -> T:
         """The operation's result after as much virtual time as it takes; its exception is raised."""
-        return self.wait(perform(steps))
+        outcome = self.wait(perform(steps))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
-    def wait(self, pending: Pending[object], limit_ms: float = 600_000) -> object:
+    def wait(self, pending: Pending[T], limit_ms: float = 600_000) -> T:
         self.clock.run_until(lambda: pending.done, limit_ms)
-        if isinstance(pending.value, Exception):
-            raise pending.value
         return pending.value
 
     def create(self, name: str, partitions: int = 1) -> ModelTopic:

@@ -3,7 +3,8 @@
 Batches leave in the order they were filled, several at a time. When one comes back refused, nothing more is sent until
 the others in flight have come back too; then they go out again, oldest first. With an identity (an idempotent producer)
 each batch carries a sequence number, and a batch keeps its number however often it is sent: that is what lets a broker
-recognise a repeat.
+recognise a repeat. A broker takes any number from a producer it does not know yet, so the first batch of an identity
+travels alone: were it refused and the one behind it taken, it could never be delivered in its place.
 
 If a batch is given up, the numbers after it cannot be used any more, because the broker would wait for the missing one.
 The producer then goes on under a new epoch with numbers from 0. Batches that a broker has definitely refused are
@@ -18,7 +19,17 @@ from quire.client.offsets import TopicPartition
 
 
 class PartitionQueue:
-    __slots__ = ("_identity", "_next_sequence", "_settling", "in_flight", "open", "place", "ready", "rest_until_ms")
+    __slots__ = (
+        "_identity",
+        "_introduced",
+        "_next_sequence",
+        "_settling",
+        "in_flight",
+        "open",
+        "place",
+        "ready",
+        "rest_until_ms",
+    )
 
     def __init__(self, place: TopicPartition) -> None:
         self.place = place
@@ -27,6 +38,7 @@ class PartitionQueue:
         self.in_flight: list[Batch] = []
         self.rest_until_ms = 0.0
         self._identity: Identity | None = None
+        self._introduced = False
         self._next_sequence = 0
         self._settling = False
 
@@ -48,22 +60,28 @@ class PartitionQueue:
             if self.in_flight:
                 return False
             self._settling = False
+        if identity is None or not self.in_flight:
+            return True
         # A new epoch begins only when nothing of the old one can still be answered.
-        return not (self.ready[0].identity is None and identity != self._identity and self.in_flight)
+        return self._introduced and (self.ready[0].identity is not None or identity == self._identity)
 
     def take(self, identity: Identity | None) -> Batch:
         """The next batch, now in flight."""
         batch = self.ready.popleft()
         if identity is not None and batch.identity is None:
             if identity != self._identity:
-                self._identity, self._next_sequence = identity, 0
+                self._identity, self._next_sequence, self._introduced = identity, 0, False
             batch.stamp(identity, self._next_sequence)
             self._next_sequence = (self._next_sequence + batch.delivery.count) % SEQUENCES
         self.in_flight.append(batch)
         return batch
 
-    def settled(self, batch: Batch) -> None:
-        """The batch needs no more care: it was delivered, or given up."""
+    def delivered(self, batch: Batch) -> None:
+        self.in_flight.remove(batch)
+        if batch.identity == self._identity:
+            self._introduced = True
+
+    def given_up(self, batch: Batch) -> None:
         self.in_flight.remove(batch)
 
     def counts(self, batch: Batch) -> bool:

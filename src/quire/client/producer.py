@@ -303,7 +303,7 @@ class Producer:
             self._refresher.request()
         if verdict.error is None:
             self._backoffs.pop(batch.place, None)
-            queue.settled(batch)
+            queue.delivered(batch)
             self._finish(batch, None, verdict.base_offset, verdict.timestamp_ms)
             return
         if verdict.new_epoch:
@@ -314,7 +314,7 @@ class Producer:
         elif verdict.retry and queue.retry(batch, uncertain=verdict.uncertain):
             self._rest(queue)
             return
-        queue.settled(batch)
+        queue.given_up(batch)
         self._give_up(queue, batch, error)
 
     def _rest(self, queue: PartitionQueue) -> None:
