@@ -7,7 +7,6 @@ everything it had open.
 """
 
 import errno
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -177,7 +176,7 @@ class SimHost:
         if port == 0:
             port = next(free for free in range(20000, 65536) if free not in self.listeners)
         if port in self.listeners:
-            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            raise OSError(errno.EADDRINUSE, "Address already in use")
         listener = self.listeners[port] = SimListener(accept, port, self.listeners)
         return listener
 

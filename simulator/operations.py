@@ -1,6 +1,6 @@
 """Every call to a simulated disk passes here: it is numbered, noted, and may be made to fail or to be the last one."""
 
-import os
+import errno
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +8,20 @@ from dataclasses import dataclass
 from simulator.trace import Trace
 
 READS = ("open", "read", "list")
+
+_WORDS = {
+    errno.ENOENT: "No such file or directory",
+    errno.EIO: "Input/output error",
+    errno.EBADF: "Bad file descriptor",
+    errno.EXDEV: "Invalid cross-device link",
+    errno.ENOTDIR: "Not a directory",
+    errno.EISDIR: "Is a directory",
+    errno.EMFILE: "Too many open files",
+    errno.ENOSPC: "No space left on device",
+    errno.EROFS: "Read-only file system",
+    errno.ENOTEMPTY: "Directory not empty",
+}
+"""The errors a disk can have here, in the words of Linux: asking the system would let it into the simulation."""
 
 
 class Crashed(BaseException):
@@ -78,7 +92,7 @@ class Operations:
 
 
 def os_error(code: int, path: str) -> OSError:
-    return OSError(code, os.strerror(code), path)
+    return OSError(code, _WORDS[code], path)
 
 
 def number_is(number: int) -> Callable[[Operation], bool]:

@@ -80,9 +80,10 @@ def test_own_settings_are_told_apart_by_their_name() -> None:
 
 
 def test_the_configuration_imports_nothing_heavy() -> None:
-    code = "import sys, quire.config; print(' '.join(sys.modules))"
+    code = "import sys, quire.config.topic_config; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = loaded.stdout.split()
     assert "quire.config.documentation" not in modules
     assert "difflib" not in modules
     assert "dataclasses" not in modules
+    assert "quire.config.sources" not in modules

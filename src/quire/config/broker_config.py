@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from quire.config.allowed import Value
 from quire.config.broker_keys import BROKER_KEYS
@@ -19,18 +20,15 @@ from quire.config.key import ConfigKey, Update
 from quire.config.layers import Setting, find_key, from_assignments, from_environment, from_properties
 from quire.config.rules import check_rules
 from quire.config.security_keys import SECURITY_KEYS
-from quire.config.sources import ConfigEntry, ConfigSource, Synonym
 from quire.config.standalone import CONTROLLER_NAME, listening_on, standalone_defaults
 from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS, UNIT_MS
 from quire.config.topology import topology_of
 from quire.config.unsupported import check_supported, check_supported_topology
 
-logger = logging.getLogger("quire.config")
+if TYPE_CHECKING:
+    from quire.config.sources import ConfigEntry
 
-_SYNONYMS = {name: group for group in BROKER_SYNONYMS.values() if len(group) > 1 for name in group}
-"""Broker settings that say the same thing in other units, each with its whole group."""
-# The scheduler's interval stands in for log.flush.interval.ms, never the other way round.
-del _SYNONYMS["log.flush.scheduler.interval.ms"]
+logger = logging.getLogger("quire.config")
 
 _NOT_YET = ("listeners", "listener.security.protocol.map")
 """Kafka opens and closes listeners while it runs; Quire does not."""
@@ -46,17 +44,17 @@ class BrokerConfig:
     ) -> None:
         """`static` by Kafka's names; `origins` says where each came from, for errors to point there."""
         origins = origins or {}
-        self._static: dict[str, Value] = {}
+        self.static: dict[str, Value] = {}
         for name, text in static.items():
-            self._static[name] = _parse(name, text, origins.get(name))
-        _join_node_id(self._static)
-        self._cluster: dict[str, Value] = {}
-        self._broker: dict[str, Value] = {}
+            self.static[name] = _parse(name, text, origins.get(name))
+        _join_node_id(self.static)
+        self.cluster_wide: dict[str, Value] = {}
+        self.per_broker: dict[str, Value] = {}
         self._values = self._layered({}, {})
         self._topic_defaults: dict[str, Value] | None = None
         self._observers: list[Callable[[list[str]], None]] = []
         try:
-            self.topology = topology_of(self._values, self._static.keys(), hostname)
+            self.topology = topology_of(self._values, self.static.keys(), hostname)
             check_rules(self._values)
             check_supported(self._values)
             check_supported_topology(self.topology)
@@ -173,9 +171,9 @@ class BrokerConfig:
                 raise ConfigError(name, f"{name} cannot be changed while Quire runs yet: change it and restart.")
             if text is not None:
                 parsed[name] = key.parse(text)
-        kept = self._broker if per_broker else self._cluster
+        kept = self.per_broker if per_broker else self.cluster_wide
         after = {name: value for name, value in {**kept, **parsed}.items() if changes.get(name, "") is not None}
-        values = self._layered(self._cluster, after) if per_broker else self._layered(after, self._broker)
+        values = self._layered(self.cluster_wide, after) if per_broker else self._layered(after, self.per_broker)
         check_rules(values)
         check_supported(values)
 
@@ -184,9 +182,9 @@ class BrokerConfig:
 
         What cannot be understood (another version wrote it) is said aloud and left out: a node must not stop for it.
         """
-        self._cluster = self._understood(cluster_wide)
-        self._broker = self._understood(per_broker)
-        before, self._values = self._values, self._layered(self._cluster, self._broker)
+        self.cluster_wide = self._understood(cluster_wide)
+        self.per_broker = self._understood(per_broker)
+        before, self._values = self._values, self._layered(self.cluster_wide, self.per_broker)
         changed = sorted(name for name, value in self._values.items() if value != before[name])
         if changed:
             self._topic_defaults = None
@@ -202,49 +200,19 @@ class BrokerConfig:
 
     def describe(self, names: Sequence[str] | None = None) -> list[ConfigEntry]:
         """This broker's settings, for DescribeConfigs; unknown names are left out, as Kafka does."""
-        wanted = BROKER_KEYS if names is None else [name for name in names if name in BROKER_KEYS]
-        return [
-            self._entry(BROKER_KEYS[name], self.synonyms(name), self._values[name])
-            for name in wanted
-            if not BROKER_KEYS[name].internal or name in self._static
-        ]
+        from quire.config.describe import describe_broker
+
+        return describe_broker(self, names)
 
     def describe_cluster_default(self, names: Sequence[str] | None = None) -> list[ConfigEntry]:
         """The dynamic defaults of all brokers: only what was set there."""
-        entries = []
-        for name, value in self._cluster.items():
-            if names is None or name in names:
-                synonyms = tuple(s for s in self.synonyms(name) if s.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
-                entries.append(self._entry(BROKER_KEYS[name], synonyms, value))
-        return entries
+        from quire.config.describe import describe_cluster_default
 
-    def synonyms(self, name: str) -> tuple[Synonym, ...]:
-        """Everything set for a broker setting or the same in other units, the one that holds first."""
-        group = _SYNONYMS.get(name, (name,))
-        layers = (
-            (self._broker, ConfigSource.DYNAMIC_BROKER),
-            (self._cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
-            (self._static, ConfigSource.STATIC_BROKER),
-        )
-        found = [_synonym(item, values[item], source) for values, source in layers for item in group if item in values]
-        defaults = ((item, BROKER_KEYS[item].default) for item in group)
-        found += [_synonym(item, value, ConfigSource.DEFAULT) for item, value in defaults if value is not None]
-        return tuple(found)
-
-    def _entry(self, key: ConfigKey, synonyms: tuple[Synonym, ...], value: Value) -> ConfigEntry:
-        return ConfigEntry(
-            key.name,
-            None if key.sensitive else key.format(value),
-            synonyms[0].source if synonyms else ConfigSource.DEFAULT,
-            key.update is Update.READ_ONLY,
-            key.sensitive,
-            key.type,
-            synonyms,
-        )
+        return describe_cluster_default(self, names)
 
     def _layered(self, cluster: Mapping[str, Value], broker: Mapping[str, Value]) -> dict[str, Value]:
         values = {name: key.default for name, key in BROKER_KEYS.items()}
-        for layer in (self._static, cluster, broker):
+        for layer in (self.static, cluster, broker):
             values.update(layer)
         return values
 
@@ -287,11 +255,6 @@ def _join_node_id(static: dict[str, Value]) -> None:
         static["node.id"] = broker_id
     elif node_id is not None:
         static["broker.id"] = node_id
-
-
-def _synonym(name: str, value: Value, source: ConfigSource) -> Synonym:
-    key = BROKER_KEYS[name]
-    return Synonym(name, None if key.sensitive else key.format(value), source)
 
 
 def _in_milliseconds(name: str, value: Value) -> Value:

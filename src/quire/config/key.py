@@ -6,7 +6,6 @@ does: 'TRUE' is a boolean, ' 5 ' and '+5' are numbers, '5.0' and '1_000' are not
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 
 from quire.config.allowed import Allowed, Value
@@ -53,7 +52,6 @@ CLUSTER_WIDE = Update.CLUSTER_WIDE
 REQUIRED = None
 """The default of the three keys that Kafka insists on: node.id, process.roles and controller.listener.names."""
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _BITS = {SHORT: 15, INT: 31, LONG: 63}
 _EXPECTED = {
     BOOLEAN: "true or false",
@@ -142,7 +140,8 @@ def table(*keys: ConfigKey) -> dict[str, ConfigKey]:
 
 
 def _whole_number(text: str, bits: int) -> int:
-    if not _WHOLE_NUMBER.fullmatch(text):
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdecimal()):
         raise ValueError(text)
     value = int(text)
     if not -(1 << bits) <= value < 1 << bits:

@@ -4,15 +4,12 @@ Each setting remembers its origin, so that an error can point at the line or the
 looked up and values only collected; `BrokerConfig` checks them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from quire.config.broker_keys import BROKER_KEYS
 from quire.config.errors import ConfigError
 from quire.config.key import ConfigKey
-from quire.config.properties import read_properties
 
 ENVIRONMENT_PREFIX = "QUIRE_"
 
@@ -24,6 +21,8 @@ class Setting(NamedTuple):
 
 def from_properties(name: str, text: str) -> dict[str, Setting]:
     """The settings of a server.properties; `name` is what errors call the file."""
+    from quire.config.properties import read_properties
+
     return {key: Setting(item.value, f"{name} line {item.line}") for key, item in read_properties(text).items()}
 
 

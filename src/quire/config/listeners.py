@@ -1,7 +1,5 @@
 """Listeners: named addresses, such as PLAINTEXT://127.0.0.1:9092, and the security protocol of each name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -10,7 +8,7 @@ from quire.config.errors import ConfigError
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-_LISTENER = re.compile(r"(?P<name>[^:/]+)://(?:\[(?P<v6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]/]*)):(?P<port>\d{1,5})")
+_LISTENER = r"(?P<name>[^:/]+)://(?:\[(?P<v6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]/]*)):(?P<port>\d{1,5})"
 
 
 class Listener(NamedTuple):
@@ -66,7 +64,7 @@ def parse_protocol_map(key: str, text: str) -> dict[str, str]:
 
 
 def _parse(key: str, item: str, protocols: Mapping[str, str]) -> Listener:
-    match = _LISTENER.fullmatch(item)
+    match = re.fullmatch(_LISTENER, item)
     if match is None or int(match["port"]) > 65535:
         raise ConfigError(key, f"{key}={item} is not allowed: write each listener as NAME://HOST:PORT.")
     name = match["name"].upper()

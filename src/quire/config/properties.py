@@ -5,8 +5,6 @@ continues it, elsewhere it escapes (\\t, \\n, \\u0041, and any separator in a na
 one holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

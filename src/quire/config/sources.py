@@ -1,7 +1,5 @@
 """What DescribeConfigs tells about a setting: its value, where that comes from, and what it would fall back to."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from quire.config.allowed import Value
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.config.layers import find_key
-from quire.config.sources import ConfigEntry, ConfigSource, Synonym
-from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS
+from quire.config.topic_keys import TOPIC_KEYS
+
+if TYPE_CHECKING:
+    from quire.config.sources import ConfigEntry
 
 logger = logging.getLogger("quire.config")
 
@@ -99,17 +102,14 @@ class TopicConfig:
 
     def describe(self, names: Sequence[str] | None = None) -> list[ConfigEntry]:
         """The topic's settings, for DescribeConfigs; unknown names are left out, as Kafka does."""
-        wanted = TOPIC_KEYS if names is None else [name for name in names if name in TOPIC_KEYS]
-        return [self._entry(name) for name in wanted if not TOPIC_KEYS[name].internal or name in self.overrides]
+        from quire.config.describe import describe_topic_setting
 
-    def _entry(self, name: str) -> ConfigEntry:
-        key = TOPIC_KEYS[name]
-        value = key.format(self._values[name])
-        synonyms = self._broker.synonyms(BROKER_SYNONYMS[name][0]) if name in BROKER_SYNONYMS else ()
-        if name in self.overrides:
-            synonyms = (Synonym(name, value, ConfigSource.DYNAMIC_TOPIC), *synonyms)
-        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
-        return ConfigEntry(name, value, source, False, key.sensitive, key.type, synonyms)
+        wanted = TOPIC_KEYS if names is None else [name for name in names if name in TOPIC_KEYS]
+        return [
+            describe_topic_setting(name, self._values[name], name in self.overrides, self._broker)
+            for name in wanted
+            if not TOPIC_KEYS[name].internal or name in self.overrides
+        ]
 
 
 def _kafka_defaults() -> dict[str, Value]:

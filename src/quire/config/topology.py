@@ -4,8 +4,6 @@ A single key can be right and the whole still make no sense: a controller withou
 not in the set of voters, an address that nobody could connect to. Each rule here says which key to change.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -14,7 +12,7 @@ from quire.config.allowed import Value
 from quire.config.errors import ConfigError
 from quire.config.listeners import Listener, check_ports, parse_listeners, parse_protocol_map
 
-_VOTER = re.compile(r"(?P<id>\d+)@(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:]+)):(?P<port>\d{1,5})")
+_VOTER = r"(?P<id>\d+)@(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:]+)):(?P<port>\d{1,5})"
 _ANYWHERE = ("0.0.0.0", "::")
 
 
@@ -139,7 +137,7 @@ def _quorum(
 
 
 def _voter(key: str, item: str) -> Voter:
-    match = _VOTER.fullmatch(item)
+    match = re.fullmatch(_VOTER, item)
     if match is None:
         raise ConfigError(key, f"{key}={item} is not allowed: write each voter as ID@HOST:PORT.")
     return Voter(int(match["id"]), match["v6"] or match["host"], int(match["port"]))

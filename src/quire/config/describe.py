@@ -1,0 +1,76 @@
+"""Settings as DescribeConfigs tells them: the value, its source, and everything it would fall back to.
+
+Called by `BrokerConfig.describe` and `TopicConfig.describe`.
+"""
+
+from collections.abc import Sequence
+
+from quire.config.allowed import Value
+from quire.config.broker_config import BrokerConfig
+from quire.config.broker_keys import BROKER_KEYS
+from quire.config.key import ConfigKey, Update
+from quire.config.sources import ConfigEntry, ConfigSource, Synonym
+from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS
+
+_GROUPS = {name: group for group in BROKER_SYNONYMS.values() if len(group) > 1 for name in group}
+"""Broker settings that say the same thing in other units, each with its whole group."""
+# The scheduler's interval stands in for log.flush.interval.ms, never the other way round.
+del _GROUPS["log.flush.scheduler.interval.ms"]
+
+
+def describe_broker(config: BrokerConfig, names: Sequence[str] | None) -> list[ConfigEntry]:
+    wanted = BROKER_KEYS if names is None else [name for name in names if name in BROKER_KEYS]
+    return [
+        _entry(BROKER_KEYS[name], config.get(name), broker_synonyms(config, name))
+        for name in wanted
+        if not BROKER_KEYS[name].internal or name in config.static
+    ]
+
+
+def describe_cluster_default(config: BrokerConfig, names: Sequence[str] | None) -> list[ConfigEntry]:
+    entries = []
+    for name, value in config.cluster_wide.items():
+        if names is None or name in names:
+            synonyms = broker_synonyms(config, name)
+            own = tuple(item for item in synonyms if item.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
+            entries.append(_entry(BROKER_KEYS[name], value, own))
+    return entries
+
+
+def describe_topic_setting(name: str, value: Value, overridden: bool, config: BrokerConfig) -> ConfigEntry:
+    key = TOPIC_KEYS[name]
+    synonyms = broker_synonyms(config, BROKER_SYNONYMS[name][0]) if name in BROKER_SYNONYMS else ()
+    if overridden:
+        synonyms = (Synonym(name, key.format(value), ConfigSource.DYNAMIC_TOPIC), *synonyms)
+    return _entry(key, value, synonyms)._replace(read_only=False)
+
+
+def broker_synonyms(config: BrokerConfig, name: str) -> tuple[Synonym, ...]:
+    """Everything set for a broker setting or the same in other units, the one that holds first."""
+    group = _GROUPS.get(name, (name,))
+    layers = (
+        (config.per_broker, ConfigSource.DYNAMIC_BROKER),
+        (config.cluster_wide, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        (config.static, ConfigSource.STATIC_BROKER),
+    )
+    found = [_synonym(item, values[item], source) for values, source in layers for item in group if item in values]
+    defaults = ((item, BROKER_KEYS[item].default) for item in group)
+    found += [_synonym(item, value, ConfigSource.DEFAULT) for item, value in defaults if value is not None]
+    return tuple(found)
+
+
+def _synonym(name: str, value: Value, source: ConfigSource) -> Synonym:
+    key = BROKER_KEYS[name]
+    return Synonym(name, None if key.sensitive else key.format(value), source)
+
+
+def _entry(key: ConfigKey, value: Value, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
+    return ConfigEntry(
+        key.name,
+        None if key.sensitive else key.format(value),
+        synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        key.update is Update.READ_ONLY,
+        key.sensitive,
+        key.type,
+        synonyms,
+    )
