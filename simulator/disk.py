@@ -47,6 +47,7 @@ class SimFile:
 
     @property
     def path(self) -> str:
+        """Where the file is now: it follows renames."""
         return self._path
 
     def size(self) -> int:
@@ -97,8 +98,22 @@ class SimFile:
     def close(self) -> None:
         self._disk.forget(self._handle)
 
+    def hold(self) -> None:
+        """The file stays readable until `unhold`, even if its owner closes it: a slice of it is on its way."""
+        self._disk.held[self._handle] = self._disk.held.get(self._handle, 0) + 1
+
+    def unhold(self) -> None:
+        self._disk.held[self._handle] -= 1
+
+    def moved(self, source: str, target: str) -> None:
+        """Some file or folder was renamed; perhaps this one or one above it."""
+        above, old, new = _parts(source), _parts(self._path), _parts(target)
+        if old[: len(above)] == above:
+            self._path = "/" * self._path.startswith("/") + "/".join(new + old[len(above) :])
+
     def _reads(self, size: int) -> None:
-        self._check_open()
+        if not self._disk.held.get(self._handle):
+            self._check_open()
         self._disk.calls.read("read", self._path, size)
 
     def _check_open(self) -> None:
@@ -129,6 +144,7 @@ class SimDisk:
         self._random = random
         self._cold_chance = cold_chance
         self._trace = trace
+        self.held: dict[int, int] = {}
         self._open: dict[int, SimFile] = {}
         self._handles = 0
         self._locked: dict[str, int] = {}
@@ -217,6 +233,8 @@ class SimDisk:
         self._change("rename", source, note=target)
         if name != target_name:
             folder.rename(name, target_name)
+            for file in self._open.values():
+                file.moved(source, target)
 
     def remove(self, path: str) -> None:
         folder, name = self._parent(path)

@@ -2,8 +2,8 @@
 
 It keeps TCP's promises and no others: bytes arrive in order, cut anywhere, after any while; what the other side does
 not take fills a window and then queues here, so back-pressure is real; a connection may break at any moment and then
-nobody knows how much of the last bytes arrived. File slices are read when they are sent, as sendfile does, so a segment
-closed or truncated too early shows.
+nobody knows how much of the last bytes arrived. File slices are read when they are sent, as sendfile does, so one that
+was truncated or overwritten too early shows; closing its file meanwhile is allowed, as on real sockets.
 """
 
 from collections import deque
@@ -12,6 +12,7 @@ from typing import Protocol
 from zlib import crc32
 
 from quire.seams import FileSlice, Part, Receiver
+from simulator.disk import SimFile
 
 
 class Link(Protocol):
@@ -92,6 +93,7 @@ class SimTransport:
             if len(part):
                 self._queue.append(part if isinstance(part, bytes | FileSlice) else bytes(part))
                 self._queued_bytes += len(part)
+                _hold(part)
         self._pump()
         self._behind = bool(self._queue)
 
@@ -129,8 +131,7 @@ class SimTransport:
         if not self._ended:
             self._ended = True
             self._end_reason = reason
-            self._queue.clear()
-            self._queued_bytes = 0
+            self._drop_queue()
             self._link.call_soon(self._report_end)
 
     def vanish(self) -> None:
@@ -143,6 +144,12 @@ class SimTransport:
         """Both ends lose the connection; bytes on their way are lost."""
         self.other.end("connection reset")
         self.end("connection reset")
+
+    def _drop_queue(self) -> None:
+        for part in self._queue:
+            _unhold(part)
+        self._queue.clear()
+        self._queued_bytes = 0
 
     def _pump(self) -> None:
         while self._queue and not self._ended and (room := self._link.window_bytes - self._in_flight) > 0:
@@ -177,11 +184,14 @@ class SimTransport:
             try:
                 data = part.file.pread(size, part.position)
             except OSError as error:
+                _unhold(part)
                 self._reset_other()
                 self.end(f"cannot read {part.file.path}: {error.strerror}")
                 return None
             assert len(data) == size, f"{part} was cut short before it was sent"
             rest: bytes | FileSlice = FileSlice(part.file, part.position + size, part.size - size)
+            if not len(rest):
+                _unhold(part)
         else:
             data, rest = part[:size], part[size:]
         if len(rest):
@@ -247,3 +257,13 @@ class SimTransport:
         if not self._ended:
             self._in_flight -= size
             self._pump()
+
+
+def _hold(part: Part) -> None:
+    if isinstance(part, FileSlice) and isinstance(part.file, SimFile):
+        part.file.hold()
+
+
+def _unhold(part: Part) -> None:
+    if isinstance(part, FileSlice) and isinstance(part.file, SimFile):
+        part.file.unhold()

@@ -139,21 +139,32 @@ def test_pausing_while_receiving_stops_at_once() -> None:
     assert asked == 1
 
 
-def test_file_slices_are_read_when_they_are_sent() -> None:
+def test_file_slices_are_read_when_they_are_sent_even_if_their_file_was_closed_meanwhile() -> None:
     scene = Scene(conditions=Conditions(window_bytes=1000))
     client, server = scene.connect()
     disk = SimDisk()
     file = disk.open("log", create=True)
     file.pwritev([b"0123456789" * 1000], 0)
     client.transport.write([b"head", FileSlice(file, 10, 9000), b"tail"])
+    file.close()
+    disk.remove("log")
     scene.clock.run_until_idle()
     assert server.got == b"head" + b"0123456789" * 900 + b"tail"
+    assert not any(disk.held.values())
 
-    client.transport.write([FileSlice(file, 0, 5000)])
-    file.close()
+
+def test_a_slice_that_cannot_be_read_ends_its_connection_alone() -> None:
+    scene = Scene(conditions=Conditions(window_bytes=1000))
+    client, server = scene.connect()
+    disk = SimDisk()
+    file = disk.open("log", create=True)
+    file.pwritev([b"x" * 5000], 0)
+    client.transport.write([FileSlice(file, 0, 2000), FileSlice(file, 2000, 3000)])
+    disk.fail_when(lambda operation: operation.kind == "read")
     scene.clock.run_until_idle()
-    assert client.ends == ["cannot read log: Bad file descriptor"]
+    assert client.ends == ["cannot read log: Input/output error"]
     assert server.ends == ["connection reset by peer"]
+    assert not any(disk.held.values())
 
 
 def test_close_sends_what_is_queued_and_ends_both_sides_once() -> None:
