@@ -1,11 +1,12 @@
 """Compiles the per-record loops where there is a C compiler; without one the same source runs interpreted."""
 
+import sys
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
 
 NATIVE = sorted(Path("src/quire").rglob("*_native.py"))
-OPTIMIZE = ["-O3", "-fno-semantic-interposition"]
+OPTIMIZE = [] if sys.platform == "win32" else ["-O3"]
 
 
 def module_name(path: Path) -> str:

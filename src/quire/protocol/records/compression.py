@@ -1,8 +1,8 @@
 """The codecs a batch's records may be compressed with, both ways, and never past a limit.
 
 Decompression stops as soon as more than `limit` bytes have come out, so what a few kilobytes from outside can make a
-node allocate is `limit` and a little more (`OVERSHOOT_BYTES`), however large they claim or try to become. The libraries
-are imported at the first use of their codec. Read and written as Java clients do:
+node allocate is in proportion to `limit`, however large they claim or try to become. The libraries are imported at the
+first use of their codec. Read and written as Java clients do:
 
     gzip    any number of members, one after another
     snappy  xerial's blocks of 32 KB behind a header; a plain snappy block is read too
@@ -21,9 +21,6 @@ from quire.seams.disk import Buffer
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 """Unless a caller says otherwise: over a hundred times the default of message.max.bytes."""
-
-OVERSHOOT_BYTES = 4 * 1024 * 1024
-"""How far past its limit a decompression may get before it is stopped."""
 
 
 class Compression(IntEnum):

@@ -51,7 +51,7 @@ def validate(
     """Checks what a client sent for one partition and returns the header of its batch, or of all if more are allowed.
 
     `require_key` is for compacted topics; the two timestamp distances are message.timestamp.before.max.ms and
-    .after.max.ms, and count where the topic keeps CreateTime. Raises `InvalidRecords`.
+    .after.max.ms, and count where the topic keeps CreateTime. `buffer` is writable. Raises `InvalidRecords`.
     """
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     total = len(view)
@@ -59,9 +59,9 @@ def validate(
     highest = min(now_ms + timestamp_after_max_ms, _INT64_MAX)
     headers: list[BatchHeader] = []
     position = 0
-    while position < total or not headers:
-        if total == 0:
-            raise _invalid("A produce request must have a record batch for each of its partitions.")
+    if total == 0:
+        raise _invalid("A produce request must have a record batch for each of its partitions.")
+    while position < total:
         header = read_header(view, position)
         size = header.length + LENGTH_END
         end = position + size
@@ -144,7 +144,7 @@ def _check_records(
     code = ErrorCode.INVALID_RECORD
     while found != OK:
         if found == LEFTOVER:
-            errors.append((index - 1, f"Bytes are left behind the last of {count} records."))
+            errors.append((index - 1, "Bytes are left behind the last record."))
             break
         if found == NO_KEY:
             errors.append((index, "A compacted topic cannot take a record without a key."))
@@ -152,14 +152,16 @@ def _check_records(
             code = ErrorCode.INVALID_TIMESTAMP
             errors.append((index, f"The timestamp {base + delta} is not between {lowest} and {highest}."))
         elif found == WRONG_OFFSET:
-            errors.append((index, f"Record {index} of the batch does not have the offset delta {index}."))
+            errors.append((index, f"The record does not have the offset delta {index}."))
             break
         else:
-            errors.append((index, f"Record {index} of the batch is malformed."))
+            errors.append((index, "The record is malformed."))
             break
         if len(errors) == MAX_RECORD_ERRORS:
             break
         found, index, position, delta = scan(
             section, position, index + 1, count, require_key, unset_delta, lowest_delta, highest_delta
         )
-    raise InvalidRecords(code, f"{len(errors)} records were rejected; record {errors[0][0]}: {errors[0][1]}", errors)
+    first, reason = errors[0]
+    several = f"{len(errors)} records were rejected, the first of them " if len(errors) > 1 else ""
+    raise InvalidRecords(code, f"{several}record {first} of the batch: {reason}", errors)

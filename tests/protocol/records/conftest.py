@@ -1,0 +1,34 @@
+"""Tests that use `native` run twice: on the per-record loops as compiled, and on the same source interpreted."""
+
+import shutil
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from quire.protocol.records import builder, reader, records_native, validator
+from tests.protocol.records.native_modules import interpreted_module
+
+
+@pytest.fixture(scope="module", params=["compiled", "interpreted"])
+def native(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """The loops as one module, which the whole package uses while the test runs."""
+    if request.param == "compiled":
+        require_compiled()
+        module: ModuleType = records_native
+    else:
+        module = interpreted_module()
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(reader, "decode", module.decode)
+        patching.setattr(validator, "scan", module.scan)
+        patching.setattr(builder, "append_record", module.append_record)
+        patching.setattr(builder, "append_records", module.append_records)
+        yield module
+
+
+def require_compiled() -> None:
+    if records_native.COMPILED:
+        return
+    if shutil.which("cc") or shutil.which("gcc") or shutil.which("clang"):
+        pytest.fail("there is a C compiler but no compiled records_native: run `make setup`")
+    pytest.skip("no C compiler here")
