@@ -1,0 +1,135 @@
+"""Apache Kafka as Maven gives it: the jars, its command line tools, and a server on a given data directory.
+
+`jars()` fetches once into `.interop/` in the project. The benchmarks use it too.
+"""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from quire.testing import WireConnection
+
+VERSION = "4.3.1"
+FOLDER = Path(__file__).parent.parent / ".interop" / f"kafka-{VERSION}"
+TOOL_TIMEOUT_S = 120
+START_TIMEOUT_S = 90
+_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>quire</groupId><artifactId>interop</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+class NotAvailableError(RuntimeError):
+    """Java, Maven or the Maven repository is missing; the message says which."""
+
+
+class ToolError(AssertionError):
+    """A tool of Apache Kafka failed; the message holds what it printed."""
+
+
+def jars() -> Path:
+    """The folder of jars, fetched if it is not there yet."""
+    lib = FOLDER / "lib"
+    done = FOLDER / "done"
+    if done.exists():
+        return lib
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            raise NotAvailableError(
+                f"{program} is not installed: Apache Kafka {VERSION} is fetched with Maven, run by Java"
+            )
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "pom.xml").write_text(_POM)
+    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
+    fetched = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    if fetched.returncode != 0:
+        raise NotAvailableError(
+            f"Maven could not fetch Apache Kafka {VERSION}:\n{(fetched.stdout + fetched.stderr)[-2000:]}"
+        )
+    done.touch()
+    return lib
+
+
+class ApacheKafka:
+    """One installation."""
+
+    def __init__(self, lib: Path) -> None:
+        self._lib = lib
+
+    def tool(self, name: str, *arguments: str, text: str = "", fails: bool = False) -> str:
+        """Runs a tool by its class, `tool("TopicCommand", "--list", ...)`; what it printed."""
+        full_name = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
+        command = [*self._java("-Xmx256m"), full_name, *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
+        if (done.returncode != 0) != fails:
+            raise ToolError(
+                f"{' '.join([name, *arguments])} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+            )
+        return done.stdout
+
+    @contextlib.contextmanager
+    def server(self, properties: Mapping[str, str], folder: Path) -> Iterator[str]:
+        """Runs a broker with these settings; its first listener's address when it answers, stopped at the end."""
+        path = folder / "server.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        log_path = folder / "kafka.log"
+        with log_path.open("ab") as log:
+            process = subprocess.Popen(
+                [*self._java("-Xmx512m"), "kafka.Kafka", str(path)], stdout=log, stderr=log, cwd=folder
+            )
+        try:
+            address = properties["listeners"].split(",")[0].partition("://")[2]
+            _wait_until_it_serves(process, address, log_path)
+            yield address
+        except BaseException:
+            print(f"--- the end of Apache Kafka's log ---\n{log_path.read_text(errors='replace')[-8000:]}")
+            raise
+        finally:
+            process.terminate()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _java(self, *options: str) -> list[str]:
+        logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return ["java", *options, "-XX:+UseSerialGC", logs, "-cp", f"{self._lib}/*"]
+
+
+def _wait_until_it_serves(process: subprocess.Popen[bytes], address: str, log_path: Path) -> None:
+    """A broker that only accepts connections is not there yet: it must know itself as a broker."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise AssertionError(f"Apache Kafka ended with {process.returncode}, see above; log at {log_path}")
+        with contextlib.suppress(OSError), WireConnection(address, timeout_s=5) as connection:
+            if connection.call(MetadataRequest(topics=[]), 12, MetadataResponse).brokers:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"Apache Kafka did not serve within {START_TIMEOUT_S} s")
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
