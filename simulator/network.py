@@ -128,7 +128,8 @@ class SimNetwork:
         """Lets `arrive` happen on the other host, after everything `sender` sent before."""
 
         def schedule() -> None:
-            sender.arrival_ms = max(sender.arrival_ms, self.clock.monotonic_ms() + self.latency_ms())
+            # Strictly later than what was sent before: equal times could swap when a delay is added to another "now".
+            sender.arrival_ms = max(sender.arrival_ms + 1e-6, self.clock.monotonic_ms() + self.latency_ms())
             self.clock.call_later(sender.arrival_ms - self.clock.monotonic_ms(), arrive)
 
         if self._trace is not None and note:
