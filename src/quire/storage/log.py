@@ -49,6 +49,7 @@ class Log:
         "_remove_retired",
         "_segments",
         "_snapshots",
+        "closed",
         "config",
         "end_offset",
         "epochs",
@@ -69,6 +70,7 @@ class Log:
         self._recent = RecentPositions()
         self._flush_state = FlushState(opened.recovery_point, opened.unsynced, opened.epochs_saved)
         self.path = path
+        self.closed = False
         self.config = config
         self.epochs = opened.epochs
         self.start_offset = opened.start_offset
@@ -370,15 +372,14 @@ class Log:
             Segment.create(self._disk, self.path, offset, self.config, self._cache, now_ms=created_ms)
         )
         self.start_offset = self.end_offset = offset
-        self._flush_state.truncated(offset)
-        self._flush_state.created_file()
+        self._flush_state.started_over(offset)
         self.epochs.clear()
         self._snapshots.remove_all()
         self._producers = ProducerState()
 
     def _retire(self, segments: list[Segment]) -> None:
         if segments:
-            self._remove_retired(RetiredSegments(self._disk, segments))
+            self._remove_retired(RetiredSegments(self._disk, segments), self.config.file_delete_delay_ms)
 
     # Flushing and closing
 
@@ -389,6 +390,10 @@ class Log:
         """
         up_to = self.end_offset if up_to is None else up_to
         return self._flush_state.start(self._disk, self.path, self._segments, self.epochs.to_bytes(), up_to)
+
+    def sync_with_next_flush(self, path: str) -> None:
+        """A file beside the segments that must be durable before anything in the log counts as such."""
+        self._flush_state.wrote_beside(path)
 
     def finish_flush(self, plan: FlushPlan) -> None:
         """The plan has run: what it covered is durable."""
@@ -428,5 +433,6 @@ class Log:
 
     def close_files(self) -> None:
         """Closes the files and nothing more: for a log that is being deleted or whose disk failed."""
+        self.closed = True
         for segment in self._segments:
             segment.close()

@@ -71,6 +71,7 @@ class FlushState:
         "_names_version",
         "_truncations",
         "_unsynced",
+        "_unsynced_beside",
         "flushing",
         "recovery_point",
     )
@@ -79,6 +80,7 @@ class FlushState:
         self.recovery_point = recovery_point
         self.flushing = False
         self._unsynced = unsynced
+        self._unsynced_beside: list[str] = []
         self._epochs_saved = epochs_saved
         # Whether earlier runs have synced the folder cannot be told, so the first flush does.
         self._names_version = 1
@@ -89,6 +91,10 @@ class FlushState:
         """These files must be synced before the recovery point passes the segments they belong to."""
         self._unsynced.extend(paths)
 
+    def wrote_beside(self, path: str) -> None:
+        """This file must be synced before anything in the log counts as durable, but is worth no flush of its own."""
+        self._unsynced_beside.append(path)
+
     def created_file(self) -> None:
         self._names_version += 1
 
@@ -96,6 +102,12 @@ class FlushState:
         """Nothing beyond is durable any more, whatever a plan under way will say."""
         self._truncations += 1
         self.recovery_point = min(self.recovery_point, end_offset)
+
+    def started_over(self, offset: int) -> None:
+        """The log is empty and begins at `offset`: there is nothing below that could be lost."""
+        self._truncations += 1
+        self._names_version += 1
+        self.recovery_point = offset
 
     def start(self, disk: Disk, folder: str, segments: Segments, epochs: bytes, up_to: int) -> FlushPlan | None:
         assert not self.flushing, f"{folder} is being flushed"
@@ -105,7 +117,7 @@ class FlushState:
         plan = FlushPlan(disk, folder, up_to)
         plan.truncations = self._truncations
         plan.files = [segment.file for segment in segments.between(self.recovery_point, up_to)]
-        plan.paths = self._unsynced.copy()
+        plan.paths = self._unsynced + self._unsynced_beside
         if epochs != self._epochs_saved:
             plan.epochs = epochs
         if self._names_version != self._names_synced_version:
@@ -115,6 +127,7 @@ class FlushState:
     def finish(self, plan: FlushPlan) -> None:
         self.flushing = False
         self._unsynced = [path for path in self._unsynced if path not in plan.paths]
+        self._unsynced_beside = [path for path in self._unsynced_beside if path not in plan.paths]
         if plan.epochs is not None:
             self._epochs_saved = plan.epochs
         if plan.names_version is not None:

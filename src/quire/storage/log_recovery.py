@@ -25,6 +25,8 @@ from quire.storage.producer_state import ProducerState
 from quire.storage.segment import Segment
 from quire.storage.segments import Segments
 
+MAX_OFFSET = (1 << 63) - 1
+
 _log = logging.getLogger("quire.storage")
 
 
@@ -77,6 +79,8 @@ class _Opener:
         self._epochs_known = False
         self._epochs_saved = self._epochs.to_bytes()
         self._producers: ProducerState | None = None
+        self._trusted_before = 0
+        self._end_limit = 0
         self.end_offset = 0
 
     def load(self, log_start_offset: int) -> None:
@@ -118,15 +122,16 @@ class _Opener:
         self._learn_epochs_before(first.base_offset)
         self._producers = replay_producers(segments, self._snapshots, segments[0].base_offset, first.base_offset)
         self.end_offset = first.base_offset
-        for segment in list(segments)[segments.slot_of(recovery_point) :]:
-            # Without compaction offsets have no gaps, so a gap is where the end of the previous segment was lost. Below
-            # the recovery point nothing was lost, and a gap may be left from when the topic was compacted.
-            if not self._config.compact and self.end_offset < segment.base_offset > recovery_point:
-                self._end_log_before(segment, f"it begins after offset {self.end_offset}, where the log ends")
+        self._trusted_before = recovery_point
+        to_scan = list(segments)[segments.slot_of(recovery_point) :]
+        for segment, following in zip(to_scan, [*to_scan[1:], None], strict=True):
+            if self._is_torn_off(segment.base_offset):
+                self._end_log_before(segment, f"it does not begin at offset {self.end_offset}, where the log ends")
                 break
             self.end_offset = max(self.end_offset, segment.base_offset)
+            self._end_limit = following.base_offset if following is not None else MAX_OFFSET
             size = segment.size
-            damage = segment.recover(self._visit, self._epochs.latest)
+            damage = segment.recover(self._visit)
             if damage is not None:
                 self._cut(segment, size - segment.size, damage)
                 break
@@ -163,13 +168,33 @@ class _Opener:
             unsynced=self._unsynced,
         )
 
-    def _visit(self, header: BatchHeader) -> None:
+    def _visit(self, header: BatchHeader) -> str | None:
+        """Takes an intact batch into account, or says why it cannot come next.
+
+        The checksum does not cover offset and epoch, but these only rise: that shows a damaged one, and the remains of
+        an overwritten log behind its new end.
+        """
         assert self._producers is not None
+        if header.base_offset < self.end_offset or self._is_torn_off(header.base_offset):
+            return f"offset {header.base_offset} follows {self.end_offset - 1}"
+        if header.next_offset > self._end_limit:
+            return f"offset {header.last_offset} belongs to the next segment"
+        if 0 <= header.leader_epoch < self._epochs.latest:
+            return f"leader epoch {header.leader_epoch} follows {self._epochs.latest}"
         if header.leader_epoch > self._epochs.latest:
             self._epochs.assign(header.leader_epoch, header.base_offset)
         if header.producer_id >= 0:
             self._producers.update(header)
         self.end_offset = header.next_offset
+        return None
+
+    def _is_torn_off(self, offset: int) -> bool:
+        """Whether something is missing between the end found so far and `offset`.
+
+        Without compaction offsets have no gaps. Below the recovery point nothing can be missing, and a gap may be left
+        from when the topic was compacted.
+        """
+        return self.end_offset < offset > self._trusted_before and not self._config.compact
 
     def _cut(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
         segment.cut_tail()

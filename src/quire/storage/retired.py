@@ -28,9 +28,10 @@ class RetiredSegments:
                 self._disk.remove(path)
 
 
-Remover = Callable[[RetiredSegments], None]
-"""Who sees to it that `remove` runs: at once in tests and tools, in a job after `file.delete.delay.ms` on a node."""
+Remover = Callable[[RetiredSegments, int], None]
+"""Sees to it that `remove` runs, so many milliseconds (`file.delete.delay.ms`) from now: in a job, on a node."""
 
 
-def remove_now(retired: RetiredSegments) -> None:
+def remove_now(retired: RetiredSegments, delay_ms: int) -> None:
+    """For tools and tests: no reader is left behind."""
     retired.remove()

@@ -240,24 +240,21 @@ class Segment:
             end_offset = header.next_offset
         return end_offset
 
-    def recover(self, visit: Callable[[BatchHeader], None], epoch: int = -1) -> DamagedBatchError | None:
+    def recover(self, visit: Callable[[BatchHeader], str | None]) -> DamagedBatchError | None:
         """Reads every byte, rebuilds the indexes (in memory) and calls `visit` for each intact batch.
 
-        Returns what is wrong with the first batch that is not, and ends the segment before it (in memory: `cut_tail`
-        does it in the file). Offsets rise from batch to batch, and leader epochs, which were at `epoch` before, never
-        fall: that tells the remains of an overwritten log from its continuation.
+        Returns what is wrong with the first batch that is not intact, or why `visit` does not accept it, and ends the
+        segment before it (in memory: `cut_tail` does it in the file).
         """
         self._reset_indexes()
-        next_offset = self.base_offset
         try:
             for position, header in batch_scan.checked(self.file, 0, self.size):
-                if header.base_offset < next_offset or header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
-                    raise DamagedBatchError(self.path, position, f"offset {header.base_offset} follows {next_offset}")
-                if 0 <= header.leader_epoch < epoch:
-                    raise DamagedBatchError(self.path, position, f"epoch {header.leader_epoch} follows {epoch}")
-                next_offset, epoch = header.next_offset, max(epoch, header.leader_epoch)
+                if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+                    raise DamagedBatchError(self.path, position, f"offset {header.last_offset} does not belong here")
+                refused = visit(header)
+                if refused is not None:
+                    raise DamagedBatchError(self.path, position, refused)
                 self._index(position, header)
-                visit(header)
         except DamagedBatchError as damage:
             self.size = damage.position
             return damage

@@ -1,0 +1,68 @@
+"""One checkpoint file of a data directory, written in the background or at once.
+
+In the background a job writes and syncs a temporary file, and the event loop renames it, unless something newer was
+written meanwhile. The rename is not synced: after a power cut the previous checkpoint may be back, and a checkpoint
+that lags behind only costs time. A checkpoint that takes something back (a recovery point after a truncation) must not
+lag: `save_now` returns when it is on disk.
+"""
+
+from collections.abc import Callable, Mapping
+
+from quire.seams import Disk, Jobs
+from quire.seams.disk import write_atomically
+from quire.storage.checkpoints import TopicPartition, format_offsets
+from quire.storage.file_names import TEMPORARY
+
+
+class CheckpointWriter:
+    def __init__(self, disk: Disk, jobs: Jobs, path: str, failed: Callable[[Exception], None]) -> None:
+        self._disk = disk
+        self._jobs = jobs
+        self._path = path
+        self._failed = failed
+        self._latest: bytes | None = None
+        self._under_way: bytes | None = None
+
+    def save_now(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._latest = format_offsets(offsets)
+        write_atomically(self._disk, self._path, self._latest)
+
+    def save_soon(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Does nothing if this is what was saved last. Of several calls while a job runs, the last one counts."""
+        content = format_offsets(offsets)
+        if content != self._latest:
+            self._latest = content
+            if self._under_way is None:
+                self._start()
+
+    def _start(self) -> None:
+        content = self._under_way = self._latest
+        assert content is not None
+        self._jobs.submit(lambda: self._write(content), lambda _: self._written(), self._not_written)
+
+    def _write(self, content: bytes) -> None:
+        file = self._disk.open(self._background_path, create=True)
+        try:
+            file.truncate(0)
+            file.pwritev([content], 0)
+            file.sync()
+        finally:
+            file.close()
+
+    def _written(self) -> None:
+        current, self._under_way = self._under_way == self._latest, None
+        if current:
+            try:
+                self._disk.rename(self._background_path, self._path)
+            except OSError as error:
+                self._failed(error)
+        else:
+            self._start()
+
+    def _not_written(self, error: Exception) -> None:
+        self._under_way = None
+        self._failed(error)
+
+    @property
+    def _background_path(self) -> str:
+        return f"{self._path}.background{TEMPORARY}"

@@ -1,0 +1,293 @@
+"""One data directory: who owns it, the logs in it, and what has to be remembered about them between two runs.
+
+    .lock                               held while a process uses the directory
+    meta.properties                     the cluster and node it belongs to
+    .kafka_cleanshutdown                there only between a clean stop and the next start
+    recovery-point-offset-checkpoint    per partition: everything below is on disk
+    log-start-offset-checkpoint         per partition: where its log starts
+    replication-offset-checkpoint       per partition: its high watermark
+    orders-0/, orders-1/, ...           the logs
+
+A disk that fails takes its directory with it and nothing else: the first OSError, wherever it shows, is reported once
+through `on_failure`; whoever asks afterwards gets KAFKA_STORAGE_ERROR.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.seams import Clock, Disk, File, Jobs, Random
+from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
+from quire.storage.checkpoint_writer import CheckpointWriter
+from quire.storage.checkpoints import CheckpointError, TopicPartition
+from quire.storage.errors import DataDirectoryError
+from quire.storage.flusher import Flusher, Then
+from quire.storage.index_file import IndexCache
+from quire.storage.log import Log
+from quire.storage.log_config import LogConfig
+from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
+from quire.storage.retired import RetiredSegments
+
+LOCK_FILE = ".lock"
+METADATA_TOPIC = "__cluster_metadata"
+
+OnFailure = Callable[["LogDirectory", Exception], None]
+
+_log = logging.getLogger("quire.storage")
+
+
+class LogDirectory:
+    def __init__(
+        self, disk: Disk, path: str, lock: File, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+    ) -> None:
+        self._disk = disk
+        self._lock = lock
+        self._clock = clock
+        self._jobs = jobs
+        self._random = random
+        self._on_failure = on_failure
+        self._cache = IndexCache()
+        self._flusher = Flusher(jobs, self.fail)
+        self._recovery_points = self._writer(path, checkpoints.RECOVERY_POINTS)
+        self._start_offsets = self._writer(path, checkpoints.LOG_START_OFFSETS)
+        self._high_watermarks = self._writer(path, checkpoints.HIGH_WATERMARKS)
+        self._mark_removed = False
+        self._closed = False
+        self.path = path
+        self.failure: Exception | None = None
+        """Why the directory is offline; None while it works."""
+        self.logs: dict[TopicPartition, Log] = {}
+        self.topic_ids: dict[TopicPartition, bytes | None] = {}
+        """As the partitions' own folders say; None where they do not."""
+        self.meta = read_meta(disk, path)
+        """None until the directory is formatted."""
+        self.clean_broker_epoch = clean_shutdown.read_mark(disk, path)
+        """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
+        self._known_recovery_points = self._read(checkpoints.RECOVERY_POINTS)
+        self._known_start_offsets = self._read(checkpoints.LOG_START_OFFSETS)
+
+    @classmethod
+    def open(
+        cls, disk: Disk, path: str, *, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+    ) -> "LogDirectory":
+        """Takes the directory for this process, creating it if need be; DataDirectoryError when another has it."""
+        try:
+            disk.make_dirs(path)
+            lock = disk.lock(f"{path}/{LOCK_FILE}")
+        except OSError as error:
+            raise DataDirectoryError(
+                f"{path} cannot be used as a data directory ({error.strerror}); make it writable, or change log.dirs."
+            ) from error
+        if lock is None:
+            raise DataDirectoryError(
+                f"{path} is in use by another process; stop that one first, or point log.dirs to another directory."
+            )
+        try:
+            return cls(disk, path, lock, clock, jobs, random, on_failure)
+        except BaseException:
+            lock.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path!r})"
+
+    def format(self, meta: MetaProperties) -> None:
+        """Makes an empty directory that of a node. Asked again, it must be the same node's."""
+        if self.meta is not None:
+            self.meta.check(self.path, cluster_id=meta.cluster_id, node_id=meta.node_id)
+            return
+        with self._guarded():
+            write_meta(self._disk, self.path, meta)
+        self.meta = meta
+
+    # Logs
+
+    def load_logs(self, config_of: Callable[[str], LogConfig]) -> None:
+        """Opens every log in the directory but the metadata log, which its owner opens by itself, earlier.
+
+        Folders on their way out are removed. What is neither a partition nor known otherwise is left alone.
+        """
+        with self._guarded():
+            names = self._disk.list_dir(self.path)
+        for name in names:
+            if file_names.is_deleted_folder(name):
+                self._remove_folder(f"{self.path}/{name}")
+                continue
+            partition = file_names.parse_partition_folder(name)
+            if partition is not None and partition[0] != METADATA_TOPIC:
+                self.open_log(*partition, config_of(partition[0]))
+            elif partition is None and self._disk.is_dir(f"{self.path}/{name}"):
+                _log.warning("leaving %s/%s alone: it is not the folder of a partition", self.path, name)
+
+    def open_log(
+        self,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        topic_id: bytes | None = None,
+        always_scan: bool = False,
+    ) -> Log:
+        """The partition's log, created if it is not there.
+
+        The first call removes the clean-shutdown mark, durably, before anything in the directory changes. With
+        `always_scan` the whole log is checked, as the metadata log is, whatever the mark says.
+        """
+        key = (topic, partition)
+        if key in self.logs:
+            return self.logs[key]
+        with self._guarded():
+            if not self._mark_removed:
+                clean_shutdown.remove_mark(self._disk, self.path)
+                self._mark_removed = True
+            folder = f"{self.path}/{file_names.partition_folder(topic, partition)}"
+            self._disk.make_dirs(folder)
+            log = Log.open(
+                self._disk,
+                folder,
+                config,
+                clean=self.clean_broker_epoch is not None and not always_scan,
+                now_ms=self._clock.now_ms(),
+                recovery_point=0 if always_scan else self._known_recovery_points.get(key, 0),
+                log_start_offset=self._known_start_offsets.get(key, 0),
+                cache=self._cache,
+                remove_retired=self._remove_later,
+            )
+            self._identify(key, log, topic_id)
+        log.on_roll = self._rolled
+        self.logs[key] = log
+        return log
+
+    def _identify(self, key: TopicPartition, log: Log, topic_id: bytes | None) -> None:
+        found = partition_metadata.read_topic_id(self._disk, log.path)
+        if found is None and topic_id is not None:
+            log.sync_with_next_flush(partition_metadata.write_topic_id(self._disk, log.path, topic_id))
+            found = topic_id
+        self.topic_ids[key] = found
+
+    def delete_log(self, topic: str, partition: int) -> None:
+        """Takes the partition out of use at once; its files are removed by a job, a while later.
+
+        The rename is what counts. If a crash undoes it, the folder still has the id of a topic that is gone, and its
+        owner deletes it again.
+        """
+        log = self.logs.pop((topic, partition))
+        self.topic_ids.pop((topic, partition))
+        self._known_recovery_points.pop((topic, partition), None)
+        self._known_start_offsets.pop((topic, partition), None)
+        log.close_files()
+        folder = f"{self.path}/{file_names.deleted_folder(topic, partition, self._random.uuid())}"
+        with self._guarded():
+            self._disk.rename(log.path, folder)
+        self._later(log.config.file_delete_delay_ms, lambda: self._remove_folder(folder))
+
+    def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
+        """Truncates logs to offsets and has that in the checkpoint before anything is written to them again."""
+        with self._guarded():
+            for log, offset in targets:
+                log.truncate_to(offset)
+            self._recovery_points.save_now(self._recovery_points_now())
+
+    def flush(self, log: Log, then: Then | None = None) -> None:
+        """Makes what is in the log now durable, in a job; `then` is called when it is, and only then."""
+        self._flusher.flush(log, then)
+
+    def _rolled(self, log: Log) -> None:
+        self._flusher.flush(log, up_to=log.end.segment_base)
+
+    # What is remembered
+
+    def checkpoint(self) -> None:
+        """Writes recovery points and log start offsets in the background, if they changed. Called every so often."""
+        if self.failure is None:
+            self._recovery_points.save_soon(self._recovery_points_now())
+            self._start_offsets.save_soon(self._start_offsets_now())
+
+    def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        if self.failure is None:
+            self._high_watermarks.save_soon(offsets)
+
+    def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        return self._read(checkpoints.HIGH_WATERMARKS)
+
+    # Of logs that are not open (yet), what was known of them stays known.
+
+    def _recovery_points_now(self) -> dict[TopicPartition, int]:
+        return {**self._known_recovery_points, **{key: log.recovery_point for key, log in self.logs.items()}}
+
+    def _start_offsets_now(self) -> dict[TopicPartition, int]:
+        started = {**self._known_start_offsets, **{key: log.start_offset for key, log in self.logs.items()}}
+        return {key: offset for key, offset in started.items() if offset > 0}
+
+    # Ending
+
+    def close(self, broker_epoch: int = clean_shutdown.NO_BROKER_EPOCH) -> None:
+        """Stops cleanly: closes the logs, writes the checkpoints and, last of all, the mark. Jobs must have ended.
+
+        A crash before the mark is on disk is a crash like any other. After a failure only the lock is let go.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self.failure is None:
+                with self._guarded():
+                    for log in self.logs.values():
+                        log.close()
+                    self._recovery_points.save_now(self._recovery_points_now())
+                    self._start_offsets.save_now(self._start_offsets_now())
+                    clean_shutdown.write_mark(self._disk, self.path, broker_epoch)
+        finally:
+            for log in self.logs.values():
+                log.close_files()
+            self._lock.close()
+
+    def fail(self, error: Exception) -> None:
+        """Takes the directory out of service; called with the first error, further ones change nothing."""
+        if self.failure is None:
+            self.failure = error
+            _log.error("the data directory %s is offline: %s", self.path, error)
+            self._on_failure(self, error)
+
+    def _job_failed(self, error: Exception) -> None:
+        """Of work that may as well be done later: only the disk's own errors count."""
+        if isinstance(error, OSError):
+            self.fail(error)
+        else:
+            _log.warning("put off for %s: %s", self.path, error)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """An OSError within ends the service of this directory, and nothing else."""
+        if self.failure is not None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline: {self.failure}")
+        try:
+            yield
+        except OSError as error:
+            self.fail(error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} went offline: {error}") from error
+
+    def _remove_later(self, retired: RetiredSegments, delay_ms: int) -> None:
+        self._later(delay_ms, lambda: self._jobs.submit(retired.remove, _nothing_more, self._job_failed))
+
+    def _remove_folder(self, folder: str) -> None:
+        self._jobs.submit(lambda: self._disk.remove_tree(folder), _nothing_more, self._job_failed)
+
+    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """What is not done before the directory is closed is done by the next start."""
+        self._clock.call_later(delay_ms, lambda: None if self._closed else action())
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return checkpoints.read_offsets(self._disk, f"{self.path}/{name}")
+        except CheckpointError as error:
+            _log.warning("going on without a checkpoint: %s", error)
+            return {}
+
+    def _writer(self, path: str, name: str) -> CheckpointWriter:
+        return CheckpointWriter(self._disk, self._jobs, f"{path}/{name}", self._job_failed)
+
+
+def _nothing_more(_: None) -> None:
+    pass

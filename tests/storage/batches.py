@@ -1,0 +1,97 @@
+"""Short ways to make batches and logs for the tests of this folder."""
+
+from quire.protocol.records.batch import BatchHeader, walk_batches
+from quire.protocol.records.builder import build_batch
+from quire.protocol.records.reader import iterate_records
+from quire.protocol.records.record import Record
+from quire.seams import Disk
+from quire.storage.log import AppendInfo, Log
+from quire.storage.log_config import LogConfig
+
+FOLDER = "data/orders-0"
+NOW_MS = 1_700_000_000_000
+
+
+def batch(
+    *values: bytes,
+    timestamp: int = NOW_MS,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytearray:
+    """A batch with these values, all with the same timestamp."""
+    return build_batch(
+        [Record(0, timestamp, None, value) for value in values or (b"value",)],
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+        transactional=transactional,
+        control=control,
+    )
+
+
+def header(data: bytearray) -> BatchHeader:
+    (only,) = walk_batches(data)
+    return only
+
+
+def open_log(
+    disk: Disk,
+    config: LogConfig | None = None,
+    *,
+    clean: bool = False,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    folder: str = FOLDER,
+) -> Log:
+    disk.make_dirs(folder)
+    return Log.open(
+        disk,
+        folder,
+        config or LogConfig(),
+        clean=clean,
+        now_ms=NOW_MS,
+        recovery_point=recovery_point,
+        log_start_offset=log_start_offset,
+    )
+
+
+def append(log: Log, *batches: bytearray, leader_epoch: int = 0, now_ms: int = NOW_MS) -> AppendInfo:
+    data = bytearray().join(batches)
+    return log.append(data, walk_batches(data), leader_epoch, now_ms)
+
+
+def append_values(log: Log, *values: bytes, leader_epoch: int = 0) -> AppendInfo:
+    """One batch for each value, each in an append of its own; returns the last one's."""
+    for value in values:
+        info = append(log, batch(value), leader_epoch=leader_epoch)
+    return info
+
+
+def replicate(log: Log, *batches: bytearray) -> AppendInfo:
+    data = bytearray().join(batches)
+    return log.append_as_follower(data, walk_batches(data), NOW_MS)
+
+
+def read_all(log: Log, start_offset: int | None = None, max_bytes: int = 1 << 20) -> list[tuple[int, bytes]]:
+    """(offset, value) of every record, read as a consumer does: slice after slice."""
+    offset = log.start_offset if start_offset is None else start_offset
+    found: list[tuple[int, bytes]] = []
+    while (part := log.read(offset, max_bytes)) is not None:
+        headers = walk_batches(part.read())
+        assert headers, f"nothing whole in {part}"
+        for record in iterate_records(part.read()):
+            if record.offset >= offset:
+                found.append((record.offset, record.value or b""))
+        offset = headers[-1].next_offset
+    return found
+
+
+def values_of(log: Log) -> list[bytes]:
+    return [value for _, value in read_all(log)]

@@ -1,0 +1,11 @@
+import pytest
+
+from simulator.disk import SimDisk
+from tests.storage.batches import FOLDER
+
+
+@pytest.fixture
+def disk() -> SimDisk:
+    disk = SimDisk()
+    disk.make_dirs(FOLDER)
+    return disk

@@ -1,0 +1,135 @@
+import pytest
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.records.batch import BatchHeader
+from quire.storage.producer_state import MAX_SEQUENCE, ProducerState
+from tests.storage.batches import NOW_MS, batch, header
+
+
+def sent(
+    sequence: int,
+    count: int = 1,
+    *,
+    producer_id: int = 7,
+    epoch: int = 0,
+    offset: int = 0,
+    timestamp: int = NOW_MS,
+    transactional: bool = False,
+    control: bool = False,
+) -> BatchHeader:
+    values = [b"v"] * count
+    return header(
+        batch(
+            *values,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            sequence=sequence,
+            base_offset=offset,
+            timestamp=timestamp,
+            transactional=transactional,
+            control=control,
+        )
+    )
+
+
+def appended(*headers: BatchHeader) -> ProducerState:
+    """The state after these were appended one after the other, each found to be new."""
+    state = ProducerState()
+    offset = 100
+    for each in headers:
+        assert state.check(each) is None
+        each.base_offset = offset
+        offset = each.next_offset
+        state.update(each)
+    return state
+
+
+def refusal(state: ProducerState, attempt: BatchHeader) -> ErrorCode:
+    with pytest.raises(ApiError) as caught:
+        state.check(attempt)
+    return caught.value.code
+
+
+def test_batches_in_sequence_are_accepted() -> None:
+    state = appended(sent(0, 3), sent(3, 2), sent(5))
+    assert state.check(sent(6)) is None
+
+
+def test_a_gap_or_a_step_back_is_out_of_order() -> None:
+    state = appended(sent(0, 3), sent(3, 3))
+    assert refusal(state, sent(7)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(state, sent(5)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_each_of_the_last_five_batches_is_recognised_with_its_offsets() -> None:
+    state = appended(*(sent(2 * at, 2) for at in range(7)))
+    for at in range(2, 7):
+        original = state.check(sent(2 * at, 2))
+        assert original is not None
+        assert (original.first_offset, original.last_offset) == (100 + 2 * at, 101 + 2 * at)
+    assert refusal(state, sent(2, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "the sixth is forgotten"
+
+
+def test_a_batch_that_only_overlaps_a_remembered_one_is_no_duplicate() -> None:
+    assert refusal(appended(sent(0, 3)), sent(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_unknown_producer_may_begin_with_any_sequence() -> None:
+    assert appended(sent(4711)).check(sent(4712)) is None
+
+
+def test_sequences_go_round_after_the_largest() -> None:
+    state = appended(sent(MAX_SEQUENCE - 1, 4))
+    assert state.check(sent(2)) is None
+    assert refusal(state, sent(3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    original = state.check(sent(MAX_SEQUENCE - 1, 4))
+    assert original is not None and original.first_offset == 100
+    assert appended(sent(MAX_SEQUENCE)).check(sent(0)) is None
+
+
+def test_an_older_epoch_is_fenced() -> None:
+    state = appended(sent(0, epoch=3))
+    assert refusal(state, sent(1, epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_new_epoch_begins_with_sequence_zero() -> None:
+    state = appended(sent(0, 3, epoch=3))
+    assert refusal(state, sent(3, epoch=4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    later = sent(0, epoch=4)
+    assert state.check(later) is None
+    state.update(later)
+    assert refusal(state, sent(3, epoch=3)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check(sent(1, epoch=4)) is None
+
+
+def test_producers_do_not_disturb_each_other() -> None:
+    state = appended(sent(0, producer_id=1), sent(0, producer_id=2), sent(1, producer_id=1))
+    assert state.check(sent(1, producer_id=2)) is None
+    assert len(state) == 2
+
+
+def test_idle_producers_expire_unless_a_transaction_is_open() -> None:
+    state = appended(
+        sent(0, producer_id=1, timestamp=NOW_MS - 5000),
+        sent(0, producer_id=2, timestamp=NOW_MS),
+        sent(0, producer_id=3, timestamp=NOW_MS - 5000, transactional=True),
+    )
+    state.remove_expired(NOW_MS, expiration_ms=5000)
+    assert [producer.producer_id for producer in state] == [2, 3]
+
+
+def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
+    state = appended(sent(0, producer_id=1), sent(0, 2, producer_id=2, transactional=True))
+    assert state.first_open_transaction_offset == 101
+    state.update(sent(2, producer_id=2, offset=103, transactional=True))
+    assert state.first_open_transaction_offset == 101
+    state.update(sent(-1, producer_id=2, offset=104, transactional=True, control=True))
+    assert state.first_open_transaction_offset is None
+    assert state.check(sent(3, producer_id=2, transactional=True)) is None, "sequences go on after a marker"
+
+
+def test_a_marker_with_a_newer_epoch_starts_sequences_from_zero() -> None:
+    state = appended(sent(0, 2, epoch=0, transactional=True))
+    state.update(sent(-1, epoch=1, offset=102, transactional=True, control=True))
+    assert refusal(state, sent(2, epoch=1, transactional=True)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert state.check(sent(0, epoch=1, transactional=True)) is None
