@@ -63,7 +63,7 @@ def test_producer_snapshots_are_understood(kafka: ApacheKafka, files: Path) -> N
 def test_the_metadata_log_is_understood(kafka: ApacheKafka, files: Path) -> None:
     segment = files / "__cluster_metadata-0" / "00000000000000000000.log"
     said = dump(kafka, segment, "--cluster-metadata-decoder")
-    for expected in ('"type":"TOPIC_RECORD"', '"name":"dumped"', '"type":"PARTITION_RECORD"', "LEADER_CHANGE"):
+    for expected in ('"type":"TOPIC_RECORD"', '"name":"dumped"', '"type":"PARTITION_RECORD"', "LeaderChange"):
         assert expected.lower() in said.lower()
     assert "isvalid: false" not in said
 
