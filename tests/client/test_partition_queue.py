@@ -21,15 +21,15 @@ def queue_of(*counts: int) -> tuple[PartitionQueue, list[Batch]]:
 
 def take_all(queue: PartitionQueue, identity: Identity | None = FIRST) -> list[Batch]:
     taken = []
-    while queue.sendable(identity, 0):
-        taken.append(queue.take(identity))
+    while queue.sendable(1, identity, 0):
+        taken.append(queue.take(1, identity))
     return taken
 
 
 def introduced(*counts: int) -> tuple[PartitionQueue, list[Batch]]:
     """A queue whose identity the broker has heard of, with the numbers from 1 on to give."""
     queue, batches = queue_of(1, *counts)
-    queue.delivered(queue.take(FIRST))
+    queue.delivered(queue.take(1, FIRST))
     return queue, batches[1:]
 
 
@@ -50,9 +50,9 @@ def test_the_first_batch_of_an_identity_travels_alone_until_it_is_delivered() ->
 
 def test_numbers_wrap_after_the_last_positive_int() -> None:
     queue, batches = introduced(1, 1)
-    queue.take(FIRST)
+    queue.take(1, FIRST)
     queue._next_sequence = (1 << 31) - 1
-    queue.take(FIRST)
+    queue.take(1, FIRST)
     assert batches[1].sequence == (1 << 31) - 1
     assert queue._next_sequence == 0
 
@@ -61,12 +61,34 @@ def test_a_refused_batch_goes_out_again_first_and_only_when_the_others_are_back(
     queue, (a, b, c) = introduced(1, 1, 1)
     take_all(queue)
     assert queue.retry(a, uncertain=False)
-    assert not queue.sendable(FIRST, 0)
+    assert not queue.sendable(1, FIRST, 0)
     assert queue.retry(c, uncertain=False)
-    assert not queue.sendable(FIRST, 0)
+    assert not queue.sendable(1, FIRST, 0)
     assert queue.retry(b, uncertain=False)
-    assert take_all(queue) == [a, b, c]
+    for batch in (a, b, c):
+        assert take_all(queue) == [batch], "repeats go one by one"
+        queue.delivered(batch)
     assert [batch.sequence for batch in (a, b, c)] == [1, 2, 3]
+
+
+def test_new_batches_wait_until_the_repeats_are_through() -> None:
+    queue, (a, b) = introduced(1, 1)
+    queue.take(1, FIRST)
+    queue.retry(a, uncertain=True)
+    assert take_all(queue) == [a]
+    queue.delivered(a)
+    assert take_all(queue) == [b]
+
+
+def test_a_new_leader_gets_nothing_while_the_old_one_owes_an_answer() -> None:
+    queue, (a, b) = introduced(1, 1)
+    queue.take(1, FIRST)
+    assert not queue.sendable(2, FIRST, 0)
+    queue.retry(a, uncertain=False)
+    assert queue.sendable(2, FIRST, 0)
+    assert queue.take(2, FIRST) is a
+    queue.delivered(a)
+    assert queue.take(2, FIRST) is b
 
 
 def test_a_batch_after_a_delivered_one_keeps_its_number_through_retries() -> None:
@@ -86,16 +108,17 @@ def test_only_a_gap_in_front_of_the_oldest_batch_is_the_brokers_doing() -> None:
     queue.retry(a, uncertain=False)
     assert not queue.is_oldest(b)
     queue.retry(b, uncertain=False)
-    take_all(queue)
+    assert take_all(queue) == [a]
     queue.delivered(a)
+    assert take_all(queue) == [b]
     assert queue.is_oldest(b)
 
 
 def test_a_rest_is_kept() -> None:
     queue, _ = queue_of(1)
     queue.rest_until_ms = 500
-    assert not queue.sendable(FIRST, 499)
-    assert queue.sendable(FIRST, 500)
+    assert not queue.sendable(1, FIRST, 499)
+    assert queue.sendable(1, FIRST, 500)
 
 
 def test_after_a_gap_refused_batches_are_numbered_anew_under_the_next_epoch() -> None:
@@ -105,7 +128,7 @@ def test_after_a_gap_refused_batches_are_numbered_anew_under_the_next_epoch() ->
     assert queue.counts(a)
     assert queue.start_over() == []
     assert queue.retry(b, uncertain=False)
-    assert not queue.sendable(SECOND, 0), "the old epoch's last batch is still to be answered"
+    assert not queue.sendable(1, SECOND, 0), "the old epoch's last batch is still to be answered"
     assert queue.retry(c, uncertain=False)
     assert take_all(queue, SECOND) == [b]
     queue.delivered(b)
@@ -134,11 +157,11 @@ def test_once_unknown_always_unknown() -> None:
 
 def test_a_new_epoch_waits_until_nothing_of_the_old_one_is_in_flight() -> None:
     queue, (a, b) = introduced(1, 1)
-    assert queue.take(FIRST) is a
-    assert not queue.sendable(SECOND, 0)
+    assert queue.take(1, FIRST) is a
+    assert not queue.sendable(1, SECOND, 0)
     queue.delivered(a)
-    assert queue.sendable(SECOND, 0)
-    assert queue.take(SECOND) is b
+    assert queue.sendable(1, SECOND, 0)
+    assert queue.take(1, SECOND) is b
     assert (b.identity, b.sequence) == (SECOND, 0)
 
 

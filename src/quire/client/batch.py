@@ -85,6 +85,7 @@ class Batch:
         "identity",
         "order",
         "records",
+        "retried",
         "sequence",
         "size_bytes",
         "uncertain",
@@ -98,6 +99,7 @@ class Batch:
         self.size_bytes = BATCH_HEADER_BYTES
         self.identity: Identity | None = None
         self.sequence = -1
+        self.retried = False
         self.uncertain = False  # whether it may be in the log although nobody said so
         self._encoded: bytearray | None = None
 

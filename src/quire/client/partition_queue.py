@@ -1,10 +1,13 @@
 """One partition's batches on their way: in order, each once, through retries.
 
-Batches leave in the order they were filled, several at a time. When one comes back refused, nothing more is sent until
-the others in flight have come back too; then they go out again, oldest first. With an identity (an idempotent producer)
-each batch carries a sequence number, and a batch keeps its number however often it is sent: that is what lets a broker
-recognise a repeat. A broker takes any number from a producer it does not know yet, so the first batch of an identity
-travels alone: were it refused and the one behind it taken, it could never be delivered in its place.
+Batches leave in the order they were filled, several at a time, to one leader at a time. When one comes back refused,
+nothing more is sent until the others in flight have come back too; then those that were refused go out again, oldest
+first and one by one.
+
+With an identity (an idempotent producer) each batch carries a sequence number, and keeps it however often it is sent:
+that is what lets a broker recognise a repeat, as long as it is among the producer's last five batches. One by one, it
+is. A broker takes any number from a producer it does not know yet, so the first batch of an identity travels alone:
+were it refused and the one behind it taken, it could never be delivered in its place.
 
 If a batch is given up, the numbers after it cannot be used any more, because the broker would wait for the missing one.
 The producer then goes on under a new epoch with numbers from 0. Batches that a broker has definitely refused are
@@ -23,8 +26,8 @@ class PartitionQueue:
         "_identity",
         "_introduced",
         "_next_sequence",
-        "_settling",
         "in_flight",
+        "leader",
         "open",
         "place",
         "ready",
@@ -36,11 +39,11 @@ class PartitionQueue:
         self.open: Batch | None = None
         self.ready: deque[Batch] = deque()
         self.in_flight: list[Batch] = []
+        self.leader = -1
         self.rest_until_ms = 0.0
         self._identity: Identity | None = None
         self._introduced = False
         self._next_sequence = 0
-        self._settling = False
 
     def close_open(self) -> None:
         """The batch being filled is complete."""
@@ -52,21 +55,22 @@ class PartitionQueue:
     def idle(self) -> bool:
         return self.open is None and not self.ready and not self.in_flight
 
-    def sendable(self, identity: Identity | None, now_ms: float) -> bool:
-        """Whether the next batch may go out now, under this identity (None: the producer is not idempotent)."""
+    def sendable(self, leader: int, identity: Identity | None, now_ms: float) -> bool:
+        """Whether the next batch may go to this leader now, under this identity (None: not idempotent)."""
         if not self.ready or now_ms < self.rest_until_ms:
             return False
-        if self._settling:
-            if self.in_flight:
-                return False
-            self._settling = False
-        if identity is None or not self.in_flight:
+        if not self.in_flight:
+            return True
+        if leader != self.leader or self.ready[0].retried or self.in_flight[0].retried:
+            return False
+        if identity is None:
             return True
         # A new epoch begins only when nothing of the old one can still be answered.
         return self._introduced and (self.ready[0].identity is not None or identity == self._identity)
 
-    def take(self, identity: Identity | None) -> Batch:
+    def take(self, leader: int, identity: Identity | None) -> Batch:
         """The next batch, now in flight."""
+        self.leader = leader
         batch = self.ready.popleft()
         if identity is not None and batch.identity is None:
             if identity != self._identity:
@@ -100,7 +104,7 @@ class PartitionQueue:
                 return False
             batch.unstamp()
         self.in_flight.remove(batch)
-        self._settling = True
+        batch.retried = True
         older = [other for other in self.ready if other.order < batch.order]
         self.ready = deque([*older, batch, *itertools.islice(self.ready, len(older), None)])
         return True

@@ -249,23 +249,23 @@ class Producer:
                 by_leader.setdefault(leader, []).append(queue)
         for leader, queues in by_leader.items():
             while self._requests.get(leader, 0) < self.config.in_flight:
-                batches = self._take(queues)
+                batches = self._take(leader, queues)
                 if not batches:
                     break
                 self._send(leader, batches)
 
-    def _take(self, queues: Sequence[PartitionQueue]) -> list[Batch]:
+    def _take(self, leader: int, queues: Sequence[PartitionQueue]) -> list[Batch]:
         batches: list[Batch] = []
         size_bytes = 0
         now_ms = self._clock.monotonic_ms()
         identity = None if self._identity is None else self._identity.current
         for queue in queues:
-            if not queue.sendable(identity, now_ms):
+            if not queue.sendable(leader, identity, now_ms):
                 continue
             size_bytes += queue.ready[0].size_bytes
             if batches and size_bytes > self.config.request_bytes:
                 break
-            batches.append(queue.take(identity))
+            batches.append(queue.take(leader, identity))
             if queue.place in self._waiting:
                 self._waiting.move_to_end(queue.place)
         return batches
@@ -292,10 +292,6 @@ class Producer:
             verdict = judge(answers.get(batch.place), outcome, self._queues[batch.place].is_oldest(batch))
             self._settle(batch, verdict)
         self._drain()
-        if not self._undelivered:
-            flushes, self._flushes = self._flushes, []
-            for flushed in flushes:
-                flushed.complete(None)
 
     def _settle(self, batch: Batch, verdict: Verdict) -> None:
         queue = self._queues[batch.place]
@@ -351,6 +347,10 @@ class Producer:
         batch.delivery.base_offset = base_offset
         batch.delivery.timestamp_ms = timestamp_ms
         batch.delivery.done.complete(error)
+        if not self._undelivered:
+            flushes, self._flushes = self._flushes, []
+            for flushed in flushes:
+                flushed.complete(None)
 
     def _late(self, error: Exception | None) -> TimedOutError:
         limit = f"not delivered within {self.config.delivery_timeout_ms / 1000:g} s"
