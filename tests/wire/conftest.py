@@ -5,7 +5,6 @@ Apache Kafka 4.3.1 passes all of them. Without it they start a Quire of their ow
 """
 
 import itertools
-import os
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -13,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from quire.testing import Cluster, WireConnection
-from tests.wire.clients import CLIENTS, WAIT_S, Client, eventually
+from tests.wire.clients import CLIENTS, OTHER_BROKER, WAIT_S, Client, at_once
 from tests.wire.raw import list_offset
 
 MakeTopic = Callable[..., str]
@@ -21,9 +20,8 @@ MakeTopic = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def bootstrap() -> Iterator[str]:
-    given = os.environ.get("QUIRE_WIRE_BOOTSTRAP")
-    if given:
-        yield given
+    if OTHER_BROKER is not None:
+        yield OTHER_BROKER
         return
     with Cluster() as cluster:
         yield cluster.bootstrap_servers
@@ -45,7 +43,7 @@ def make_topic(bootstrap: str, admin: AdminClient) -> MakeTopic:
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         admin.create_topics([new], operation_timeout=WAIT_S)[name].result(WAIT_S)
-        eventually(lambda: _is_led(bootstrap, name, partitions))
+        at_once(lambda: _is_led(bootstrap, name, partitions))
         return name
 
     return make

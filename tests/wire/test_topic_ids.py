@@ -6,7 +6,7 @@ from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from quire.testing import WireConnection
 from tests.wire.batches import batch
-from tests.wire.clients import eventually
+from tests.wire.clients import at_once
 from tests.wire.conftest import MakeTopic
 from tests.wire.raw import fetch, produce, records_of, topic_metadata
 
@@ -54,4 +54,4 @@ def test_a_topic_is_deleted_by_its_id_and_the_id_is_gone(connection: WireConnect
     answer = connection.call(request, 6, DeleteTopicsResponse)
     results = {found.topic_id: (found.error_code, found.name) for found in answer.responses}
     assert results == {topic_id: (ErrorCode.NONE, topic), UNKNOWN_ID: (ErrorCode.UNKNOWN_TOPIC_ID, None)}
-    eventually(lambda: by_id(connection, topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, None))
+    at_once(lambda: by_id(connection, topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, None))
