@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from setuptools import Extension, find_packages, setup
+from setuptools import Extension, setup
 
 NATIVE = sorted(Path("src/quire").rglob("*_native.py"))
 OPTIMIZE = [] if sys.platform == "win32" else ["-O3"]
@@ -21,7 +21,4 @@ def extensions() -> list[Extension]:
     return compiled
 
 
-setup(
-    packages=[*find_packages("src"), *find_packages(".", include=["simulator", "simulator.*"])],
-    ext_modules=extensions(),
-)
+setup(ext_modules=extensions())

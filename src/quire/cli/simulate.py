@@ -1,0 +1,16 @@
+"""`quire-sim`: runs the simulator, which lives beside the sources and is not part of the installed package."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import quire
+
+ROOT = Path(quire.__file__).resolve().parents[2]
+
+
+def main() -> None:
+    if not (ROOT / "simulator" / "main.py").exists():
+        sys.exit("quire-sim needs Quire's source tree: clone the repository and run it from there.")
+    sys.path.insert(0, str(ROOT))
+    import_module("simulator.main").main()
