@@ -133,16 +133,26 @@ def assert_whole(bootstrap: str, partition: int) -> None:
                 position += 12 + length
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"acks": "all", "enable.idempotence": True}, {"acks": 1, "enable.idempotence": False}],
-    ids=["idempotent", "acks=1"],
-)
+IDEMPOTENT = {"acks": "all", "enable.idempotence": True}
+PLAIN = {"acks": 1, "enable.idempotence": False}
+
+
+@pytest.mark.parametrize("settings", [IDEMPOTENT, PLAIN], ids=["idempotent", "acks=1"])
 def test_every_acknowledged_record_is_served_after_each_kill(cluster: Cluster, settings: dict[str, Any]) -> None:
+    kill_under_load(cluster, settings, KILLS)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("settings", [IDEMPOTENT, PLAIN], ids=["idempotent", "acks=1"])
+def test_every_acknowledged_record_is_served_after_many_kills(cluster: Cluster, settings: dict[str, Any]) -> None:
+    kill_under_load(cluster, settings, 10 * KILLS)
+
+
+def kill_under_load(cluster: Cluster, settings: dict[str, Any], kills: int) -> None:
     bootstrap = cluster.bootstrap_servers
     create_topic(bootstrap, TOPIC)
     load = Load(bootstrap, **settings)
-    for _ in range(KILLS):
+    for _ in range(kills):
         load.wait_for_more(ACKS_PER_ROUND)
         cluster.kill()
         cluster.restart()
