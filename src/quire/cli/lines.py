@@ -4,33 +4,10 @@ import os
 import selectors
 import stat
 
+from quire.cli.line_splitter import LineSplitter
 from quire.client.shell_loop import BlockingLoop
 
 CHUNK_BYTES = 256 * 1024
-
-
-class LineSplitter:
-    """Whole lines out of chunks; what the last chunk left open is a line at the end."""
-
-    __slots__ = ("_open",)
-
-    def __init__(self) -> None:
-        self._open: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        lines = chunk.split(b"\n")
-        if len(lines) > 1 and self._open:
-            lines[0] = b"".join([*self._open, lines[0]])
-            self._open.clear()
-        rest = lines.pop()
-        if rest:
-            self._open.append(rest)
-        return lines
-
-    def end(self) -> list[bytes]:
-        rest = b"".join(self._open)
-        self._open.clear()
-        return [rest] if rest else []
 
 
 class LineSource:

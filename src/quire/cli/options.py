@@ -13,6 +13,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 
+# Variables of the command line itself; every other QUIRE_... is a setting of a node.
+OWN_VARIABLES = ("QUIRE_BOOTSTRAP", "QUIRE_DEBUG")
+
 
 class Setting(click.ParamType[tuple[str, str]]):
     """`KEY=VALUE`, split at the first equals sign."""

@@ -1,0 +1,66 @@
+"""Lines on standard input that tell a node to misbehave, for `quire.testing`; when the input ends, the node stops.
+
+    fail_next API ERROR COUNT    the next COUNT requests of API are answered with ERROR and not carried out
+    delay API MILLISECONDS       every answer to API waits from now on; 0 ends that
+    clear                        ends both
+
+Each line is answered on standard output with `ok`, or with `error:` and a sentence.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+
+from quire.cli.line_splitter import LineSplitter
+from quire.node.faults import Faults
+from quire.node.node import Node
+
+
+class UnknownControlError(ValueError):
+    pass
+
+
+def carry_out(faults: Faults, line: str) -> None:
+    """Does what one line says; UnknownControlError for what is not a control line."""
+    try:
+        match line.split():
+            case ["fail_next", api, error, count]:
+                faults.fail_next(api, error, int(count))
+            case ["delay", api, milliseconds]:
+                faults.delay(api, int(milliseconds))
+            case ["clear"]:
+                faults.clear()
+            case _:
+                raise UnknownControlError(f"{line!r} is neither fail_next, delay nor clear")
+    except (KeyError, ValueError) as error:
+        if isinstance(error, UnknownControlError):
+            raise
+        raise UnknownControlError(f"{line!r} names an API, an error or a number that does not exist") from error
+
+
+def obey_stdin(loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], None]) -> None:
+    """Reads control lines while the node runs, and stops it when there will be no more."""
+    faults = node.faults = Faults()
+    splitter = LineSplitter()
+    descriptor = sys.stdin.fileno()
+    os.set_blocking(descriptor, False)
+
+    def read() -> None:
+        try:
+            chunk = os.read(descriptor, 4096)
+        except BlockingIOError:
+            return
+        if not chunk:
+            loop.remove_reader(descriptor)
+            stop()
+            return
+        for line in splitter.feed(chunk):
+            try:
+                carry_out(faults, line.decode(errors="replace"))
+                answer = "ok"
+            except UnknownControlError as error:
+                answer = f"error: {error}"
+            print(answer, flush=True)
+
+    loop.add_reader(descriptor, read)

@@ -1,0 +1,74 @@
+"""Where a node meets the world: real clock, disk, threads and sockets, an event loop, and the signals that stop it.
+
+`run_node` returns when the node has stopped because it was asked to, and raises `NodeFailedError` when it could not
+start or not go on. It is the composition root: nothing else puts `quire.node` and `quire.real` together.
+"""
+
+import gc
+from collections.abc import Callable
+
+from quire.config.broker_config import BrokerConfig
+from quire.node.node import Node
+from quire.real.clock import RealClock
+from quire.real.disk import RealDisk
+from quire.real.jobs import ThreadJobs
+from quire.real.loop import new_event_loop, on_stop_signal
+from quire.real.random import RealRandom
+from quire.real.sockets import SocketNetwork
+
+
+class NodeFailedError(Exception):
+    """One sentence that says why the node ended and what to do."""
+
+
+def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: bool = False) -> None:
+    """Runs a node on this thread until SIGTERM or Ctrl-C; `on_ready` gets its HOST:PORT.
+
+    With `control` it obeys lines on standard input (see `control`) and stops when they end.
+    """
+    loop = new_event_loop()
+    clock = RealClock(loop)
+    jobs = ThreadJobs(loop)
+    node = Node(
+        config,
+        clock=clock,
+        random=RealRandom(),
+        disk=RealDisk(),
+        jobs=jobs,
+        network=SocketNetwork(loop, clock, jobs),
+    )
+    stopping = False
+    failure = ""
+
+    def stop() -> None:
+        nonlocal stopping
+        if not stopping:
+            stopping = True
+            node.stop().when_done(lambda _: loop.stop())
+
+    def fail(reason: str) -> None:
+        nonlocal failure
+        failure = failure or reason
+        loop.stop()
+
+    def ready(address: str) -> None:
+        # What is alive now stays alive: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        on_ready(address)
+
+    node.failed = fail
+    node.ready.when_done(ready)
+    on_stop_signal(loop, stop)
+    try:
+        node.start()
+        if control:
+            from quire.cli.control import obey_stdin
+
+            obey_stdin(loop, node, stop)
+        loop.run_forever()
+    finally:
+        jobs.stop()
+        loop.close()
+    if failure:
+        raise NodeFailedError(failure)

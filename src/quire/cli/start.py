@@ -1,0 +1,102 @@
+"""`quire start`: one node in the foreground."""
+
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import click
+
+from quire.cli.lazy import Failure
+from quire.cli.options import OWN_VARIABLES
+
+if TYPE_CHECKING:
+    from quire.config.broker_config import BrokerConfig
+
+LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  quire start                                    127.0.0.1:9092, data in ./quire-data
+  quire start --data /var/lib/quire --listen 0.0.0.0:9092
+  quire start --config server.properties --set log.retention.hours=24
+  quire start --ephemeral                        for tests: free port, data gone afterwards
+
+\b
+Settings have Kafka's names. --set wins over the environment (QUIRE_LOG_RETENTION_HOURS=24), which
+wins over the file. An empty data directory is formatted by itself."""
+)
+@click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
+@click.option("-d", "--data", type=click.Path(file_okay=False), help="Data directory.  [default: ./quire-data]")
+@click.option("-l", "--listen", metavar="HOST:PORT", help="Where clients connect.  [default: 127.0.0.1:9092]")
+@click.option("--ephemeral", is_flag=True, help="Temporary data, a free port and settings for tests.")
+@click.option("-s", "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting; repeatable.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="How much to say on standard error.",
+)
+@click.option("--control-stdin", is_flag=True, hidden=True, help="Obey control lines; stop when they end.")
+def start(
+    path: str | None,
+    data: str | None,
+    listen: str | None,
+    ephemeral: bool,
+    assignments: Sequence[str],
+    log_level: str,
+    control_stdin: bool,
+) -> None:
+    """Start a node and serve until SIGTERM or Ctrl-C.
+
+    Prints `ready HOST:PORT` on standard output when clients can connect; everything else goes to standard error.
+    """
+    from quire.cli.serve import NodeFailedError, run_node
+    from quire.config.errors import ConfigError
+    from quire.storage.errors import DataDirectoryError
+
+    logging.basicConfig(
+        stream=sys.stderr, level=log_level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S", force=True
+    )
+    with ExitStack() as stack:
+        if ephemeral and data is None:
+            data = tempfile.mkdtemp(prefix="quire-")
+            stack.callback(shutil.rmtree, data, ignore_errors=True)
+        try:
+            config = _load(path, data, listen, ephemeral, assignments)
+            run_node(config, _announce, control=control_stdin)
+        except (ConfigError, DataDirectoryError, NodeFailedError) as error:
+            raise Failure(str(error)) from error
+
+
+def _load(
+    path: str | None, data: str | None, listen: str | None, ephemeral: bool, assignments: Sequence[str]
+) -> "BrokerConfig":
+    from quire.config.broker_config import BrokerConfig
+    from quire.config.standalone import EPHEMERAL_SETTINGS
+
+    text = None
+    if path is not None:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    return BrokerConfig.load(
+        file=None if path is None or text is None else (path, text),
+        environment={name: value for name, value in os.environ.items() if name not in OWN_VARIABLES},
+        assignments=assignments,
+        listen="127.0.0.1:0" if ephemeral and listen is None else listen,
+        data_dir=data,
+        extra=EPHEMERAL_SETTINGS if ephemeral else None,
+        hostname=socket.gethostname(),
+    )
+
+
+def _announce(address: str) -> None:
+    print(f"ready {address}", flush=True)
