@@ -8,4 +8,5 @@ from tests.storage.batches import FOLDER
 def disk() -> SimDisk:
     disk = SimDisk()
     disk.make_dirs(FOLDER)
+    disk.sync_dir("")
     return disk

@@ -13,49 +13,61 @@ from quire.storage.log_flush import FlushPlan
 Then = Callable[[], None]
 
 
+class _Round:
+    """Those who wait for the same flush, and how far they want it to go."""
+
+    __slots__ = ("thens", "up_to")
+
+    def __init__(self) -> None:
+        self.up_to = 0
+        self.thens: list[Then] = []
+
+    def join(self, up_to: int, then: Then | None) -> None:
+        self.up_to = max(self.up_to, up_to)
+        if then is not None:
+            self.thens.append(then)
+
+
 class Flusher:
     def __init__(self, jobs: Jobs, failed: Callable[[Exception], None]) -> None:
         self._jobs = jobs
         self._failed = failed
-        self._waiting: dict[Log, list[Then]] = {}
+        self._next: dict[Log, _Round] = {}
 
     def flush(self, log: Log, then: Then | None = None, *, up_to: int | None = None) -> None:
         """Makes what is in the log now (or below `up_to`) durable, then calls `then` on the event loop.
 
         `then` is not called if the disk fails or the log is deleted first.
         """
-        if log.flushing:
-            waiting = self._waiting.setdefault(log, [])
-            if then is not None:
-                waiting.append(then)
-        else:
-            self._start(log, [] if then is None else [then], up_to)
+        self._next.setdefault(log, _Round()).join(log.end_offset if up_to is None else up_to, then)
+        if not log.flushing:
+            self._start(log)
 
-    def _start(self, log: Log, waiting: list[Then], up_to: int | None) -> None:
-        plan = log.start_flush(up_to)
+    def _start(self, log: Log) -> None:
+        this = self._next.pop(log)
+        plan = log.start_flush(this.up_to)
         if plan is None:
-            _call(waiting)
+            _call(this.thens)
             return
         self._jobs.submit(
-            plan.run, lambda _: self._flushed(log, plan, waiting), lambda error: self._not_flushed(log, error)
+            plan.run, lambda _: self._flushed(log, plan, this), lambda error: self._not_flushed(log, error)
         )
 
-    def _flushed(self, log: Log, plan: FlushPlan, waiting: list[Then]) -> None:
+    def _flushed(self, log: Log, plan: FlushPlan, this: _Round) -> None:
         if log.closed:
             return
         log.finish_flush(plan)
-        later = self._waiting.pop(log, None)
-        _call(waiting)
-        if later is not None:
-            self.flush(log, lambda: _call(later))
+        _call(this.thens)
+        if log in self._next and not log.flushing:
+            self._start(log)
 
     def _not_flushed(self, log: Log, error: Exception) -> None:
-        self._waiting.pop(log, None)
+        self._next.pop(log, None)
         if not log.closed:
             log.fail_flush()
             self._failed(error)
 
 
-def _call(waiting: list[Then]) -> None:
-    for then in waiting:
+def _call(thens: list[Then]) -> None:
+    for then in thens:
         then()

@@ -388,7 +388,7 @@ class Log:
 
         See `quire.storage.log_flush`. Until `finish_flush` or `fail_flush` there is no second plan.
         """
-        up_to = self.end_offset if up_to is None else up_to
+        up_to = self.end_offset if up_to is None else min(up_to, self.end_offset)
         return self._flush_state.start(self._disk, self.path, self._segments, self.epochs.to_bytes(), up_to)
 
     def sync_with_next_flush(self, path: str) -> None:

@@ -73,7 +73,7 @@ class LogDirectory:
     ) -> "LogDirectory":
         """Takes the directory for this process, creating it if need be; DataDirectoryError when another has it."""
         try:
-            disk.make_dirs(path)
+            _make_durable_folder(disk, path)
             lock = disk.lock(f"{path}/{LOCK_FILE}")
         except OSError as error:
             raise DataDirectoryError(
@@ -287,6 +287,17 @@ class LogDirectory:
 
     def _writer(self, path: str, name: str) -> CheckpointWriter:
         return CheckpointWriter(self._disk, self._jobs, f"{path}/{name}", self._job_failed)
+
+
+def _make_durable_folder(disk: Disk, path: str) -> None:
+    """Creates the folder so that its name survives as well as what will be synced in it."""
+    missing = []
+    while path and not disk.is_dir(path):
+        missing.append(path)
+        path = path.rpartition("/")[0]
+    for folder in reversed(missing):
+        disk.make_dirs(folder)
+        disk.sync_dir(folder.rpartition("/")[0] or ("/" if folder.startswith("/") else "."))
 
 
 def _nothing_more(_: None) -> None:

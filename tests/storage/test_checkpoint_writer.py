@@ -1,0 +1,74 @@
+import pytest
+
+from quire.storage.checkpoint_writer import CheckpointWriter
+from quire.storage.checkpoints import read_offsets
+from simulator.disk import SimDisk
+from tests.storage.manual_jobs import ManualJobs
+
+PATH = "data/recovery-point-offset-checkpoint"
+KEY = ("orders", 0)
+
+
+@pytest.fixture
+def jobs() -> ManualJobs:
+    return ManualJobs()
+
+
+@pytest.fixture
+def failures() -> list[Exception]:
+    return []
+
+
+@pytest.fixture
+def writer(disk: SimDisk, jobs: ManualJobs, failures: list[Exception]) -> CheckpointWriter:
+    return CheckpointWriter(disk, jobs, PATH, failures.append)
+
+
+def test_in_the_background_the_file_changes_when_the_job_is_done(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
+) -> None:
+    writer.save_soon({KEY: 5})
+    assert read_offsets(disk, PATH) == {}
+    jobs.run_all()
+    assert read_offsets(disk, PATH) == {KEY: 5}
+
+
+def test_what_has_not_changed_is_not_written_again(writer: CheckpointWriter, jobs: ManualJobs) -> None:
+    writer.save_soon({KEY: 5})
+    jobs.run_all()
+    writer.save_soon({KEY: 5})
+    assert len(jobs) == 0
+
+
+def test_of_several_saves_during_a_job_the_last_one_counts(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
+) -> None:
+    for offset in (5, 6, 7):
+        writer.save_soon({KEY: offset})
+    assert len(jobs) == 1
+    jobs.run_all()
+    assert read_offsets(disk, PATH) == {KEY: 7}
+
+
+def test_a_job_that_comes_late_does_not_undo_what_was_written_at_once(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
+) -> None:
+    writer.save_soon({KEY: 10})
+    writer.save_now({KEY: 3})
+    assert read_offsets(disk, PATH) == {KEY: 3}
+    jobs.run_all()
+    assert read_offsets(disk, PATH) == {KEY: 3}
+    writer.save_soon({KEY: 10})
+    jobs.run_all()
+    assert read_offsets(disk, PATH) == {KEY: 10}
+
+
+def test_a_failing_disk_is_reported(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs, failures: list[Exception]
+) -> None:
+    for kind in ("sync", "rename"):
+        disk.fail_when(lambda operation, kind=kind: operation.kind == kind)  # type: ignore[misc]
+        writer.save_soon({KEY: len(failures)})
+        jobs.run_all()
+    assert len(failures) == 2
+    assert read_offsets(disk, PATH) == {}

@@ -1,0 +1,80 @@
+import pytest
+
+from quire.storage.flusher import Flusher
+from simulator.disk import SimDisk
+from tests.storage.batches import append_values, open_log
+from tests.storage.manual_jobs import ManualJobs
+
+
+@pytest.fixture
+def jobs() -> ManualJobs:
+    return ManualJobs()
+
+
+@pytest.fixture
+def failures() -> list[Exception]:
+    return []
+
+
+@pytest.fixture
+def flusher(jobs: ManualJobs, failures: list[Exception]) -> Flusher:
+    return Flusher(jobs, failures.append)
+
+
+def test_who_asked_is_told_when_it_is_durable(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    told: list[int] = []
+    flusher.flush(log, lambda: told.append(log.recovery_point))
+    assert told == []
+    jobs.run_all()
+    assert told == [1]
+
+
+def test_with_nothing_to_flush_the_answer_comes_at_once(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
+    told: list[str] = []
+    flusher.flush(open_log(disk), lambda: told.append("durable"))
+    assert told == ["durable"]
+    assert len(jobs) == 0
+
+
+def test_fifty_who_come_during_a_flush_share_the_next_one(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    told: list[tuple[int, int]] = []
+    flusher.flush(log, lambda: told.append((-1, log.recovery_point)))
+    for writer in range(50):
+        append_values(log, b"b")
+        flusher.flush(log, lambda writer=writer: told.append((writer, log.recovery_point)))  # type: ignore[misc]
+    assert len(jobs) == 1
+    jobs.run_next()
+    assert told == [(-1, 1)]
+    assert len(jobs) == 1
+    jobs.run_next()
+    assert told[1:] == [(writer, 51) for writer in range(50)]
+    assert len(jobs) == 0
+
+
+def test_a_failing_disk_is_reported_and_nobody_is_told_otherwise(
+    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
+) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    told: list[str] = []
+    flusher.flush(log, lambda: told.append("durable"))
+    flusher.flush(log, lambda: told.append("durable too"))
+    disk.fail_when(lambda operation: operation.kind == "sync")
+    jobs.run_all()
+    assert (told, len(failures), log.recovery_point) == ([], 1, 0)
+
+
+def test_a_log_deleted_meanwhile_is_no_failure(
+    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
+) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    flusher.flush(log)
+    log.close_files()
+    disk.rename(log.path, log.path + "-delete")
+    jobs.run_all()
+    assert failures == []

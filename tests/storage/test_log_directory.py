@@ -1,0 +1,358 @@
+"""A data directory through its life: locked, formatted, filled, stopped, killed, failed."""
+
+import errno
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from quire.protocol import uuids
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.storage.errors import DataDirectoryError
+from quire.storage.log_config import LogConfig
+from quire.storage.log_directory import LogDirectory
+from quire.storage.meta_properties import MetaProperties
+from simulator.clock import SimClock
+from simulator.disk import SimDisk
+from simulator.random import SimRandom
+from tests.storage.batches import append, append_values, batch, values_of
+from tests.storage.manual_jobs import ManualJobs
+
+META = MetaProperties("3Db5QLSqSZieL3rJBUUegA", 7, uuids.from_text("kYDlrdgMTVuWpIoDzcXjOw"))
+TOPIC_ID = uuids.from_text("AAAAAAAAAAAAAAAAAAAAEQ")
+SMALL_SEGMENTS = LogConfig(segment_bytes=300, index_interval_bytes=100)
+
+
+class World:
+    """A disk and the process that uses it; `restart` begins the next process on the same disk."""
+
+    def __init__(self) -> None:
+        self.disk = SimDisk()
+        self.clock = SimClock()
+        self.jobs = ManualJobs()
+        self.failures: list[Exception] = []
+
+    def open(self) -> LogDirectory:
+        return LogDirectory.open(
+            self.disk,
+            "data",
+            clock=self.clock,
+            jobs=self.jobs,
+            random=SimRandom(1),
+            on_failure=lambda directory, error: self.failures.append(error),
+        )
+
+    def killed(self) -> LogDirectory:
+        self.disk = self.disk.kill()
+        self.jobs = ManualJobs()
+        return self.open()
+
+    def lost_power(self) -> LogDirectory:
+        self.disk = self.disk.crash(SimRandom(3))
+        self.jobs = ManualJobs()
+        return self.open()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def config_of(topic: str) -> LogConfig:
+    return SMALL_SEGMENTS
+
+
+class TestOwnership:
+    def test_only_one_process_may_use_it(self, world: World) -> None:
+        first = world.open()
+        with pytest.raises(DataDirectoryError, match="another process"):
+            world.open()
+        first.close()
+        world.open()
+
+    def test_a_directory_that_cannot_be_created_is_refused(self, world: World) -> None:
+        world.disk.fail_when(lambda operation: operation.kind == "make_dir", errno.EROFS)
+        with pytest.raises(DataDirectoryError, match=r"log\.dirs"):
+            world.open()
+
+    def test_formatting_says_whose_it_is_and_lasts(self, world: World) -> None:
+        directory = world.open()
+        assert directory.meta is None
+        directory.format(META)
+        assert world.lost_power().meta == META
+
+    def test_formatting_again_must_agree(self, world: World) -> None:
+        directory = world.open()
+        directory.format(META)
+        directory.format(MetaProperties(META.cluster_id, 7, bytes(16)))
+        assert directory.meta == META
+        with pytest.raises(DataDirectoryError):
+            directory.format(MetaProperties(META.cluster_id, 8, META.directory_id))
+
+
+class TestLogs:
+    def test_logs_and_their_topic_ids_are_found_again(self, world: World) -> None:
+        directory = world.open()
+        for partition in range(3):
+            log = directory.open_log("orders", partition, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+            append_values(log, b"a", bytes([partition]))
+        directory.close(broker_epoch=12)
+        again = world.open()
+        assert again.clean_broker_epoch == 12
+        again.load_logs(config_of)
+        assert list(again.logs) == [("orders", 0), ("orders", 1), ("orders", 2)]
+        assert again.topic_ids[("orders", 1)] == TOPIC_ID
+        assert values_of(again.logs["orders", 2]) == [b"a", b"\x02"]
+
+    def test_opening_an_open_log_gives_the_same_one(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        assert directory.open_log("orders", 0, LogConfig()) is log
+
+    def test_a_missing_topic_id_is_written_when_it_is_known(self, world: World) -> None:
+        directory = world.open()
+        directory.open_log("orders", 0, SMALL_SEGMENTS)
+        assert directory.topic_ids["orders", 0] is None
+        again = world.killed()
+        again.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        assert again.topic_ids["orders", 0] == TOPIC_ID
+        third = world.killed()
+        third.open_log("orders", 0, SMALL_SEGMENTS, topic_id=bytes(16))
+        assert third.topic_ids["orders", 0] == TOPIC_ID, "a folder does not change hands"
+
+    def test_the_metadata_log_is_left_to_its_owner(self, world: World) -> None:
+        directory = world.open()
+        directory.open_log("__cluster_metadata", 0, SMALL_SEGMENTS)
+        directory.open_log("orders", 0, SMALL_SEGMENTS)
+        directory.close()
+        again = world.open()
+        again.load_logs(config_of)
+        assert list(again.logs) == [("orders", 0)]
+
+    def test_other_folders_and_files_are_left_alone(self, world: World, caplog: pytest.LogCaptureFixture) -> None:
+        world.disk.make_dirs("data/lost+found")
+        world.disk.open("data/notes.txt", create=True)
+        directory = world.open()
+        with caplog.at_level(logging.WARNING):
+            directory.load_logs(config_of)
+        assert "lost+found" in caplog.text and "notes.txt" not in caplog.text
+        world.jobs.run_all()
+        directory.close()
+        assert {"lost+found", "notes.txt"} < set(world.disk.list_dir("data"))
+
+    def test_a_deleted_log_is_gone_at_once_and_its_files_a_while_later(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        append_values(log, b"a")
+        directory.delete_log("orders", 0)
+        assert directory.logs == {}
+        (folder,) = [name for name in world.disk.list_dir("data") if name.endswith("-delete")]
+        assert folder.startswith("orders-0.")
+        world.clock.run_for(59_999)
+        world.jobs.run_all()
+        assert world.disk.exists(f"data/{folder}")
+        world.clock.run_for(1)
+        world.jobs.run_all()
+        assert not world.disk.exists(f"data/{folder}")
+
+    def test_a_topic_can_be_created_again_at_once(self, world: World) -> None:
+        directory = world.open()
+        for generation in range(3):
+            log = directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=bytes([generation]) * 16)
+            assert log.end_offset == 0
+            append_values(log, b"a", b"b")
+            directory.delete_log("orders", 0)
+        assert len([name for name in world.disk.list_dir("data") if name.endswith("-delete")]) == 3
+        directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        assert directory.topic_ids["orders", 0] == TOPIC_ID
+
+    def test_what_was_being_deleted_is_removed_by_the_next_start(self, world: World) -> None:
+        directory = world.open()
+        directory.open_log("orders", 0, SMALL_SEGMENTS)
+        directory.delete_log("orders", 0)
+        again = world.killed()
+        again.load_logs(config_of)
+        world.jobs.run_all()
+        assert again.logs == {}
+        assert not any(name.endswith("-delete") for name in world.disk.list_dir("data"))
+
+    def test_retired_segments_are_removed_after_their_delay(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *[bytes(50)] * 6)
+        log.delete_records_before(5)
+        assert any(name.endswith(".deleted") for name in world.disk.list_dir(log.path))
+        world.clock.run_for(60_000)
+        world.jobs.run_all()
+        assert not any(name.endswith(".deleted") for name in world.disk.list_dir(log.path))
+
+
+class TestStopping:
+    def test_the_mark_is_there_only_between_a_clean_stop_and_the_next_start(self, world: World) -> None:
+        directory = world.open()
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+        assert ".kafka_cleanshutdown" not in world.disk.list_dir("data")
+        directory.close(broker_epoch=3)
+        assert ".kafka_cleanshutdown" in world.disk.list_dir("data")
+        again = world.open()
+        again.load_logs(config_of)
+        assert ".kafka_cleanshutdown" not in world.disk.list_dir("data")
+        assert world.lost_power().clean_broker_epoch is None
+
+    def test_after_a_kill_logs_are_scanned_and_cut(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, b"a", b"b")
+        file = world.disk.open(f"{log.path}/{0:020d}.log")
+        file.truncate(file.size() - 1)
+        again = world.killed()
+        again.load_logs(config_of)
+        assert values_of(again.logs["orders", 0]) == [b"a"]
+
+    def test_a_clean_stop_survives_power_loss(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        append(log, batch(b"a", producer_id=5, producer_epoch=0, sequence=0), leader_epoch=4)
+        directory.close(broker_epoch=3)
+        again = world.lost_power()
+        assert again.clean_broker_epoch == 3
+        again.load_logs(config_of)
+        log = again.logs["orders", 0]
+        assert (values_of(log), log.epochs.entries, len(log.producers())) == ([b"a"], [(4, 0)], 1)
+        assert again.topic_ids["orders", 0] == TOPIC_ID
+
+    def test_no_file_stays_open(self, world: World) -> None:
+        directory = world.open()
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), *[bytes(50)] * 6)
+        directory.close()
+        assert world.disk.open_paths() == []
+
+
+class TestCheckpoints:
+    def test_recovery_points_follow_flushes_and_limit_the_scan(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *[bytes(50)] * 3)
+        told: list[int] = []
+        directory.flush(log, lambda: told.append(log.recovery_point))
+        world.jobs.run_all()
+        directory.checkpoint()
+        world.jobs.run_all()
+        assert told == [3]
+        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 3\n"
+        again = world.killed()
+        again.load_logs(config_of)
+        assert again.logs["orders", 0].recovery_point == 3
+
+    def test_a_rolled_segment_is_flushed_by_itself(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *[bytes(50)] * 5)
+        world.jobs.run_all()
+        assert log.recovery_point == 4, "and the active one is left alone"
+
+    def test_log_start_offsets_are_remembered(self, world: World) -> None:
+        directory = world.open()
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), *[bytes(50)] * 3)
+        append_values(directory.open_log("orders", 1, SMALL_SEGMENTS), b"a")
+        directory.logs["orders", 0].delete_records_before(1)
+        directory.checkpoint()
+        world.jobs.run_all()
+        assert world.disk.read_file("data/log-start-offset-checkpoint") == b"0\n1\norders 0 1\n"
+        again = world.killed()
+        again.load_logs(config_of)
+        assert again.logs["orders", 0].start_offset == 1
+
+    def test_high_watermarks_are_remembered(self, world: World) -> None:
+        directory = world.open()
+        directory.checkpoint_high_watermarks({("orders", 0): 17})
+        world.jobs.run_all()
+        assert world.disk.read_file("data/replication-offset-checkpoint") == b"0\n1\norders 0 17\n"
+        assert world.killed().read_high_watermarks() == {("orders", 0): 17}
+
+    def test_what_is_known_of_logs_not_opened_yet_is_kept(self, world: World) -> None:
+        directory = world.open()
+        for partition in range(2):
+            append_values(directory.open_log("orders", partition, SMALL_SEGMENTS), b"a")
+        directory.close()
+        again = world.open()
+        again.open_log("orders", 1, SMALL_SEGMENTS)
+        again.checkpoint()
+        world.jobs.run_all()
+        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n2\norders 0 1\norders 1 1\n"
+
+    def test_a_truncation_is_in_the_checkpoint_before_anything_else_happens(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *[bytes(50)] * 5)
+        directory.flush(log)
+        world.jobs.run_all()
+        directory.checkpoint()
+        directory.truncate([(log, 1)])
+        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 1\n"
+        world.jobs.run_all()
+        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 1\n"
+
+    def test_a_checkpoint_that_makes_no_sense_means_a_longer_scan(
+        self, world: World, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        directory = world.open()
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+        world.disk.open("data/recovery-point-offset-checkpoint", create=True).pwritev([b"rubbish"], 0)
+        with caplog.at_level(logging.WARNING):
+            again = world.killed()
+        assert "rubbish" in caplog.text or "recovery-point-offset-checkpoint" in caplog.text
+        again.load_logs(config_of)
+        assert values_of(again.logs["orders", 0]) == [b"a"]
+
+
+class TestFailing:
+    def failing(self, world: World, kind: str) -> None:
+        world.disk.fail_when(lambda operation: operation.kind == kind, times=1000)
+
+    @pytest.mark.parametrize(
+        ("kind", "action"),
+        [
+            ("create", lambda directory: directory.open_log("orders", 1, SMALL_SEGMENTS)),
+            ("rename", lambda directory: directory.delete_log("orders", 0)),
+            ("truncate", lambda directory: directory.truncate([(directory.logs["orders", 0], 0)])),
+            ("list", lambda directory: directory.load_logs(config_of)),
+            ("sync", lambda directory: directory.close()),
+        ],
+    )
+    def test_a_failing_disk_is_reported_once_and_the_caller_gets_a_storage_error(
+        self, world: World, kind: str, action: Callable[[LogDirectory], object]
+    ) -> None:
+        directory = world.open()
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+        self.failing(world, kind)
+        for _ in range(2 if kind != "sync" else 1):
+            with pytest.raises((ApiError, KeyError)) as caught:
+                action(directory)
+            if isinstance(caught.value, ApiError):
+                assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert len(world.failures) == 1
+        assert directory.failure is world.failures[0]
+
+    def test_a_failing_job_is_reported_too(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, b"a")
+        self.failing(world, "sync")
+        directory.flush(log)
+        directory.checkpoint()
+        world.jobs.run_all()
+        assert len(world.failures) == 1
+        directory.checkpoint()
+        directory.checkpoint_high_watermarks({})
+        assert len(world.jobs) == 0
+
+    def test_closing_after_a_failure_leaves_no_mark_but_lets_go(self, world: World) -> None:
+        directory = world.open()
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+        directory.fail(OSError(errno.EIO, "broken"))
+        directory.close()
+        again = world.open()
+        assert again.clean_broker_epoch is None
+        again.load_logs(config_of)
+        assert values_of(again.logs["orders", 0]) == [b"a"]
