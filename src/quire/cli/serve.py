@@ -4,7 +4,9 @@
 start or not go on. It is the composition root: nothing else puts `quire.node` and `quire.real` together.
 """
 
+import errno
 import gc
+import socket
 from collections.abc import Callable
 
 from quire.config.broker_config import BrokerConfig
@@ -21,11 +23,31 @@ class NodeFailedError(Exception):
     """One sentence that says why the node ended and what to do."""
 
 
+def check_ports(config: BrokerConfig) -> None:
+    """Says that a port is taken before the data is opened, which may take long."""
+    for listener in (*config.topology.broker_listeners, *config.topology.controller_listeners):
+        if listener.port:
+            try:
+                socket.create_server((listener.host, listener.port)).close()
+            except OSError as error:
+                raise NodeFailedError(_why_not(listener.host, listener.port, error)) from error
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} of {host or 'this machine'} is in use by another program; "
+            "stop that one, or choose another port with --listen HOST:PORT."
+        )
+    return f"{host}:{port} cannot be listened on: {(error.strerror or str(error)).lower()}; see --listen HOST:PORT."
+
+
 def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: bool = False) -> None:
     """Runs a node on this thread until SIGTERM or Ctrl-C; `on_ready` gets its HOST:PORT.
 
     With `control` it obeys lines on standard input (see `control`) and stops when they end.
     """
+    check_ports(config)
     loop = new_event_loop()
     clock = RealClock(loop)
     jobs = ThreadJobs(loop)

@@ -1,0 +1,232 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
+from quire.client.errors import ClientError
+from quire.client.offsets import TopicPartition
+from quire.client.producer import Producer, ProducerConfig
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.fetch import FetchRequest
+from simulator.network import Conditions
+from tests.client.model_cluster import ModelCluster
+
+FIRST = TopicPartition("t", 0)
+
+
+def write(model: ModelCluster, partition: int, *values: bytes) -> None:
+    """Puts records straight into the model's log, a batch each."""
+    producer = Producer(model.client(), ProducerConfig(batch_bytes=1, linger_ms=0, idempotent=False))
+    model.run(producer.prepare("t"))
+    for index, value in enumerate(values):
+        producer.send("t", value, partition=partition, timestamp_ms=1000 * (index + 1))
+    model.wait(producer.flush())
+
+
+def reading(model: ModelCluster, starts: dict[TopicPartition, Start], config: ConsumerConfig | None = None) -> Consumer:
+    consumer = Consumer(model.client(), config)
+    model.run(consumer.assign(starts))
+    return consumer
+
+
+def take(model: ModelCluster, consumer: Consumer, count: int) -> list[tuple[int, int, bytes | None]]:
+    """(partition, offset, value) of the next `count` records."""
+    found: list[tuple[int, int, bytes | None]] = []
+    while len(found) < count:
+        model.wait(consumer.arrival())
+        for fetched in consumer.poll():
+            found += [(fetched.place.partition, record.offset, record.value) for record in fetched.records()]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (BEGINNING, [b"a", b"b", b"c"]),
+        (Start(offset=1), [b"b", b"c"]),
+        (Start(timestamp_ms=2500), [b"c"]),
+        (Start(timestamp_ms=2000), [b"b", b"c"]),
+    ],
+)
+def test_reading_starts_where_it_is_told(start: Start, expected: list[bytes]) -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a", b"b", b"c")
+    consumer = reading(model, {FIRST: start})
+    assert [value for _, _, value in take(model, consumer, len(expected))] == expected
+
+
+@pytest.mark.parametrize("start", [END, Start(timestamp_ms=99_999)])
+def test_reading_from_the_end_shows_only_what_comes_later(start: Start) -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"old")
+    consumer = reading(model, {FIRST: start})
+    write(model, 0, b"new")
+    assert take(model, consumer, 1) == [(0, 1, b"new")]
+
+
+def test_all_partitions_of_all_leaders_are_read() -> None:
+    model = ModelCluster(nodes=3)
+    model.create("t", partitions=5)
+    for partition in range(5):
+        write(model, partition, b"a%d" % partition, b"b%d" % partition)
+    consumer = reading(model, {TopicPartition("t", index): BEGINNING for index in range(5)})
+    found = take(model, consumer, 10)
+    assert sorted(value for _, _, value in found if value) == sorted(
+        [b"a%d" % index for index in range(5)] + [b"b%d" % index for index in range(5)]
+    )
+    assert consumer.positions == {TopicPartition("t", index): 2 for index in range(5)}
+
+
+def test_what_was_fetched_but_not_taken_does_not_count_as_read() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a", b"b")
+    consumer = reading(model, {FIRST: BEGINNING})
+    model.wait(consumer.arrival())
+    assert consumer.positions == {FIRST: 0}
+    consumer.poll()
+    assert consumer.positions == {FIRST: 2}
+
+
+def test_nothing_more_is_asked_of_a_partition_whose_data_was_not_taken() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a")
+    consumer = reading(model, {FIRST: BEGINNING})
+    model.clock.run_for(10_000)
+    assert len([request for _, request in model.requests if isinstance(request, FetchRequest)]) == 1
+    consumer.poll()
+    model.clock.run_for(1000)
+    assert len([request for _, request in model.requests if isinstance(request, FetchRequest)]) > 1
+
+
+def test_a_full_partition_does_not_starve_the_others() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, *[b"x" * 100] * 50)
+    write(model, 1, b"small")
+    consumer = reading(
+        model,
+        {FIRST: BEGINNING, TopicPartition("t", 1): BEGINNING},
+        ConsumerConfig(partition_max_bytes=300, max_bytes=300),
+    )
+    found = take(model, consumer, 4)
+    assert (1, 0, b"small") in found
+
+
+def test_a_leader_that_moves_is_followed_without_loss_or_repeat() -> None:
+    model = ModelCluster(nodes=2)
+    model.create("t")
+    write(model, 0, b"a")
+    consumer = reading(model, {FIRST: BEGINNING})
+    found = take(model, consumer, 1)
+    model.move("t", 0, leader=2)
+    write(model, 0, b"b")
+    found += take(model, consumer, 1)
+    assert found == [(0, 0, b"a"), (0, 1, b"b")]
+
+
+def test_refusals_that_pass_are_tried_again() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a")
+    model.refuse("Fetch", ErrorCode.UNKNOWN_LEADER_EPOCH, count=3)
+    assert take(model, reading(model, {FIRST: BEGINNING}), 1) == [(0, 0, b"a")]
+
+
+def test_an_offset_that_is_not_there_is_an_error_that_names_it() -> None:
+    model = ModelCluster()
+    model.create("t")
+    consumer = reading(model, {FIRST: Start(offset=50)})
+    model.wait(consumer.arrival())
+    with pytest.raises(ApiError, match="offset 50 of t-0 is not there"):
+        consumer.poll()
+
+
+def test_an_offset_that_is_not_there_leads_where_the_caller_chose() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a")
+    consumer = reading(model, {FIRST: Start(offset=50)}, ConsumerConfig(reset=BEGINNING))
+    assert take(model, consumer, 1) == [(0, 0, b"a")]
+
+
+def test_a_partition_that_does_not_exist_cannot_be_assigned() -> None:
+    model = ModelCluster()
+    model.create("t")
+    with pytest.raises(ApiError, match="t-7 does not exist"):
+        reading(model, {TopicPartition("t", 7): BEGINNING})
+
+
+def test_a_topic_that_is_deleted_while_it_is_read_is_an_error() -> None:
+    model = ModelCluster()
+    model.create("t")
+    consumer = reading(model, {FIRST: BEGINNING})
+    del model.topics["t"]
+    model.wait(consumer.arrival())
+    with pytest.raises(ApiError, match="was deleted"):
+        consumer.poll()
+
+
+def test_errors_that_do_not_pass_are_raised() -> None:
+    model = ModelCluster()
+    model.create("t")
+    model.refuse("Fetch", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    consumer = reading(model, {FIRST: BEGINNING})
+    model.wait(consumer.arrival())
+    with pytest.raises(ApiError, match="TOPIC_AUTHORIZATION_FAILED"):
+        consumer.poll()
+
+
+def test_a_cluster_that_goes_away_and_comes_back_is_read_on() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a")
+    consumer = reading(model, {FIRST: BEGINNING})
+    found = take(model, consumer, 1)
+    model.network.crash("node-1")
+    model.clock.run_for(5000)
+    model.start(1)
+    write(model, 0, b"b")
+    assert found + take(model, consumer, 1) == [(0, 0, b"a"), (0, 1, b"b")]
+
+
+def test_a_closed_consumer_asks_for_nothing_more() -> None:
+    model = ModelCluster()
+    model.create("t")
+    consumer = reading(model, {FIRST: BEGINNING})
+    consumer.close()
+    model.clock.run_for(2000)
+    before = len(model.requests)
+    model.clock.run_for(10_000)
+    assert len(model.requests) == before
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_through_breaks_and_moves_every_record_is_read_once_and_in_order(seed: int) -> None:
+    model = ModelCluster(seed, nodes=3)
+    model.create("t", partitions=3)
+    for partition in range(3):
+        write(model, partition, *[b"%d" % number for number in range(20)])
+    model.network.conditions = Conditions(break_chance=0.03, slow_chance=0.05, slow_ms=100)
+    chance = model.random.stream("events")
+    consumer = Consumer(model.client(request_timeout_ms=2000), ConsumerConfig(partition_max_bytes=200, max_wait_ms=50))
+    starts = {TopicPartition("t", index): BEGINNING for index in range(3)}
+    while True:
+        try:
+            model.run(consumer.assign(starts))
+            break
+        except ClientError:
+            continue
+    found: list[tuple[int, int, bytes | None]] = []
+    while len(found) < 60:
+        if chance.chance(0.1):
+            model.move("t", chance.below(3), leader=1 + chance.below(3))
+        found += take(model, consumer, 1)
+    for partition in range(3):
+        assert [(offset, value) for place, offset, value in found if place == partition] == [
+            (number, b"%d" % number) for number in range(20)
+        ]

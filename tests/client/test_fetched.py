@@ -1,0 +1,68 @@
+from quire.client.fetched import AbortedTransaction, Fetched
+from quire.client.offsets import TopicPartition
+from quire.protocol.records import ControlRecordType, Record, build_batch, build_control_batch
+
+PLACE = TopicPartition("t", 0)
+
+
+def batch(base_offset: int, *values: bytes, producer_id: int = -1) -> bytes:
+    records = [Record(value=value, timestamp=1) for value in values]
+    transactional = producer_id >= 0
+    epoch = 0 if transactional else -1
+    return bytes(
+        build_batch(
+            records,
+            base_offset=base_offset,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=epoch,
+            transactional=transactional,
+        )
+    )
+
+
+def marker(base_offset: int, kind: ControlRecordType, producer_id: int) -> bytes:
+    content = [(kind, bytes(6))]
+    return bytes(build_control_batch(content, 1, base_offset=base_offset, producer_id=producer_id, producer_epoch=0))
+
+
+def values(data: bytes, *, start: int = 0, aborted: list[AbortedTransaction] | None = None) -> list[bytes | None]:
+    fetched = Fetched(PLACE, start, 0, 0, data, aborted or [])
+    return [record.value for record in fetched.records()]
+
+
+def test_reading_starts_inside_a_batch_at_the_offset_asked_for() -> None:
+    assert values(batch(10, b"a", b"b", b"c") + batch(13, b"d"), start=12) == [b"c", b"d"]
+
+
+def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
+    data = batch(0, b"whole") + batch(1, b"cut off")[:-3]
+    assert values(data) == [b"whole"]
+
+
+def test_markers_are_never_shown() -> None:
+    data = batch(0, b"a", producer_id=7) + marker(1, ControlRecordType.COMMIT, 7) + batch(2, b"b")
+    assert values(data) == [b"a", b"b"]
+
+
+def test_aborted_transactions_are_left_out_up_to_their_marker_and_no_further() -> None:
+    data = (
+        batch(0, b"lost", producer_id=7)
+        + batch(1, b"kept", producer_id=8)
+        + batch(2, b"lost too", producer_id=7)
+        + marker(3, ControlRecordType.ABORT, 7)
+        + batch(4, b"next", producer_id=7)
+        + marker(5, ControlRecordType.COMMIT, 7)
+        + batch(6, b"plain")
+    )
+    assert values(data, aborted=[AbortedTransaction(7, 0)]) == [b"kept", b"next", b"plain"]
+
+
+def test_a_transaction_before_the_aborted_one_of_the_same_producer_stays() -> None:
+    data = (
+        batch(0, b"kept", producer_id=7)
+        + marker(1, ControlRecordType.COMMIT, 7)
+        + batch(2, b"lost", producer_id=7)
+        + marker(3, ControlRecordType.ABORT, 7)
+    )
+    assert values(data, aborted=[AbortedTransaction(7, 2)]) == [b"kept"]
