@@ -46,9 +46,9 @@ METADATA_VERSION_NAMES: tuple[str, ...] = (
 )  # fmt: skip
 """Kafka's names of the levels of metadata.version, from the oldest supported on."""
 
-_IN_CONTROLLED_SHUTDOWN = 7
 _MIGRATION = 8
 _TRANSACTIONS = 13
+_CONTROLLER_REGISTRATIONS = 15
 _DIRECTORIES = 17
 _ELIGIBLE_LEADER_REPLICAS = 23
 _CORDONED_DIRECTORIES = 30
@@ -82,6 +82,14 @@ def has_transactions(metadata_version: int) -> bool:
 
 def has_directories(metadata_version: int) -> bool:
     return metadata_version >= _DIRECTORIES
+
+
+def has_controller_registrations(metadata_version: int) -> bool:
+    return metadata_version >= _CONTROLLER_REGISTRATIONS
+
+
+def has_cordoned_directories(metadata_version: int) -> bool:
+    return metadata_version >= _CORDONED_DIRECTORIES
 
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:

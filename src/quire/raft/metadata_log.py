@@ -233,14 +233,14 @@ class MetadataLog:
 
     # --- appending
 
-    def append(self, records: Sequence[VersionedRecord]) -> int:
+    def append(self, records: Sequence[VersionedRecord], now_ms: int) -> int:
         """Writes the records as one batch, all committed or none, and returns the offset of the first.
 
-        NotLeaderError if this node does not lead (any more).
+        `now_ms` becomes their timestamp. NotLeaderError if this node does not lead (any more).
         """
         assert records, "a batch has at least one record"
         base_offset = self.next_offset
-        self._step(Propose(len(records), _Proposal(records, self._clock.now_ms())))
+        self._step(Propose(len(records), _Proposal(records, now_ms)))
         return base_offset
 
     # --- the machine and its effects

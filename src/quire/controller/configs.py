@@ -1,0 +1,194 @@
+"""AlterConfigs and IncrementalAlterConfigs: dynamic settings of topics and brokers, each resource on its own.
+
+The old request replaces all settings of a resource, the new one (KIP-339) changes single ones. Either way the settings
+as they would be afterwards are validated by `quire.config`, and only differences become records.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from quire.config.broker_config import BrokerConfig
+from quire.config.broker_keys import BROKER_KEYS
+from quire.config.errors import ConfigError
+from quire.config.incremental import Operation, changed_value
+from quire.config.topic_config import validate_topic_configs
+from quire.config.topic_keys import TOPIC_KEYS
+from quire.controller.result import Result
+from quire.controller.topic_names import check_topic_name
+from quire.metadata.features import has_eligible_leader_replicas
+from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages import alter_configs as whole
+from quire.protocol.messages import incremental_alter_configs as incremental
+from quire.protocol.messages.metadata_records import ConfigRecord
+from quire.protocol.schema import Message
+
+Changes = dict[str, str | None]
+"""What changes of a resource's settings; None where one is removed."""
+
+
+def alter_configs(
+    image: ClusterImage, config: BrokerConfig, request: whole.AlterConfigsRequest
+) -> Result[whole.AlterConfigsResponse]:
+    result = Result(whole.AlterConfigsResponse())
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    for each in request.resources:
+        resource = ConfigResource(each.resource_type, each.resource_name)
+        answer = whole.AlterConfigsResourceResponse(resource_type=resource.type, resource_name=resource.name)
+        result.response.responses.append(answer)
+        try:
+            _check_once(times[resource])
+            _check_resource(image, resource)
+            wanted = _by_name(each.configs)
+            changes: Changes = dict.fromkeys(image.configs.get(resource, {}))
+            for name, value in wanted.items():
+                changes[name] = _given(name, value)
+            records = _records(image, config, resource, changes)
+        except ApiError as error:
+            answer.error_code, answer.error_message = error.code, error.message
+            continue
+        if not request.validate_only:
+            result.records.extend(records)
+    return result
+
+
+def incremental_alter_configs(
+    image: ClusterImage, config: BrokerConfig, request: incremental.IncrementalAlterConfigsRequest
+) -> Result[incremental.IncrementalAlterConfigsResponse]:
+    result = Result(incremental.IncrementalAlterConfigsResponse())
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    for each in request.resources:
+        resource = ConfigResource(each.resource_type, each.resource_name)
+        answer = incremental.AlterConfigsResourceResponse(resource_type=resource.type, resource_name=resource.name)
+        result.response.responses.append(answer)
+        try:
+            _check_once(times[resource])
+            _check_resource(image, resource)
+            changes = _changes(image, resource, each.configs)
+            records = _records(image, config, resource, changes)
+        except ApiError as error:
+            answer.error_code, answer.error_message = error.code, error.message
+            continue
+        if not request.validate_only:
+            result.records.extend(records)
+    return result
+
+
+def _check_once(times: int) -> None:
+    if times > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
+
+
+def _check_resource(image: ClusterImage, resource: ConfigResource) -> None:
+    if resource.type == TOPIC:
+        if not resource.name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "topics have no common settings; name a topic")
+        check_topic_name(resource.name)
+        if resource.name not in image.topics_by_name:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{resource.name}'")
+    elif resource.type == BROKER:
+        if not resource.name:
+            return
+        if not resource.name.isdecimal():
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"'{resource.name}' is not the id of a broker")
+        if int(resource.name) not in image.brokers:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no broker {resource.name}")
+    else:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"settings of resource type {resource.type} cannot be changed here; topics are 2 and brokers 4",
+        )
+
+
+class _Setting(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str | None: ...
+
+
+def _by_name(settings: Iterable[_Setting]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for each in settings:
+        if each.name in found:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"the request names {each.name} more than once")
+        found[each.name] = each.value
+    return found
+
+
+def _given(name: str, value: str | None) -> str:
+    if value is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} has no value: give it one, or delete it to have the default")
+    return value
+
+
+def _changes(image: ClusterImage, resource: ConfigResource, wanted: list[incremental.AlterableConfig]) -> Changes:
+    _by_name(wanted)
+    current = image.configs.get(resource, {})
+    keys = TOPIC_KEYS if resource.type == TOPIC else BROKER_KEYS
+    changes: Changes = {}
+    for each in wanted:
+        if each.config_operation not in list(Operation):
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no operation {each.config_operation} on {each.name}")
+        operation = Operation(each.config_operation)
+        if operation is Operation.DELETE:
+            # Also of a setting that nobody knows (any more): that is how to get rid of it.
+            changes[each.name] = None
+            continue
+        try:
+            changes[each.name] = changed_value(
+                keys, each.name, operation, _given(each.name, each.value), current.get(each.name)
+            )
+        except ConfigError as error:
+            raise ApiError(ErrorCode.INVALID_CONFIG, error.message) from error
+    return changes
+
+
+def _records(image: ClusterImage, config: BrokerConfig, resource: ConfigResource, changes: Changes) -> list[Message]:
+    current = image.configs.get(resource, {})
+    _validate(image, config, resource, current, changes)
+    return [
+        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+        for name, value in changes.items()
+        if current.get(name) != value
+    ]
+
+
+def _validate(
+    image: ClusterImage,
+    config: BrokerConfig,
+    resource: ConfigResource,
+    current: Mapping[str, str],
+    changes: Changes,
+) -> None:
+    after = {name: value for name, value in {**current, **changes}.items() if value is not None}
+    if resource.type == TOPIC:
+        try:
+            validate_topic_configs(after, config)
+        except ConfigError as error:
+            raise ApiError(ErrorCode.INVALID_CONFIG, error.message) from error
+        return
+    if has_eligible_leader_replicas(image.features) and "min.insync.replicas" in changes:
+        _check_min_insync_replicas(resource, changes["min.insync.replicas"])
+    try:
+        config.validate_dynamic(
+            {name: value for name, value in changes.items() if name in BROKER_KEYS or value},
+            per_broker=bool(resource.name),
+        )
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, error.message) from error
+
+
+def _check_min_insync_replicas(resource: ConfigResource, value: str | None) -> None:
+    """Who is eligible to lead depends on it (KIP-966), so the whole cluster must have one value."""
+    if resource.name and value is not None:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            "min.insync.replicas cannot differ between brokers while eligible.leader.replicas.version is 1",
+        )
+    if not resource.name and value is None:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            "min.insync.replicas of the cluster cannot be removed while eligible.leader.replicas.version is 1",
+        )

@@ -1,0 +1,73 @@
+"""CreatePartitions: a topic gets more partitions, placed or assigned by hand."""
+
+from collections import Counter
+
+from quire.controller.assignments import check_assignment, new_partition
+from quire.controller.replica_placement import place_replicas
+from quire.controller.result import Result, check_record_count
+from quire.metadata.image import ClusterImage, TopicImage
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from quire.protocol.schema import Message
+from quire.seams import Random
+
+
+def create_partitions(
+    image: ClusterImage, random: Random, request: CreatePartitionsRequest
+) -> Result[CreatePartitionsResponse]:
+    result = Result(CreatePartitionsResponse())
+    times = Counter(topic.name for topic in request.topics)
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        try:
+            if times[topic.name] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+            records = _add(image, random, topic)
+            check_record_count(len(result.records) + len(records))
+        except ApiError as error:
+            result.response.results.append(refused(topic, error))
+            continue
+        result.response.results.append(CreatePartitionsTopicResult(name=topic.name))
+        if not request.validate_only:
+            result.records.extend(records)
+    return result
+
+
+def refused(topic: CreatePartitionsTopic, error: ApiError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
+
+
+def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> list[Message]:
+    topic = image.topic(wanted.name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{wanted.name}'")
+    present = len(topic.partitions)
+    if wanted.count <= present:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic '{wanted.name}' has {present} partition(s) already; their number can only grow",
+        )
+    additional = wanted.count - present
+    check_record_count(additional)
+    replication_factor = _replication_factor(topic)
+    if wanted.assignments is None:
+        replicas = place_replicas(image.brokers.values(), additional, replication_factor, random)
+    else:
+        if len(wanted.assignments) != additional:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{additional} partition(s) are to be added and {len(wanted.assignments)} are assigned",
+            )
+        replicas = [list(assignment.broker_ids) for assignment in wanted.assignments]
+        for each in replicas:
+            check_assignment(image, each, replication_factor)
+    return [new_partition(image, topic.topic_id, present + index, each) for index, each in enumerate(replicas)]
+
+
+def _replication_factor(topic: TopicImage) -> int:
+    """That of partition 0; every partition of a topic is created with the same."""
+    return len(topic.partitions[0].replicas)

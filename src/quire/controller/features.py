@@ -1,0 +1,105 @@
+"""UpdateFeatures: finalizes the level of features for the whole cluster, all of a request or none (KIP-584)."""
+
+from quire.config.broker_config import BrokerConfig
+from quire.controller.result import Result
+from quire.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    NEEDS_METADATA_VERSION,
+    SUPPORTED,
+)
+from quire.metadata.image import BROKER, ClusterImage
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from quire.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from quire.protocol.schema import Message
+
+UPGRADE = 1
+SAFE_DOWNGRADE = 2
+UNSAFE_DOWNGRADE = 3
+
+
+def update_features(
+    image: ClusterImage, config: BrokerConfig, kraft_version: int, request: UpdateFeaturesRequest
+) -> Result[UpdateFeaturesResponse]:
+    levels = image.features | {KRAFT_VERSION: kraft_version}
+    after = dict(levels)
+    records: list[Message] = []
+    try:
+        for update in request.feature_updates:
+            _check(image, levels, update)
+            after[update.feature] = update.max_version_level
+            if levels.get(update.feature, 0) != update.max_version_level:
+                records += _records(image, config, update)
+        _check_together(after)
+    except ApiError as error:
+        return Result(UpdateFeaturesResponse(error_code=error.code, error_message=error.message))
+    return Result(UpdateFeaturesResponse(), [] if request.validate_only else records)
+
+
+def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey) -> None:
+    name, level = update.feature, update.max_version_level
+    kind = SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
+    if name not in SUPPORTED:
+        raise _invalid(f"no feature {name} is known here")
+    low, high = SUPPORTED[name]
+    if not low <= level <= high:
+        raise _invalid(f"{name} cannot be at level {level}: levels {low} to {high} are known")
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        raise _invalid(f"there is no upgrade type {kind}; 1 upgrades, 2 and 3 downgrade")
+    _check_brokers(image, name, level)
+    present = levels.get(name, 0)
+    if name == KRAFT_VERSION and level != present:
+        raise _invalid(f"kraft.version cannot be changed from {present} to {level} while the cluster runs")
+    if level >= present:
+        return
+    if kind == UPGRADE:
+        raise _invalid(f"{name} is at level {present}, and going down to {level} must be asked for as a downgrade")
+    if name == METADATA_VERSION:
+        raise _invalid(f"metadata.version cannot go down from {present} to {level}: metadata might be lost")
+
+
+def _check_brokers(image: ClusterImage, name: str, level: int) -> None:
+    for broker in image.brokers_sorted():
+        ranges = {feature: (low, high) for feature, low, high in broker.features}
+        low, high = ranges.get(name, (0, 0))
+        if level and not low <= level <= high:
+            raise _invalid(f"{name} cannot be at level {level}: broker {broker.broker_id} knows {low} to {high}")
+
+
+def _check_together(levels: dict[str, int]) -> None:
+    for (name, level), needed in NEEDS_METADATA_VERSION.items():
+        if levels.get(name, 0) >= level and levels.get(METADATA_VERSION, 0) < needed:
+            raise _invalid(f"{name} {level} needs metadata.version {needed} or later")
+
+
+def _records(image: ClusterImage, config: BrokerConfig, update: FeatureUpdateKey) -> list[Message]:
+    level: Message = FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
+    if update.feature != ELIGIBLE_LEADER_REPLICAS_VERSION:
+        return [level]
+    if update.max_version_level == 0:
+        return [level, ClearElrRecord(topic_name="")]
+    return [level, *min_insync_replicas_records(image, config)]
+
+
+def min_insync_replicas_records(image: ClusterImage, config: BrokerConfig) -> list[Message]:
+    """With eligible leader replicas the whole cluster has one min.insync.replicas, in the log (KIP-966)."""
+    records: list[Message] = []
+    if "min.insync.replicas" not in image.broker_configs(None):
+        value = str(config.get_int("min.insync.replicas"))
+        records.append(ConfigRecord(resource_type=BROKER, resource_name="", name="min.insync.replicas", value=value))
+    for resource in sorted(image.configs):
+        if resource.type == BROKER and resource.name and "min.insync.replicas" in image.configs[resource]:
+            records.append(
+                ConfigRecord(resource_type=BROKER, resource_name=resource.name, name="min.insync.replicas", value=None)
+            )
+    return records
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"no feature was changed: {message}")

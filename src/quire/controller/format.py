@@ -1,0 +1,102 @@
+"""Formatting: the first files of a data directory, as Kafka's `kafka-storage format` writes them.
+
+    meta.properties                                                     whose directory this is
+    bootstrap.checkpoint                                                the features the cluster starts with
+    __cluster_metadata-0/00000000000000000000-0000000000.checkpoint     who votes, in a dynamic quorum of one
+
+`meta.properties` comes last, so a directory that was being formatted in a crash is still one to be formatted.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from quire.config.broker_config import BrokerConfig
+from quire.metadata.features import FORMAT_LEVELS, METADATA_VERSION, check_supported
+from quire.protocol import uuids
+from quire.protocol.messages.metadata_records import FeatureLevelRecord
+from quire.raft import snapshot_file
+from quire.raft.log_store import FOLDER
+from quire.raft.log_summary import LogPosition
+from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
+from quire.seams import Disk, Random
+from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
+
+KRAFT_VERSION = 1
+
+
+def new_cluster_id(random: Random) -> str:
+    return uuids.to_text(random.uuid())
+
+
+def format_node(
+    disk: Disk,
+    random: Random,
+    config: BrokerConfig,
+    *,
+    now_ms: int,
+    cluster_id: str | None = None,
+    levels: Mapping[str, int] = FORMAT_LEVELS,
+) -> str:
+    """Formats those of the node's data directories that are not, and returns the cluster's id.
+
+    Directories that are formatted already keep their ids and say which cluster it is.
+    """
+    directories = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    known = [meta.cluster_id for meta in (read_meta(disk, each) for each in directories) if meta is not None]
+    cluster_id = cluster_id or (known[0] if known else new_cluster_id(random))
+    endpoints = [
+        Endpoint(listener.name, listener.host or "localhost", listener.port)
+        for listener in config.topology.controller_listeners
+    ]
+    for directory in directories:
+        if read_meta(disk, directory) is not None:
+            continue
+        votes_here = directory == config.metadata_log_dir and not config.topology.voters
+        format_directory(
+            disk,
+            directory,
+            MetaProperties(cluster_id, config.node_id, random.uuid()),
+            now_ms=now_ms,
+            levels=levels,
+            voter_endpoints=endpoints if votes_here else None,
+        )
+    return cluster_id
+
+
+def format_directory(
+    disk: Disk,
+    directory: str,
+    meta: MetaProperties,
+    *,
+    now_ms: int,
+    levels: Mapping[str, int] = FORMAT_LEVELS,
+    voter_endpoints: Sequence[Endpoint] | None = None,
+) -> None:
+    """Writes one directory. `voter_endpoints` make it that of a quorum of one, with these addresses."""
+    for name, level in levels.items():
+        check_supported(name, level)
+    disk.make_dirs(directory)
+    disk.sync_dir(directory.rpartition("/")[0] or ".")
+    # Kafka reads metadata.version before anything that depends on it.
+    ordered = sorted(levels, key=lambda name: (name != METADATA_VERSION, name))
+    features = [(FeatureLevelRecord(name=name, feature_level=levels[name]), 0) for name in ordered if levels[name]]
+    bootstrap = snapshot_file.encode_snapshot(features, epoch=0, now_ms=now_ms, last_contained_timestamp_ms=0)
+    snapshot_file.write_snapshot(disk, directory, snapshot_file.BOOTSTRAP_NAME, bootstrap)
+    if voter_endpoints is not None:
+        _write_voters(disk, directory, meta, voter_endpoints, now_ms)
+    write_meta(disk, directory, meta)
+
+
+def _write_voters(disk: Disk, directory: str, meta: MetaProperties, endpoints: Sequence[Endpoint], now_ms: int) -> None:
+    folder = f"{directory}/{FOLDER}"
+    disk.make_dirs(folder)
+    disk.sync_dir(directory)
+    voter = Voter(ReplicaKey(meta.node_id, meta.directory_id), tuple(endpoints))
+    snapshot = snapshot_file.encode_snapshot(
+        [],
+        epoch=0,
+        now_ms=now_ms,
+        last_contained_timestamp_ms=now_ms,
+        kraft_version=KRAFT_VERSION,
+        voters=VoterSet([voter]),
+    )
+    snapshot_file.write_snapshot(disk, folder, snapshot_file.file_name(LogPosition(0, 0)), snapshot)

@@ -1,0 +1,33 @@
+"""The settings of the metadata log and its quorum, out of a node's configuration."""
+
+from quire.config.broker_config import BrokerConfig
+from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
+from quire.raft.settings import MetadataLogSettings, QuorumSettings
+
+
+def log_settings(config: BrokerConfig) -> MetadataLogSettings:
+    return MetadataLogSettings(
+        quorum=QuorumSettings(
+            election_timeout_ms=config.get_int("controller.quorum.election.timeout.ms"),
+            election_backoff_max_ms=config.get_int("controller.quorum.election.backoff.max.ms"),
+            fetch_timeout_ms=config.get_int("controller.quorum.fetch.timeout.ms"),
+            retry_backoff_ms=config.get_int("controller.quorum.retry.backoff.ms"),
+        ),
+        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_ms=config.get_int("metadata.log.segment.ms"),
+        bytes_between_snapshots=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
+        retention_bytes=config.get_int("metadata.max.retention.bytes"),
+        retention_ms=config.get_int("metadata.max.retention.ms"),
+    )
+
+
+def static_voters(config: BrokerConfig) -> VoterSet | None:
+    """`controller.quorum.voters`; None where the log says who votes."""
+    topology = config.topology
+    if not topology.voters:
+        return None
+    names = config.get_list("controller.listener.names")
+    return VoterSet(
+        Voter(ReplicaKey(voter.id), (Endpoint(names[0], voter.host, voter.port),)) for voter in topology.voters
+    )

@@ -1,0 +1,44 @@
+"""Answers that wait for the log: each is given when everything written before it is committed.
+
+Also an answer that wrote nothing waits, because what it says may rest on records that are not committed yet. When
+leadership is lost nobody knows what becomes of the records, and everything that waits is refused.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from quire.pending import Pending
+
+R = TypeVar("R")
+
+
+class WriteQueue:
+    __slots__ = ("_committed_offset", "_waiting")
+
+    def __init__(self) -> None:
+        self._committed_offset = 0
+        self._waiting: deque[tuple[int, Pending[Any], Any, Callable[[], Any]]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def answer(self, response: R, end_offset: int, refused: Callable[[], R]) -> Pending[R]:
+        """`response` once everything below `end_offset` is committed, else what `refused` makes."""
+        pending: Pending[R] = Pending()
+        if end_offset <= self._committed_offset and not self._waiting:
+            pending.complete(response)
+        else:
+            self._waiting.append((end_offset, pending, response, refused))
+        return pending
+
+    def committed(self, offset: int) -> None:
+        self._committed_offset = max(self._committed_offset, offset)
+        while self._waiting and self._waiting[0][0] <= self._committed_offset:
+            _, pending, response, _ = self._waiting.popleft()
+            pending.complete(response)
+
+    def refuse_all(self) -> None:
+        while self._waiting:
+            _, pending, _, refused = self._waiting.popleft()
+            pending.complete(refused())
