@@ -1,22 +1,15 @@
 """`quire start`: one node in the foreground."""
 
 import logging
-import os
 import shutil
-import socket
 import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import click
 
 from quire.cli.lazy import Failure
-from quire.cli.options import OWN_VARIABLES
-
-if TYPE_CHECKING:
-    from quire.config.broker_config import BrokerConfig
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 
@@ -59,6 +52,7 @@ def start(
 
     Prints `ready HOST:PORT` on standard output when clients can connect; everything else goes to standard error.
     """
+    from quire.cli.node_config import load_config
     from quire.cli.serve import NodeFailedError, run_node
     from quire.config.errors import ConfigError
     from quire.storage.errors import DataDirectoryError
@@ -71,31 +65,10 @@ def start(
             data = tempfile.mkdtemp(prefix="quire-")
             stack.callback(shutil.rmtree, data, ignore_errors=True)
         try:
-            config = _load(path, data, listen, ephemeral, assignments)
+            config = load_config(path, assignments, data=data, listen=listen, ephemeral=ephemeral)
             run_node(config, _announce, control=control_stdin)
         except (ConfigError, DataDirectoryError, NodeFailedError) as error:
             raise Failure(str(error)) from error
-
-
-def _load(
-    path: str | None, data: str | None, listen: str | None, ephemeral: bool, assignments: Sequence[str]
-) -> "BrokerConfig":
-    from quire.config.broker_config import BrokerConfig
-    from quire.config.standalone import EPHEMERAL_SETTINGS
-
-    text = None
-    if path is not None:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    return BrokerConfig.load(
-        file=None if path is None or text is None else (path, text),
-        environment={name: value for name, value in os.environ.items() if name not in OWN_VARIABLES},
-        assignments=assignments,
-        listen="127.0.0.1:0" if ephemeral and listen is None else listen,
-        data_dir=data,
-        extra=EPHEMERAL_SETTINGS if ephemeral else None,
-        hostname=socket.gethostname(),
-    )
 
 
 def _announce(address: str) -> None:

@@ -1,0 +1,33 @@
+"""A node's settings as the command line gathers them: file, environment, --set, and the options that stand above."""
+
+import os
+import socket
+from collections.abc import Sequence
+
+from quire.cli.options import OWN_VARIABLES
+from quire.config.broker_config import BrokerConfig
+from quire.config.standalone import EPHEMERAL_SETTINGS
+
+
+def load_config(
+    path: str | None,
+    assignments: Sequence[str] = (),
+    *,
+    data: str | None = None,
+    listen: str | None = None,
+    ephemeral: bool = False,
+) -> BrokerConfig:
+    """ConfigError where a setting cannot be."""
+    file = None
+    if path is not None:
+        with open(path, encoding="utf-8") as opened:
+            file = (path, opened.read())
+    return BrokerConfig.load(
+        file=file,
+        environment={name: value for name, value in os.environ.items() if name not in OWN_VARIABLES},
+        assignments=assignments,
+        listen="127.0.0.1:0" if ephemeral and listen is None else listen,
+        data_dir=data,
+        extra=EPHEMERAL_SETTINGS if ephemeral else None,
+        hostname=socket.gethostname(),
+    )

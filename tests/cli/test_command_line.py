@@ -1,0 +1,146 @@
+"""Parsing, help and errors of `quire`, without a cluster."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from quire.cli.main import COMMANDS, quire
+
+NOBODY = "127.0.0.1:1"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(quire, arguments, prog_name="quire")
+
+
+def every_command() -> Iterator[list[str]]:
+    context = click.Context(quire)
+    for name in COMMANDS:
+        command = quire.get_command(context, name)
+        assert command is not None
+        yield [name]
+        if isinstance(command, click.Group):
+            for below in command.list_commands(context):
+                yield [name, below]
+
+
+@pytest.mark.parametrize("command", list(every_command()), ids=" ".join)
+def test_every_command_explains_itself_with_an_example(command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert result.output.startswith(f"Usage: quire {' '.join(command)}")
+    is_group = "COMMAND [ARGS]" in result.output
+    assert is_group or "Example" in result.output
+
+
+def test_the_root_names_every_command_the_exit_codes_and_the_version() -> None:
+    result = run("--help")
+    assert all(name in result.output for name in COMMANDS)
+    assert "130 interrupted" in result.output
+    assert run("--version").output.startswith("quire ")
+
+
+def test_summaries_in_the_list_are_those_of_the_commands() -> None:
+    context = click.Context(quire)
+    for name, entry in COMMANDS.items():
+        command = quire.get_command(context, name)
+        assert command is not None and command.help
+        assert len(entry.summary) < 60
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["topics", "create"],
+        ["topics", "create", "t", "--partitions", "0"],
+        ["topics", "create", "t", "--config", "novalue"],
+        ["topics", "create", "t", "--partitions", "2", "--replica-assignment", "1:2"],
+        ["topics", "alter", "t"],
+        ["configs", "describe", "planet", "x"],
+        ["configs", "describe", "topic"],
+        ["configs", "describe", "brokers", "1"],
+        ["configs", "alter", "topic", "t"],
+        ["produce"],
+        ["produce", "t", "--acks", "2"],
+        ["produce", "t", "--compression", "rar"],
+        ["produce", "t", "--file", "/does/not/exist"],
+        ["produce", "t", "--key-separator", ""],
+        ["consume", "t", "--from-beginning", "--from-offset", "3"],
+        ["consume", "t", "--from-timestamp", "yesterday"],
+        ["consume", "t", "--where", "nonsense"],
+        ["consume", "t", "--format", "xml"],
+        ["consume", "t", "--count", "0"],
+        ["topics", "list", "-b", "no port:"],
+        ["topics", "list", "--timeout", "0"],
+        ["start", "--config", "/does/not/exist"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_code_2_and_no_traceback(arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topics", "list"],
+        ["topics", "create", "t"],
+        ["topics", "describe", "t", "--json"],
+        ["topics", "delete", "t", "--yes"],
+        ["configs", "describe", "broker", "1"],
+        ["consume", "t", "--from-beginning"],
+        ["cluster"],
+    ],
+    ids=" ".join,
+)
+def test_nobody_there_is_exit_code_3_and_one_sentence_that_helps(arguments: list[str]) -> None:
+    result = run(*arguments, "-b", NOBODY)
+    assert result.exit_code == 3
+    assert result.stderr.count("\n") == 1
+    assert f"{NOBODY} is not reachable: connection refused" in result.stderr
+    assert "quire start" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_bootstrap_servers_come_from_the_environment_too() -> None:
+    result = CliRunner(env={"QUIRE_BOOTSTRAP": NOBODY}).invoke(quire, ["topics", "list"])
+    assert NOBODY in result.stderr
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """What `quire ARGUMENTS` has imported by the time it ends."""
+    script = (
+        "import json, sys\n"
+        "sys.argv = ['quire', *json.loads(sys.argv[1])]\n"
+        "from quire.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, json.dumps(arguments)], capture_output=True, check=True)
+    return set(json.loads(done.stderr.decode().splitlines()[-1]))
+
+
+def test_help_imports_nothing_but_itself() -> None:
+    imported = modules_after("--help")
+    assert not {name for name in imported if name.startswith("quire.")} - {
+        "quire.cli",
+        "quire.cli.main",
+        "quire.cli.lazy",
+    }
+    assert not imported & {"asyncio", "uvloop", "socket", "logging", "json.decoder"} - {"json.decoder"}
+
+
+def test_start_loads_no_client_and_a_client_command_no_node() -> None:
+    assert not {name for name in modules_after("start", "--help") if name.startswith("quire.client")}
+    for_topics = modules_after("topics", "list", "-b", NOBODY)
+    assert not {
+        name for name in for_topics if name.startswith(("quire.node", "quire.storage", "quire.raft", "asyncio"))
+    }

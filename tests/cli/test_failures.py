@@ -1,0 +1,31 @@
+import click
+import pytest
+
+from quire.cli.failures import explain
+from quire.client.errors import ClientError, DisconnectedError, TimedOutError, UnreachableError
+from quire.client.servers import AddressError
+from quire.protocol.errors import ApiError, ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "words"),
+    [
+        (UnreachableError("a:1 is not reachable: connection refused"), 3, "quire start"),
+        (TimedOutError("no answer within 30 s"), 3, "--timeout"),
+        (AddressError("'x' is not an address"), 2, "address"),
+        (DisconnectedError("gone"), 1, "gone"),
+        (ClientError("acks=7 is not known"), 1, "acks=7"),
+        (ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic x does not exist"), 4, "quire topics list"),
+        (ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'x' already exists."), 1, "--if-not-exists"),
+        (ApiError(ErrorCode.POLICY_VIOLATION, "not allowed"), 1, "POLICY_VIOLATION"),
+        (FileNotFoundError(2, "No such file or directory", "x.txt"), 1, "x.txt"),
+        (RuntimeError("odd"), 1, "QUIRE_DEBUG"),
+    ],
+)
+def test_every_failure_is_one_sentence_with_its_exit_code(error: Exception, exit_code: int, words: str) -> None:
+    failure = explain(error)
+    assert isinstance(failure, click.ClickException)
+    assert failure.exit_code == exit_code
+    assert words in failure.message
+    assert failure.message.endswith(".") and not failure.message.endswith("..")
+    assert "\n" not in failure.message
