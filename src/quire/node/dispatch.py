@@ -182,7 +182,7 @@ class Dispatcher:
             out.append(0)
         route.encode(response, out)
         RESPONSE_PREFIX.pack_into(out, 0, len(out) - 4, correlation_id)
-        return [out]
+        return [bytes(out)]
 
     def _encode_parts(self, route: Route, correlation_id: int, response: Any) -> list[Part]:
         assert route.encode_parts is not None

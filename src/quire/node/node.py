@@ -2,21 +2,24 @@
 
 Starting goes from the bottom up: take the data directories, open the metadata log and win its (one-node) election,
 replay what is committed, listen, register as a broker, and when the controller has let this broker in, serve. Requests
-that come earlier wait. Stopping goes the other way and ends with the clean-shutdown mark. Whatever of this fails is told
-once through `failed`; the caller ends the process.
+that come earlier wait. Stopping goes the other way and ends with the clean-shutdown mark. Whatever of this fails is
+told once through `failed`; the caller ends the process.
 """
 
 import logging
 from collections.abc import Callable
 
 from quire.config.broker_config import BrokerConfig
+from quire.config.listeners import SECURITY_PROTOCOLS
+from quire.config.topic_config import TopicConfig
 from quire.controller.controller import Controller
 from quire.metadata.delta import ImageDelta
-from quire.metadata.image import BrokerImage, ClusterImage, PartitionImage
+from quire.metadata.features import SUPPORTED
+from quire.metadata.image import BROKER, BrokerImage, ClusterImage, PartitionImage
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.node.authorizer import Authorizer
-from quire.node.broker_lifecycle import BrokerLifecycle
+from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
 from quire.node.directories import open_directories
 from quire.node.dispatch import Dispatcher
 from quire.node.faults import Faults
@@ -24,8 +27,12 @@ from quire.node.fetch_sessions import FetchSessions
 from quire.node.partitions import Partitions
 from quire.node.producer_ids import ProducerIds
 from quire.node.throttle import Throttle
+from quire.node.topic_settings import log_config
 from quire.pending import Pending
+from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
+from quire.storage import LogConfig
 from quire.storage.log_directory import LogDirectory
 
 log = logging.getLogger("quire.node")
@@ -57,8 +64,214 @@ class Node:
         self._dispatcher = Dispatcher(self)
         self.server = Server(network, clock, self._dispatcher, limits_of(config))
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}
+        self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.broker: BrokerLifecycle | None = None
+        self._directories: list[LogDirectory] = []
         self._timers: list[Timer] = []
         self._stopping = False
         config.when_changed(self._settings_changed)
 
     # Starting
+
+    def start(self) -> None:
+        """Begins to start; `ready` tells when that is done. Raises DataDirectoryError, MetadataLogError or OSError."""
+        config = self.config
+        directories = open_directories(
+            config,
+            disk=self.disk,
+            clock=self.clock,
+            jobs=self.jobs,
+            random=self.random,
+            on_failure=self._directory_failed,
+        )
+        self._directories = list(directories.values())
+        meta = directories[config.metadata_log_dir].meta
+        assert meta is not None, "opened directories are formatted"
+        self.cluster_id = meta.cluster_id
+        self.partitions = Partitions(config, [directories[path] for path in config.log_dirs], self.clock)
+        self.controller = Controller(
+            config,
+            meta.cluster_id,
+            meta.directory_id,
+            clock=self.clock,
+            random=self.random,
+            disk=self.disk,
+            jobs=self.jobs,
+            failed=lambda error: self.failed(f"the metadata log failed: {error}"),
+        )
+        self.controller.when_active(self._controller_active)
+        self.controller.open()
+
+    def _controller_active(self) -> None:
+        """Everything committed has been replayed and this node leads: it can listen, register and be let in."""
+        try:
+            self._load()
+            self._listen()
+        except OSError as error:
+            self.failed(f"the node cannot start: {error}")
+            return
+        self.broker = BrokerLifecycle(
+            self.controller,
+            self.clock,
+            self._registration(),
+            self.config.get_int("broker.heartbeat.interval.ms"),
+            lambda: self.image.offset,
+            self._serve,
+        )
+        self.broker.start()
+
+    def _load(self) -> None:
+        for directory in self.partitions.directories():
+            directory.load_logs(self._log_config)
+        self.controller.loader.subscribe(self._metadata_changed)
+        self.partitions.set_strays_aside()
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return log_config(TopicConfig(self.image.topic_configs(topic), self.config))
+
+    def _listen(self) -> None:
+        for listener in self.config.topology.broker_listeners + self.config.topology.controller_listeners:
+            self.ports[listener.name] = self.server.listen(listener.name, listener.host, listener.port)
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        previous_epoch = self._directories[0].clean_broker_epoch
+        return BrokerRegistrationRequest(
+            broker_id=self.node_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=self.random.uuid(),
+            listeners=[
+                Listener(
+                    name=listener.name,
+                    host=listener.host,
+                    port=listener.port or self.ports[listener.name],
+                    security_protocol=SECURITY_PROTOCOLS.index(listener.security_protocol),
+                )
+                for listener in self.config.topology.advertised_listeners
+            ],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(SUPPORTED.items())
+            ],
+            rack=self.config.get_str("broker.rack") if self.config.get("broker.rack") else None,
+            log_dirs=[directory.meta.directory_id for directory in self.partitions.directories() if directory.meta],
+            previous_broker_epoch=-1 if previous_epoch is None else previous_epoch,
+        )
+
+    def _serve(self) -> None:
+        """The controller has let this broker in."""
+        self._every("log.flush.offset.checkpoint.interval.ms", self.partitions.checkpoint)
+        self._every("replica.high.watermark.checkpoint.interval.ms", self.partitions.checkpoint_high_watermarks)
+        self._every("producer.id.expiration.check.interval.ms", self._expire_producers)
+        self._dispatcher.ready()
+        first = self.config.topology.broker_listeners[0]
+        self.ready.complete(f"{first.host}:{self.ports[first.name]}")
+
+    def _every(self, setting: str, action: Callable[[], None]) -> None:
+        """Repeats `action` at the interval of `setting`, as it is each time."""
+
+        def again() -> None:
+            if not self._stopping:
+                action()
+                self._every(setting, action)
+
+        self._timers.append(self.clock.call_later(self.config.get_int(setting), again))
+
+    # Running
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as committed."""
+        return self.controller.image
+
+    def is_controller_listener(self, name: str) -> bool:
+        return name in self._controller_listeners
+
+    def controller_endpoint(self) -> tuple[str, int]:
+        listener = self.config.topology.controller_listeners[0]
+        return listener.host, self.ports[listener.name]
+
+    def live_brokers(self, listener: str) -> list[tuple[BrokerImage, str, int]]:
+        """Brokers that serve, with their address on `listener`."""
+        return [
+            (broker, endpoint.host, endpoint.port)
+            for broker in self.image.brokers_sorted()
+            if not broker.fenced and (endpoint := broker.endpoint(listener)) is not None
+        ]
+
+    def a_live_broker_id(self) -> int:
+        """Whom clients may send requests for the controller to; brokers pass them on."""
+        return next((broker.broker_id for broker in self.image.brokers_sorted() if not broker.fenced), -1)
+
+    def offline_replicas(self, partition: PartitionImage) -> list[int]:
+        brokers = self.image.brokers
+        return [replica for replica in partition.replicas if replica not in brokers or brokers[replica].fenced]
+
+    def _metadata_changed(self, image: ClusterImage, delta: ImageDelta) -> None:
+        if any(resource.type == BROKER for resource in delta.configs):
+            self.config.apply_dynamic(image.broker_configs(None), image.broker_configs(self.node_id))
+        self.partitions.apply(image, delta)
+
+    def _settings_changed(self, _changed: list[str]) -> None:
+        self.fetch_max_bytes = self.config.get_int("fetch.max.bytes")
+        set_limits(self.server.limits, self.config)
+
+    def _allocate_producer_ids(self) -> Pending[tuple[int, int]]:
+        assert self.broker is not None, "producers come after the broker"
+        request = AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker.epoch)
+        answer = self.controller.allocate_producer_ids(request, self.clock.now_ms())
+        return answer.then(lambda response: (response.producer_id_start, response.producer_id_len))
+
+    def _expire_producers(self) -> None:
+        expiration_ms = self.config.get_int("producer.id.expiration.ms")
+        for partition in self.partitions:
+            partition.log.remove_expired_producers(self.clock.now_ms(), expiration_ms)
+
+    def _directory_failed(self, directory: LogDirectory, error: Exception) -> None:
+        self.partitions.directory_failed(directory)
+        if not any(other.failure is None for other in self.partitions.directories()):
+            self.failed(f"every data directory has failed, the last with: {error}")
+
+    # Stopping
+
+    def stop(self) -> Pending[None]:
+        """Leaves the cluster, answers what is in progress, and closes everything with the clean-shutdown mark."""
+        stopped: Pending[None] = Pending()
+        if self._stopping:
+            stopped.complete(None)
+            return stopped
+        self._stopping = True
+        for timer in self._timers:
+            timer.cancel()
+        for partition in self.partitions:
+            partition.answer_waiting_fetches()
+
+        def close() -> None:
+            self.jobs.stop()
+            self.controller.close()
+            for directory in self._directories:
+                directory.close(self.broker.epoch if self.broker is not None else NO_EPOCH)
+            stopped.complete(None)
+
+        def left() -> None:
+            self.server.stop(STOP_DEADLINE_MS, close)
+
+        if self.broker is not None:
+            self.broker.leave(left)
+        else:
+            left()
+        return stopped
+
+
+def limits_of(config: BrokerConfig) -> Limits:
+    limits = Limits()
+    set_limits(limits, config)
+    return limits
+
+
+def set_limits(limits: Limits, config: BrokerConfig) -> None:
+    limits.request_bytes_max = config.get_int("socket.request.max.bytes")
+    limits.idle_ms_max = config.get_int("connections.max.idle.ms")
+    limits.connections_max = config.get_int("max.connections")
+    limits.connections_per_ip_max = config.get_int("max.connections.per.ip")
+    overrides = (item.rpartition(":") for item in config.get_str("max.connections.per.ip.overrides").split(",") if item)
+    limits.connections_per_ip_overrides = {address.strip(): int(count) for address, _, count in overrides}

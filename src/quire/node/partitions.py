@@ -108,13 +108,18 @@ class Partitions:
             if resource.type == TOPIC:
                 self._refresh_topic(resource.name)
 
-    def remove_strays(self) -> None:
-        """Deletes logs of topics that are gone: their deletion was committed, and a crash came before the rename."""
+    def set_strays_aside(self) -> None:
+        """Logs of topics that the metadata does not know are kept, out of the way, and said aloud."""
         for directory in self._directories:
-            for (topic, index), topic_id in list(directory.topic_ids.items()):
-                if (topic, index) not in self._by_name and topic not in ("__cluster_metadata",):
-                    log.warning("deleting the log of %s-%d: its topic is gone", topic, index)
-                    directory.delete_log(topic, index)
+            for topic, index in list(directory.logs):
+                if (topic, index) not in self._by_name:
+                    self._set_aside(directory, topic, index)
+
+    def _set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
+        folder = directory.set_aside(topic, index)
+        log.warning(
+            "%s-%d is of a topic that is gone; its data is kept in %s until you remove it", topic, index, folder
+        )
 
     def _put(self, topic: TopicImage, indexes: list[int]) -> None:
         config = TopicConfig(self._image.topic_configs(topic.name), self._config)
@@ -158,14 +163,13 @@ class Partitions:
     def _directory_for(self, key: tuple[str, int], topic_id: bytes) -> LogDirectory | None:
         """Where the partition's log is, or the emptiest directory for a new one.
 
-        A log of the same name with another topic's id is what is left of a deleted topic, and goes first.
+        A log of the same name with another topic's id is what is left of another topic, and is put out of the way.
         """
         for directory in self._directories:
             if key in directory.logs:
                 if directory.topic_ids[key] in (None, topic_id):
                     return directory
-                log.warning("deleting the log of %s-%d: it is of a topic that is gone", *key)
-                directory.delete_log(*key)
+                self._set_aside(directory, *key)
         working = [directory for directory in self._directories if directory.failure is None]
         return min(working, key=lambda directory: len(directory.logs), default=None)
 

@@ -102,10 +102,14 @@ class Partition:
         self.isr = isr
         self._advance_high_watermark()
 
-    def resign(self) -> None:
-        """The partition is gone from this node: whoever waits hears it now instead of at the timeout."""
+    def answer_waiting_fetches(self) -> None:
+        """Whoever waits for records gets what there is, now instead of at the timeout."""
         for wait in list(self.fetch_waits):
             wait.disturb()
+
+    def resign(self) -> None:
+        """The partition is gone from this node: whoever waits hears it now."""
+        self.answer_waiting_fetches()
         while self.commit_waits:
             self.commit_waits.popleft()[1].time_out()
 

@@ -6,6 +6,7 @@
                           00000000000000000170.txnindex     aborted transactions
                           00000000000000000170.snapshot     producers as they were before offset 170
 <data directory>/orders-3.<32 hex digits>-delete            a partition on its way out
+<data directory>/orders-3.<32 hex digits>-stray             a partition of a topic that nobody knows
 """
 
 import re
@@ -28,6 +29,7 @@ SWAP = ".swap"
 TEMPORARY = ".tmp"
 
 DELETED_FOLDER = "-delete"
+STRAY_FOLDER = "-stray"
 
 NAME_MAX = 255
 
@@ -51,12 +53,21 @@ def partition_folder(topic: str, partition: int) -> str:
 
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
     match = _PARTITION.fullmatch(name)
-    return (match[1], int(match[2])) if match and not name.endswith(DELETED_FOLDER) else None
+    return (match[1], int(match[2])) if match and not name.endswith((DELETED_FOLDER, STRAY_FOLDER)) else None
 
 
 def deleted_folder(topic: str, partition: int, unique: bytes) -> str:
     """Where a deleted partition waits for its removal. A long topic name is cut to what a file system allows."""
-    suffix = f"-{partition}.{unique.hex()}{DELETED_FOLDER}"
+    return _unique_folder(topic, partition, unique, DELETED_FOLDER)
+
+
+def stray_folder(topic: str, partition: int, unique: bytes) -> str:
+    """Where a partition is kept whose topic is not in the metadata."""
+    return _unique_folder(topic, partition, unique, STRAY_FOLDER)
+
+
+def _unique_folder(topic: str, partition: int, unique: bytes, kind: str) -> str:
+    suffix = f"-{partition}.{unique.hex()}{kind}"
     return topic[: NAME_MAX - len(suffix)] + suffix
 
 

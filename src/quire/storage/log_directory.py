@@ -172,22 +172,55 @@ class LogDirectory:
         The rename is what counts. If a crash undoes it, the folder still has the id of a topic that is gone, and its
         owner deletes it again.
         """
-        log = self.logs.pop((topic, partition))
-        self.topic_ids.pop((topic, partition))
-        self._known_recovery_points.pop((topic, partition), None)
-        self._known_start_offsets.pop((topic, partition), None)
+        log = self._take_out(topic, partition)
         log.close_files()
         folder = f"{self.path}/{file_names.deleted_folder(topic, partition, self._random.uuid())}"
         with self._guarded():
             self._disk.rename(log.path, folder)
         self._later(log.config.file_delete_delay_ms, lambda: self._remove_folder(folder))
 
-    def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
-        """Truncates logs to offsets and has that in the checkpoint before anything is written to them again."""
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Takes a log out of use whose topic nobody knows, and keeps its data in a folder of its own, which it names.
+
+        Its topic may have been deleted just before a crash. Or the metadata was lost, and these are all that is left.
+        """
+        log = self._take_out(topic, partition)
+        log.close()
+        folder = f"{self.path}/{file_names.stray_folder(topic, partition, self._random.uuid())}"
         with self._guarded():
+            self._disk.rename(log.path, folder)
+        return folder
+
+    def _take_out(self, topic: str, partition: int) -> Log:
+        self.topic_ids.pop((topic, partition))
+        self._known_recovery_points.pop((topic, partition), None)
+        self._known_start_offsets.pop((topic, partition), None)
+        return self.logs.pop((topic, partition))
+
+    def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
+        """Truncates logs to offsets.
+
+        Before that the checkpoint takes their recovery points back. A crash may undo some of a truncation's steps and
+        not others, and may tear what is written afterwards: the scan then has to begin where the truncation did.
+        """
+        with self._guarded():
+            points = [(log, log.recovery_point_if_truncated_to(offset)) for log, offset in targets]
+            self._take_back_recovery_points(points)
             for log, offset in targets:
                 log.truncate_to(offset)
-            self._recovery_points.save_now(self._recovery_points_now())
+
+    def start_over(self, log: Log, offset: int) -> None:
+        """Empties the log and lets it begin at `offset`; the checkpoint first, as in `truncate`."""
+        with self._guarded():
+            self._take_back_recovery_points([(log, offset)])
+            log.truncate_fully_and_start_at(offset)
+
+    def _take_back_recovery_points(self, points: Sequence[tuple[Log, int]]) -> None:
+        keys = {log: key for key, log in self.logs.items()}
+        all_points = self._recovery_points_now()
+        for log, point in points:
+            all_points[keys[log]] = min(all_points[keys[log]], point)
+        self._recovery_points.save_now(all_points)
 
     def flush(self, log: Log, then: Then | None = None) -> None:
         """Makes what is in the log now durable, in a job; `then` is called when it is, and only then."""
@@ -242,6 +275,11 @@ class LogDirectory:
             for log in self.logs.values():
                 log.close_files()
             self._lock.close()
+
+    def release(self) -> None:
+        """Lets the directory go as it is, without closing anything: the start did not come to the point of using it."""
+        self._closed = True
+        self._lock.close()
 
     def fail(self, error: Exception) -> None:
         """Takes the directory out of service; called with the first error, further ones change nothing."""

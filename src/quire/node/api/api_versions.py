@@ -32,7 +32,7 @@ def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVe
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(SUPPORTED.items())
         ],
-        finalized_features_epoch=node.metadata_offset,
+        finalized_features_epoch=node.image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(features.items())

@@ -53,7 +53,7 @@ def _delete(node: "Node", context: Context, topic: str, wanted: DeleteRecordsPar
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"deleting from {topic} is not allowed")
         partition = node.partitions.leader(topic, None, wanted.partition_index)
         answer.low_watermark = partition.delete_records(wanted.offset)
-        node.partitions.log_start_offset_moved(partition)
+        node.partitions.checkpoint()
     except ApiError as error:
         answer.error_code = error.code
     return answer

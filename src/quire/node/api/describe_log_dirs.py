@@ -12,6 +12,7 @@ from quire.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from quire.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -23,12 +24,13 @@ def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> D
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
-                log_dir=path,
-                topics=_topics(node, path, request),
-                total_bytes=node.disk.total_bytes(path),
-                usable_bytes=node.disk.free_bytes(path),
+                error_code=ErrorCode.NONE if directory.failure is None else ErrorCode.KAFKA_STORAGE_ERROR,
+                log_dir=directory.path,
+                topics=_topics(node, directory, request),
+                total_bytes=node.disk.total_bytes(directory.path),
+                usable_bytes=node.disk.free_bytes(directory.path),
             )
-            for path in node.partitions.directories()
+            for directory in node.partitions.directories()
         ]
     )
 
@@ -37,9 +39,9 @@ def refuse(request: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsR
     return DescribeLogDirsResponse(error_code=error.code)
 
 
-def _topics(node: "Node", path: str, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
+def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for partition in node.partitions.in_directory(path):
+    for partition in node.partitions.in_directory(directory):
         if _is_wanted(request, partition.topic, partition.index):
             topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
             topic.partitions.append(

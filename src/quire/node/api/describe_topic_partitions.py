@@ -12,7 +12,7 @@ from quire.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
-    ResponseCursor,
+    DescribeTopicPartitionsResponseCursor,
 )
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ def handle(node: "Node", context: Context, request: DescribeTopicPartitionsReque
         start = first_partition if name == first_topic else 0
         answer, next_partition = _topic(node, context, name, start, room)
         if answer is None:
-            response.next_cursor = ResponseCursor(topic_name=name, partition_index=start)
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=start)
             break
         response.topics.append(answer)
         room -= len(answer.partitions)
         if next_partition is not None:
-            response.next_cursor = ResponseCursor(topic_name=name, partition_index=next_partition)
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(
+                topic_name=name, partition_index=next_partition
+            )
             break
     return response
 

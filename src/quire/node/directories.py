@@ -1,0 +1,50 @@
+"""Taking the data directories at start: each locked, formatted where it is empty, and all of one cluster and node."""
+
+from quire.config.broker_config import BrokerConfig
+from quire.controller.format import format_node
+from quire.seams import Clock, Disk, Jobs, Random
+from quire.storage.errors import DataDirectoryError
+from quire.storage.log_directory import LOCK_FILE, LogDirectory, OnFailure
+from quire.storage.meta_properties import MetaProperties, read_meta
+
+IGNORED_WHEN_EMPTY = (LOCK_FILE, "lost+found")
+
+
+def open_directories(
+    config: BrokerConfig, *, disk: Disk, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+) -> dict[str, LogDirectory]:
+    """The directories by path, that of the metadata log among them; DataDirectoryError when one cannot be used."""
+    paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    opened: dict[str, LogDirectory] = {}
+    try:
+        for path in paths:
+            opened[path] = LogDirectory.open(disk, path, clock=clock, jobs=jobs, random=random, on_failure=on_failure)
+            if opened[path].meta is None:
+                _check_empty(disk, path)
+        format_node(disk, random, config, now_ms=clock.now_ms())
+        cluster_id = None
+        for path, directory in opened.items():
+            directory.meta = meta = _formatted(disk, path)
+            meta.check(path, cluster_id=cluster_id, node_id=config.node_id)
+            cluster_id = meta.cluster_id
+    except BaseException:
+        for directory in opened.values():
+            directory.release()
+        raise
+    return opened
+
+
+def _check_empty(disk: Disk, path: str) -> None:
+    """A directory that has data but not the file that says whose it is must not be taken for a new one."""
+    found = [name for name in disk.list_dir(path) if name not in IGNORED_WHEN_EMPTY]
+    if found:
+        raise DataDirectoryError(
+            f"{path} holds {found[0]} but no meta.properties, so whose data it is cannot be told; "
+            "restore that file, or start with an empty directory."
+        )
+
+
+def _formatted(disk: Disk, path: str) -> MetaProperties:
+    meta = read_meta(disk, path)
+    assert meta is not None, f"{path} was formatted and has no meta.properties"
+    return meta
