@@ -363,7 +363,7 @@ class TestTruncating:
         log.flush()
         assert log.recovery_point == 7
         log.truncate_to(4)
-        assert log.recovery_point == 4
+        assert log.recovery_point == 2, "the truncation itself is not durable yet"
         assert log.epochs.entries == [(0, 0), (1, 3)]
         (producer,) = log.producers()
         assert (producer.producer_id, producer.last_sequence, producer.last_offset) == (5, 3, 3)

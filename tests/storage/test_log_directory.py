@@ -288,10 +288,11 @@ class TestCheckpoints:
         directory.flush(log)
         world.jobs.run_all()
         directory.checkpoint()
-        directory.truncate([(log, 1)])
-        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 1\n"
+        directory.truncate([(log, 3)])
+        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 2\n"
         world.jobs.run_all()
-        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 1\n"
+        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 2\n"
+        assert log.end_offset == 3
 
     def test_a_checkpoint_that_makes_no_sense_means_a_longer_scan(
         self, world: World, caplog: pytest.LogCaptureFixture

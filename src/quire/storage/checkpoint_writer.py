@@ -22,10 +22,16 @@ class CheckpointWriter:
         self._failed = failed
         self._latest: bytes | None = None
         self._under_way: bytes | None = None
+        self._on_disk: bytes | None = None
+        """What the file has for certain, even after a power cut; None when that is not known."""
 
     def save_now(self, offsets: Mapping[TopicPartition, int]) -> None:
-        self._latest = format_offsets(offsets)
-        write_atomically(self._disk, self._path, self._latest)
+        content = format_offsets(offsets)
+        if content != self._on_disk:
+            self._latest = content
+            self._on_disk = None
+            write_atomically(self._disk, self._path, content)
+            self._on_disk = content
 
     def save_soon(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Does nothing if this is what was saved last. Of several calls while a job runs, the last one counts."""
@@ -52,6 +58,7 @@ class CheckpointWriter:
     def _written(self) -> None:
         current, self._under_way = self._under_way == self._latest, None
         if current:
+            self._on_disk = None
             try:
                 self._disk.rename(self._background_path, self._path)
             except OSError as error:

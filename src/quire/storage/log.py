@@ -341,11 +341,10 @@ class Log:
         self._snapshots.remove_before(self._segments[0].base_offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Drops everything from `offset` on, and the batch that holds it. On a node, `LogDirectory.truncate` does it.
+        """Drops everything from `offset` on, and the batch that holds it.
 
-        Newest first, so that a crash leaves a prefix, at worst a longer one. The recovery point moves back in memory;
-        the directory's checkpoint must follow before the log is rolled, or a scan after a crash would begin past bytes
-        that were written since.
+        On a node `LogDirectory.truncate` does it, because the checkpoint has to take back the recovery point first. The
+        newest segments go first, so that a crash leaves a prefix, at worst a longer one.
         """
         if offset >= self.end_offset:
             return
@@ -354,14 +353,18 @@ class Log:
             return
         self._recent.clear()
         self._retire(self._segments.drop_from(offset))
+        self._flush_state.truncated(self.recovery_point_if_truncated_to(offset))
         self.end_offset = max(self._segments.active.truncate_to(offset), self.start_offset)
-        self._flush_state.truncated(self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self._snapshots.remove_after(self.end_offset)
         if len(self._producers):
             self._producers = replay_producers(
                 self._segments, self._snapshots, self._segments[0].base_offset, self.end_offset
             )
+
+    def recovery_point_if_truncated_to(self, offset: int) -> int:
+        """Where a scan has to begin after a crash that may undo the truncation of a file: with that whole segment."""
+        return min(self.recovery_point, self._segments[self._segments.slot_of(offset - 1)].base_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drops everything; the log goes on, empty, at `offset`. A crash in between leaves a prefix of it."""

@@ -98,10 +98,10 @@ class FlushState:
     def created_file(self) -> None:
         self._names_version += 1
 
-    def truncated(self, end_offset: int) -> None:
-        """Nothing beyond is durable any more, whatever a plan under way will say."""
+    def truncated(self, recovery_point: int) -> None:
+        """Nothing from here on counts as durable any more, whatever a plan under way will say."""
         self._truncations += 1
-        self.recovery_point = min(self.recovery_point, end_offset)
+        self.recovery_point = recovery_point
 
     def started_over(self, offset: int) -> None:
         """The log is empty and begins at `offset`: there is nothing below that could be lost."""
