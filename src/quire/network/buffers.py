@@ -20,14 +20,15 @@ class BufferPool:
         """Large buffers that connections own now."""
         self._keep_bytes = keep_bytes
         self._keep_small = keep_small
-        self._small: list[memoryview] = []
+        self.small_kept: list[memoryview] = []
+        """Small buffers that nobody owns. Readers may pop one themselves: that is every small request's way."""
         self._large: list[memoryview] = []
         self._kept_bytes = 0
         self._beyond: memoryview | None = None
         self._waiting: deque[tuple[object, Callable[[], bool]]] = deque()
 
     def small(self) -> memoryview:
-        return self._small.pop() if self._small else memoryview(bytearray(SMALL_BYTES))
+        return self.small_kept.pop() if self.small_kept else memoryview(bytearray(SMALL_BYTES))
 
     def large(self, wanted: int, enough: int, *, instead_of: memoryview) -> memoryview | None:
         """A buffer of at least `wanted` bytes if one lies about, of at least `enough` if not; None over the limit.
@@ -51,8 +52,8 @@ class BufferPool:
 
     def give_back(self, buffer: memoryview) -> None:
         if len(buffer) == SMALL_BYTES:
-            if len(self._small) < self._keep_small:
-                self._small.append(buffer)
+            if len(self.small_kept) < self._keep_small:
+                self.small_kept.append(buffer)
             return
         self.in_use_bytes -= len(buffer)
         if buffer is self._beyond or self.in_use_bytes <= self.limit_bytes:

@@ -82,6 +82,7 @@ class Connection:
         "_paused",
         "_starved",
         "_transport",
+        "buffer",
         "info",
     )
 
@@ -90,6 +91,7 @@ class Connection:
         self._owner = owner
         self._transport = transport
         self._frames = FrameReader(owner.pool, owner.limits.request_bytes_max)
+        self.buffer = self._frames.buffer
         self._parked = False
         """A request is in progress; somebody will complete its Pending."""
         self._behind = False
@@ -107,9 +109,6 @@ class Connection:
         self._idle_timer: Timer = owner.clock.call_later(owner.limits.idle_ms_max, self._check_idle)
 
     # The transport's side
-
-    def buffer(self) -> memoryview:
-        return self._frames.buffer()
 
     def received(self, size: int) -> None:
         owner = self._owner
@@ -200,6 +199,8 @@ class Connection:
         elif not self._frames.settle():
             self._starved = True
             owner.pool.wait(self, self._memory_freed)
+        elif not self._paused:
+            return
         self._read_or_not()
 
     def _completed(self, answer: Answer) -> None:

@@ -30,11 +30,12 @@ class BadFrame(Exception):  # noqa: N818
 class FrameReader:
     """Used in turns: `buffer`, `received`, `next_frame` until it gives None, `settle`."""
 
-    __slots__ = ("_buffer", "_end", "_pool", "_room_end", "_start", "frame_bytes_max")
+    __slots__ = ("_buffer", "_end", "_pool", "_room_end", "_small", "_start", "frame_bytes_max")
 
     def __init__(self, pool: BufferPool, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._pool = pool
+        self._small = pool.small_kept
         self._buffer: memoryview | None = None
         self._start = 0
         self._end = 0
@@ -42,12 +43,13 @@ class FrameReader:
 
     def buffer(self) -> memoryview:
         """Room for the next bytes."""
-        if self._buffer is None:
-            self._start = self._end = 0
-            self._room_end = SMALL_BYTES
-            self._buffer = self._pool.small()
-            return self._buffer
-        return self._buffer[self._end : self._room_end]
+        buffer = self._buffer
+        if buffer is not None:
+            return buffer[self._end : self._room_end]
+        self._start = self._end = 0
+        self._room_end = SMALL_BYTES
+        self._buffer = buffer = self._small.pop() if self._small else self._pool.small()
+        return buffer
 
     def received(self, size: int) -> None:
         self._end += size
@@ -73,9 +75,9 @@ class FrameReader:
 
         False if the server's memory for large requests is used up: nothing may be received until another try succeeds.
         """
-        self.shrink()
         buffer = self._buffer
-        if buffer is None:
+        if self._start == self._end or buffer is None:
+            self.release()
             return True
         have = self._end - self._start
         need = _LENGTH_BYTES

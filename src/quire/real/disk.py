@@ -34,14 +34,14 @@ class RealFile:
         return self._descriptor.path
 
     def size(self) -> int:
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             return os.fstat(number).st_size
         finally:
-            self.release()
+            self._files.release(self._descriptor)
 
     def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             if len(buffers) <= _IOV_MAX:
                 written = os.pwritev(number, buffers, position)
@@ -51,10 +51,10 @@ class RealFile:
                 written = 0
             return _write_rest(number, buffers, position, written)
         finally:
-            self.release()
+            self._files.release(self._descriptor)
 
     def pread(self, size: int, position: int) -> bytes:
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             data = os.pread(number, size, position)
             if len(data) == size or not data:
@@ -67,10 +67,10 @@ class RealFile:
                 got += len(data)
             return b"".join(pieces)
         finally:
-            self.release()
+            self._files.release(self._descriptor)
 
     def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             got = os.preadv(number, [buffer], position)
             view = memoryview(buffer)
@@ -81,13 +81,13 @@ class RealFile:
                 got += more
             return got
         finally:
-            self.release()
+            self._files.release(self._descriptor)
 
     def pread_ready(self, buffer: memoryview, position: int) -> int:
         """As much of the range as is in memory now: never waits for the disk where the kernel can tell."""
         if _NOWAIT is None:
             return self.pread_into(buffer, position)
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             return os.preadv(number, [buffer], position, _NOWAIT)
         except BlockingIOError:
@@ -95,12 +95,12 @@ class RealFile:
         except OSError:
             return os.preadv(number, [buffer], position)
         finally:
-            self.release()
+            self._files.release(self._descriptor)
 
     def cached(self, size: int, position: int) -> bool:
         if _NOWAIT is None or size <= 0:
             return True
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             byte = [bytearray(1)]
             for probe in range(position, position + size - 1, _PROBE_STRIDE):
@@ -112,32 +112,32 @@ class RealFile:
             # This file system cannot tell: reading is the only way to find out.
             return True
         finally:
-            self.release()
+            self._files.release(self._descriptor)
         return True
 
     def read_soon(self, size: int, position: int) -> None:
         """Lets the kernel begin to read this range, without waiting for it."""
         if hasattr(os, "posix_fadvise"):
-            number = self.acquire()
+            number = self._files.acquire(self._descriptor)
             try:
                 os.posix_fadvise(number, position, size, os.POSIX_FADV_WILLNEED)
             finally:
-                self.release()
+                self._files.release(self._descriptor)
 
     def truncate(self, size: int) -> None:
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             os.ftruncate(number, size)
         finally:
-            self.release()
+            self._files.release(self._descriptor)
 
     def sync(self) -> None:
         """After this the bytes and the length survive a power cut."""
-        number = self.acquire()
+        number = self._files.acquire(self._descriptor)
         try:
             _sync_data(number)
         finally:
-            self.release()
+            self._files.release(self._descriptor)
 
     def close(self) -> None:
         self._files.close(self._descriptor)

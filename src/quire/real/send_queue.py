@@ -12,7 +12,7 @@ that its owner may rename, remove and close it meanwhile.
 import os
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from quire.real.disk import RealFile
 from quire.seams import Buffer, FileSlice, Part
@@ -67,29 +67,27 @@ class SendQueue:
         self._warm_until = 0
         """Up to which position of the first slice, a large one, the file was in memory."""
 
-    def send_one(self, buffer: Buffer) -> None:
-        """Sends a single buffer: the usual answer, on an empty queue."""
-        try:
-            sent = self._socket.send(buffer)
-        except BlockingIOError:
-            sent = 0
-        if sent < len(buffer):
-            self._parts.append(memoryview(buffer)[sent:])
-            self.size = len(buffer) - sent
-            self._keep_rest()
-
     def send_at_once(self, parts: Sequence[Part]) -> None:
         """Sends what the socket takes, and copies or holds only what it does not. For an empty queue."""
+        buffers, size, all_of_it = self._gather(parts)
+        sent = 0
+        if buffers:
+            try:
+                sent = self._socket.sendmsg(buffers, (), 0 if all_of_it else _MORE)
+            except BlockingIOError:
+                sent = 0
+            if sent == size and all_of_it:
+                return
         for part in parts:
-            size = len(part)
-            if size:
+            if part_size := len(part):
                 self._parts.append(part)
-                self.size += size
+                self.size += part_size
+        self._sent(sent)
         try:
-            self.send()
+            if sent == size:
+                self.send()
         finally:
-            if self.size:
-                self._keep_rest()
+            self._keep_rest()
 
     def add(self, parts: Sequence[Part]) -> None:
         """Queues behind what is there."""
@@ -108,10 +106,7 @@ class SendQueue:
                 if isinstance(first, FileSlice) and first.size >= SENDFILE_FROM_BYTES:
                     budget -= self._send_file(first)
                 else:
-                    sent, full = self._send_joined()
-                    budget -= sent
-                    if full:
-                        return
+                    budget -= self._send_joined(first)
         except BlockingIOError:
             pass
 
@@ -130,39 +125,39 @@ class SendQueue:
             self._drop_first()
         self.size = 0
 
-    def _send_joined(self) -> tuple[int, bool]:
-        """One sendmsg of what is at the front: how much the socket took, and whether it is full."""
+    def _gather(self, parts: Iterable[Part]) -> tuple[list[Buffer], int, bool]:
+        """The buffers that one sendmsg can take from the front, their size, and whether they are all there is."""
         buffers: list[Buffer] = []
-        wanted = 0
+        size = 0
         used = 0
-        flags = 0
-        cold: ColdSlice | None = None
-        for part in self._parts:
+        for part in parts:
             if isinstance(part, FileSlice):
-                size = part.size
-                if size >= SENDFILE_FROM_BYTES or used + size > len(self._scratch):
-                    flags = _MORE
-                    break
-                room = self._scratch[used : used + size]
-                file = _real(part)
-                if file.pread_ready(room, part.position) < size:
-                    cold = ColdSlice(file, part.position, size, keep=True)
-                    break
+                part_size = part.size
+                if part_size >= SENDFILE_FROM_BYTES or used + part_size > len(self._scratch):
+                    return buffers, size, False
+                room = self._scratch[used : used + part_size]
+                if _real(part).pread_ready(room, part.position) < part_size:
+                    return buffers, size, False
                 buffers.append(room)
-                used += size
-                wanted += size
+                used += part_size
+                size += part_size
             else:
                 buffers.append(part)
-                wanted += len(part)
+                size += len(part)
             if len(buffers) == _IOV_MAX:
-                flags = _MORE if len(self._parts) > _IOV_MAX else 0
-                break
+                return buffers, size, False
+        return buffers, size, True
+
+    def _send_joined(self, first: Part) -> int:
+        buffers, size, all_of_it = self._gather(self._parts)
         if not buffers:
-            assert cold is not None
-            raise cold
-        sent = self._socket.sendmsg(buffers, (), flags)
+            assert isinstance(first, FileSlice)
+            raise ColdSlice(_real(first), first.position, first.size, keep=True)
+        sent = self._socket.sendmsg(buffers, (), 0 if all_of_it else _MORE)
         self._sent(sent)
-        return sent, sent < wanted
+        if sent < size:
+            raise BlockingIOError
+        return sent
 
     def _send_file(self, part: FileSlice) -> int:
         file = _real(part)
@@ -179,6 +174,8 @@ class SendQueue:
         if sent == 0:
             raise _ends_too_early(file)
         self._sent(sent)
+        if sent < count:
+            raise BlockingIOError
         return sent
 
     def _sent(self, count: int) -> None:

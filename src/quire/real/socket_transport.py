@@ -16,7 +16,7 @@ import socket
 from collections.abc import Sequence
 
 from quire.real.send_queue import ColdSlice, SendQueue
-from quire.seams import FileSlice, Jobs, Part, Receiver
+from quire.seams import Jobs, Part, Receiver
 
 _log = logging.getLogger("quire.sockets")
 
@@ -57,6 +57,7 @@ class SocketTransport:
         "_shared",
         "_socket",
         "_writing",
+        "queued_bytes",
     )
 
     def __init__(self, shared: Shared, connection: socket.socket, peer: str) -> None:
@@ -67,6 +68,7 @@ class SocketTransport:
         self._peer = peer
         self._receiver: Receiver | None = None
         self._queue = SendQueue(connection, shared.scratch)
+        self.queued_bytes = 0
         self._reading = False
         self._writing = False
         self._paused = False
@@ -86,10 +88,6 @@ class SocketTransport:
     def peer(self) -> str:
         return self._peer
 
-    @property
-    def queued_bytes(self) -> int:
-        return self._queue.size
-
     def write(self, parts: Sequence[Part]) -> None:
         if self._closing or self._ended:
             return
@@ -97,15 +95,22 @@ class SocketTransport:
         try:
             if queue.size:
                 queue.add(parts)
+                self.queued_bytes = queue.size
                 return
-            if len(parts) == 1 and not isinstance(parts[0], FileSlice):
-                queue.send_one(parts[0])
-            else:
-                queue.send_at_once(parts)
+            if len(parts) == 1 and isinstance(answer := parts[0], bytes):
+                # The usual answer, and nearly always taken whole.
+                sent = self._socket.send(answer)
+                if sent == len(answer):
+                    return
+                parts = [memoryview(answer)[sent:]]
+            queue.send_at_once(parts)
+        except BlockingIOError:
+            queue.add(parts)
         except ColdSlice as cold:
             self._read_ahead(cold)
         except OSError as error:
             self._end(_reason(error))
+        self.queued_bytes = queue.size
         if queue.size and not self._reading_ahead:
             self._watch_writing()
 
@@ -132,30 +137,28 @@ class SocketTransport:
         if self._paused:
             self._readable_while_paused()
             return
-        assert self._receiver is not None
+        receiver = self._receiver
+        assert receiver is not None
+        received = 0
         try:
-            self._receive(self._receiver)
+            while received < _RECEIVE_PER_EVENT_BYTES:
+                room = receiver.buffer()
+                try:
+                    size = self._socket.recv_into(room)
+                except BlockingIOError:
+                    return
+                except OSError as error:
+                    self._end(_reason(error))
+                    return
+                if size == 0:
+                    self._end("closed by the other side")
+                    return
+                receiver.received(size)
+                if size < len(room) or self._paused or self._closing or self._ended:
+                    return
+                received += size
         except Exception:
             self._receiver_failed()
-
-    def _receive(self, receiver: Receiver) -> None:
-        received = 0
-        while True:
-            room = receiver.buffer()
-            try:
-                size = self._socket.recv_into(room)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                self._end(_reason(error))
-                return
-            if size == 0:
-                self._end("closed by the other side")
-                return
-            receiver.received(size)
-            received += size
-            if size < len(room) or self._paused or self._closing or self._ended or received >= _RECEIVE_PER_EVENT_BYTES:
-                return
 
     def _readable_while_paused(self) -> None:
         """Bytes wait until `resume`; but that the other side is gone is worth knowing now."""
@@ -179,7 +182,8 @@ class SocketTransport:
             self._read_ahead(cold)
         except OSError as error:
             self._end(_reason(error))
-        if not self._queue.size and not self._ended:
+        self.queued_bytes = self._queue.size
+        if not self.queued_bytes and not self._ended:
             self._all_sent()
 
     def _all_sent(self) -> None:
@@ -229,6 +233,7 @@ class SocketTransport:
         self._unwatch_writing()
         self._ended = True
         self._queue.clear()
+        self.queued_bytes = 0
         self._socket.close()
         self._shared.sockets -= 1
         if self._receiver is not None:
