@@ -132,7 +132,7 @@ def register_controller(
             for each in request.features
         ],
     )
-    return Result(ControllerRegistrationResponse(), [record])
+    return Result(ControllerRegistrationResponse(error_message=None), [record])
 
 
 def unregister_broker(
@@ -149,7 +149,7 @@ def unregister_broker(
         )
     record = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)
     changes = elections.broker_left(image, config, broker.broker_id)
-    return Result(UnregisterBrokerResponse(), [*changes, record])
+    return Result(UnregisterBrokerResponse(error_message=None), [*changes, record])
 
 
 def fence(image: ClusterImage, config: BrokerConfig, broker_id: int) -> list[Message]:

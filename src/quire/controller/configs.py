@@ -35,7 +35,9 @@ def alter_configs(
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
         resource = ConfigResource(each.resource_type, each.resource_name)
-        answer = whole.AlterConfigsResourceResponse(resource_type=resource.type, resource_name=resource.name)
+        answer = whole.AlterConfigsResourceResponse(
+            error_message=None, resource_type=resource.type, resource_name=resource.name
+        )
         result.response.responses.append(answer)
         try:
             _check_once(times[resource])
@@ -60,7 +62,9 @@ def incremental_alter_configs(
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
         resource = ConfigResource(each.resource_type, each.resource_name)
-        answer = incremental.AlterConfigsResourceResponse(resource_type=resource.type, resource_name=resource.name)
+        answer = incremental.AlterConfigsResourceResponse(
+            error_message=None, resource_type=resource.type, resource_name=resource.name
+        )
         result.response.responses.append(answer)
         try:
             _check_once(times[resource])

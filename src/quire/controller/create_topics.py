@@ -92,6 +92,7 @@ def _create(
     answer = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=len(replicas),
         replication_factor=len(replicas[0]),
         configs=_described(overrides, config),

@@ -39,7 +39,7 @@ def update_features(
         _check_together(after)
     except ApiError as error:
         return Result(UpdateFeaturesResponse(error_code=error.code, error_message=error.message))
-    return Result(UpdateFeaturesResponse(), [] if request.validate_only else records)
+    return Result(UpdateFeaturesResponse(error_message=None), [] if request.validate_only else records)
 
 
 def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey) -> None:

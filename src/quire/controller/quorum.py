@@ -14,17 +14,11 @@ METADATA_TOPIC = "__cluster_metadata"
 def describe_quorum(
     log: MetadataLog, clock: Clock, request: messages.DescribeQuorumRequest
 ) -> messages.DescribeQuorumResponse:
-    names_the_log = [
-        (topic.topic_name, [partition.partition_index for partition in topic.partitions]) for topic in request.topics
-    ] == [(METADATA_TOPIC, [0])]
-    if not names_the_log:
-        return messages.DescribeQuorumResponse(
-            error_code=ErrorCode.INVALID_REQUEST,
-            error_message=f"only partition 0 of {METADATA_TOPIC} has a quorum",
-        )
-    if not log.is_leader:
-        partition = messages.DescribeQuorumResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    else:
+    asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
+    if asked != [(METADATA_TOPIC, [0])]:
+        return _all_unknown(request)
+    partition = messages.DescribeQuorumResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if log.is_leader:
         partition = _partition(log, clock)
     return messages.DescribeQuorumResponse(
         topics=[messages.DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
@@ -37,6 +31,26 @@ def describe_quorum(
             )
             for voter in log.voters
         ],
+    )
+
+
+def _all_unknown(request: messages.DescribeQuorumRequest) -> messages.DescribeQuorumResponse:
+    """Anything but partition 0 of the metadata log, alone, has no quorum."""
+    return messages.DescribeQuorumResponse(
+        topics=[
+            messages.DescribeQuorumResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    messages.DescribeQuorumResponsePartitionData(
+                        partition_index=each.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=f"only partition 0 of {METADATA_TOPIC} has a quorum",
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
     )
 
 

@@ -27,6 +27,8 @@ from quire.storage import Log, LogConfig
 
 FOLDER = "__cluster_metadata-0"
 READ_BYTES = 1 << 20
+KEPT_SNAPSHOTS = 2
+"""Whatever the retention says: should the newest turn out to be damaged, the one before it and the log still serve."""
 
 log = logging.getLogger("quire.raft")
 
@@ -218,7 +220,7 @@ class LogStore:
     def clean(self, now_ms: int) -> LogPosition | None:
         """Lets go of old snapshots and the log before the oldest that stays; where the log then starts, if it moved."""
         start: LogPosition | None = None
-        while len(self._snapshots) > 1 and self._is_surplus(self._snapshots[0], now_ms):
+        while len(self._snapshots) > KEPT_SNAPSHOTS and self._is_surplus(self._snapshots[0], now_ms):
             oldest, start = self._snapshots[0], self._snapshots[1]
             # The log goes first: a log that starts before its oldest snapshot is whole, the other way round is not.
             self._log.delete_records_before(max(start.offset, self._log.start_offset))

@@ -1,0 +1,234 @@
+"""The metadata log of a quorum of one: elected, committed, replayed, cut short by snapshots, and ended by its disk."""
+
+from typing import Any
+
+import pytest
+
+from quire.protocol.records import build_batch
+from quire.protocol.records.record import Record
+from quire.raft.core import NotLeaderError
+from quire.raft.errors import MetadataLogError
+from quire.raft.replicas import VoterSet
+from quire.raft.settings import MetadataLogSettings
+from simulator.disk import SimDisk
+from simulator.random import SimRandom
+from tests.raft.sim_log import KEY, PATH, SimLog, format_folder
+
+
+def started(disk: SimDisk | None = None, **settings: Any) -> SimLog:
+    return SimLog(disk or format_folder(SimDisk()), settings=MetadataLogSettings(**settings)).open().run()
+
+
+def test_a_node_elects_itself_and_hears_of_it_when_that_is_committed() -> None:
+    sim = SimLog(format_folder(SimDisk()))
+    sim.open()
+    assert sim.leaders == [(None, 0), (None, 1)]
+    assert not sim.log.is_leader
+    sim.run()
+    assert sim.leaders[-1] == (1, 1)
+    assert sim.log.is_leader
+    assert sim.disk.read_file(f"{PATH}/quorum-state").startswith(b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,')
+
+
+def test_a_record_is_told_when_it_is_on_disk_and_not_before() -> None:
+    sim = started()
+    base_offset = sim.append("a", "b")
+    assert sim.values == []
+    sim.run()
+    assert sim.values == ["a", "b"]
+    assert (sim.batches[-1].base_offset, sim.batches[-1].last_offset) == (base_offset, base_offset + 1)
+    assert sim.log.high_watermark == base_offset + 2
+
+
+def test_appends_made_while_the_disk_is_busy_share_the_next_sync() -> None:
+    sim = started()
+    before = sim.disk.operations
+    for number in range(50):
+        sim.append(str(number))
+    sim.run()
+    syncs = sim.disk.operations - before - 50
+    assert sim.values == [str(number) for number in range(50)]
+    assert syncs <= 6
+
+
+def test_a_restart_replays_to_the_same_state_in_a_new_epoch() -> None:
+    sim = started()
+    sim.append("a")
+    sim.append("b", "c")
+    sim.run()
+    sim.log.close()
+    again = started(sim.disk.kill())
+    assert again.values == ["a", "b", "c"]
+    assert again.leaders[-1] == (1, 2)
+
+
+def test_power_loss_takes_what_was_not_told_at_most() -> None:
+    sim = started()
+    sim.append("a")
+    sim.run()
+    sim.append("b")
+    again = started(sim.disk.crash(SimRandom(7)))
+    assert again.values in (["a"], ["a", "b"])
+
+
+def test_a_closed_log_tells_nothing_and_leaves_nothing_open() -> None:
+    sim = started()
+    sim.append("a")
+    sim.log.close()
+    sim.log.close()
+    sim.run()
+    assert sim.values == []
+    assert sim.disk.open_paths() == []
+    assert started(sim.disk.kill()).values == ["a"]
+
+
+def test_a_failing_disk_ends_it_once() -> None:
+    sim = started()
+    sim.disk.fail_when(lambda operation: operation.kind == "sync")
+    sim.append("a")
+    sim.run()
+    sim.append("b")
+    sim.run()
+    assert len(sim.failures) == 1 and isinstance(sim.failures[0], OSError)
+    assert sim.values == []
+
+
+def test_a_full_disk_ends_it_too() -> None:
+    sim = started()
+    sim.disk.fail_when(lambda operation: operation.kind == "write" and operation.path.endswith(".log"))
+    sim.append("a")
+    assert len(sim.failures) == 1
+
+
+def test_only_the_leader_takes_records() -> None:
+    sim = SimLog(format_folder(SimDisk()))
+    sim.open()
+    sim.run()
+    sim.log.close()
+    with pytest.raises(NotLeaderError):
+        sim.append("a")
+
+
+def test_a_folder_that_names_no_voters_needs_them_from_the_configuration() -> None:
+    disk = SimDisk()
+    disk.make_dirs("/meta")
+    with pytest.raises(MetadataLogError, match="does not say who votes"):
+        SimLog(disk).open()
+    static = SimLog(disk, static_voters=VoterSet.of_ids([KEY.id])).open().run()
+    assert static.log.is_leader and static.log.kraft_version == 0
+    static.append("a")
+    static.run()
+    assert b'"currentVoters":[{"voterId":1}],"data_version":0}' in disk.read_file(f"{PATH}/quorum-state")
+    assert SimLog(disk.kill(), static_voters=VoterSet.of_ids([KEY.id])).open().run().values == ["a"]
+
+
+def test_a_quorum_of_several_is_refused_for_now() -> None:
+    disk = format_folder(SimDisk(), VoterSet.of_ids([1, 2, 3]))
+    with pytest.raises(MetadataLogError, match="quorum of the controllers 1, 2, 3"):
+        SimLog(disk).open()
+
+
+def test_a_record_of_the_future_ends_it_by_name() -> None:
+    sim = started()
+    sim.log.close()
+    disk = sim.disk.kill()
+    file = disk.open(f"{PATH}/00000000000000000000.log")
+    unknown = build_batch([Record(0, 1, None, b"\x01\x63\x00")], base_offset=3, leader_epoch=1)
+    file.pwritev([unknown], file.size())
+    again = started(disk)
+    assert [str(failure) for failure in again.failures] and "type 99" in str(again.failures[0])
+    assert not again.log.is_leader
+
+
+def test_a_snapshot_is_taken_when_enough_was_written() -> None:
+    sim = started(bytes_between_snapshots=2_000)
+    for number in range(60):
+        sim.append(str(number))
+        sim.run(20)
+    assert len([name for name in sim.disk.list_dir(PATH) if name.endswith(".checkpoint")]) > 1
+    again = started(sim.disk.kill())
+    assert again.values == [str(number) for number in range(60)]
+    assert again.batches[0].base_offset > 3, "it began with a snapshot"
+
+
+def test_a_snapshot_is_taken_some_while_after_a_change() -> None:
+    sim = started(snapshot_interval_ms=60_000)
+    sim.append("a")
+    sim.run(59_000)
+    assert len([name for name in sim.disk.list_dir(PATH) if name.endswith(".checkpoint")]) == 1
+    sim.run(2_000)
+    assert "00000000000000000004-0000000001.checkpoint" in sim.disk.list_dir(PATH)
+    sim.run(600_000)
+    assert len([name for name in sim.disk.list_dir(PATH) if name.endswith(".checkpoint")]) == 2, "nothing changed since"
+
+
+def test_the_snapshot_before_the_newest_stays_however_old_it_is() -> None:
+    sim = started(bytes_between_snapshots=1_000, retention_bytes=1, retention_ms=0)
+    for number in range(80):
+        sim.append(str(number))
+        sim.run(20)
+    assert len([name for name in sim.disk.list_dir(PATH) if name.endswith(".checkpoint")]) == 2
+
+
+def test_what_a_snapshot_replaces_goes_when_there_is_too_much() -> None:
+    sim = started(bytes_between_snapshots=1_000, retention_bytes=4_000)
+    for number in range(200):
+        sim.append(str(number))
+        sim.run(20)
+    names = sim.disk.list_dir(PATH)
+    assert "00000000000000000000.log" not in names
+    assert "00000000000000000000-0000000000.checkpoint" not in names
+    again = started(sim.disk.kill())
+    assert again.values == [str(number) for number in range(200)]
+    assert not again.failures
+
+
+def test_a_damaged_snapshot_is_passed_over_for_the_one_before() -> None:
+    sim = started()
+    sim.append("a")
+    sim.run()
+    sim.log.take_snapshot()
+    sim.run()
+    sim.append("b")
+    sim.run()
+    disk = sim.disk.kill()
+    newest = f"{PATH}/00000000000000000004-0000000001.checkpoint"
+    disk.open(newest).truncate(100)
+    assert started(disk).values == ["a", "b"]
+
+
+def test_a_log_that_lost_its_only_snapshot_is_refused() -> None:
+    sim = started(bytes_between_snapshots=1_000, retention_bytes=1)
+    for number in range(80):
+        sim.append(str(number))
+        sim.run(20)
+    disk = sim.disk.kill()
+    for name in disk.list_dir(PATH):
+        if name.endswith(".checkpoint"):
+            disk.remove(f"{PATH}/{name}")
+    with pytest.raises(MetadataLogError, match="no whole snapshot"):
+        SimLog(disk).open()
+
+
+def test_a_snapshot_beyond_the_log_takes_its_place() -> None:
+    sim = started()
+    sim.append("a", "b")
+    sim.run()
+    sim.log.take_snapshot()
+    sim.run()
+    disk = sim.disk.kill()
+    for name in disk.list_dir(PATH):
+        if name.endswith((".log", ".index", ".timeindex")) or name == "leader-epoch-checkpoint":
+            disk.remove(f"{PATH}/{name}")
+    again = started(disk)
+    assert again.values == ["a", "b"]
+    assert again.append("c") > 4
+    again.run()
+    assert started(again.disk.kill()).values == ["a", "b", "c"]
+
+
+def test_an_unfinished_snapshot_is_swept_away() -> None:
+    disk = format_folder(SimDisk())
+    disk.open(f"{PATH}/00000000000000000070-0000000003.checkpoint.part", create=True)
+    started(disk)
+    assert not disk.exists(f"{PATH}/00000000000000000070-0000000003.checkpoint.part")
