@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 READ_COMMITTED = 1
+HAS_LEADER_EPOCH = 4
 
 
 def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -61,5 +62,7 @@ def _find(
         answer.error_code = error.code
         return answer
     if found is not None:
-        answer.timestamp, answer.offset, answer.leader_epoch = found
+        answer.timestamp, answer.offset, leader_epoch = found
+        if context.api_version >= HAS_LEADER_EPOCH:
+            answer.leader_epoch = leader_epoch
     return answer
