@@ -35,6 +35,7 @@ def partition_settings(config: TopicConfig) -> PartitionSettings:
         min_insync_replicas=config.get_int("min.insync.replicas"),
         segment_bytes=config.segment_bytes,
         compacted="compact" in config.get_list("cleanup.policy"),
+        deletable="delete" in config.get_list("cleanup.policy"),
         log_append_time=log_append_time,
         timestamp_before_max_ms=NO_LIMIT if log_append_time else config.get_int("message.timestamp.before.max.ms"),
         timestamp_after_max_ms=NO_LIMIT if log_append_time else config.get_int("message.timestamp.after.max.ms"),

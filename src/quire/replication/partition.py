@@ -268,6 +268,8 @@ class Partition:
 
     def delete_records(self, offset: int) -> int:
         """Moves the log start offset to `offset` (-1: the high watermark) and returns where it is now."""
+        if not self.settings.deletable:
+            raise ApiError(ErrorCode.POLICY_VIOLATION, f"{self} is compacted, and its records cannot be deleted")
         target = self.high_watermark if offset == HIGH_WATERMARK else offset
         if target < 0 or target > self.high_watermark:
             raise ApiError(

@@ -11,6 +11,8 @@ class PartitionSettings:
     min_insync_replicas: int = 1
     segment_bytes: int = 1 << 30
     compacted: bool = False
+    deletable: bool = True
+    """Whether cleanup.policy has `delete`."""
     log_append_time: bool = False
     timestamp_before_max_ms: int = 2**63 - 1
     """How far a record's own timestamp may lie in the past; no limit where the log's clock replaces it."""

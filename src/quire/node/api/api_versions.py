@@ -6,7 +6,7 @@ client can step back (dispatch does that through `refuse`).
 
 from typing import TYPE_CHECKING
 
-from quire.metadata.features import SUPPORTED
+from quire.metadata.features import KRAFT_VERSION, SUPPORTED
 from quire.node.api import SERVED
 from quire.node.context import Context
 from quire.protocol import apis
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    features = node.image.features
+    features = {**node.image.features, KRAFT_VERSION: node.controller.log.kraft_version}
     controller = node.is_controller_listener(context.listener)
     return ApiVersionsResponse(
         api_keys=_ranges(controller),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.config.sources import ConfigEntry
 from quire.config.topic_config import TopicConfig
+from quire.controller.topic_names import check_topic_name
 from quire.node.config_resources import ConfigResource, check_may_describe
 from quire.node.context import Context
 from quire.protocol.errors import ApiError, ErrorCode
@@ -49,6 +50,7 @@ def _describe(
 def _entries(node: "Node", resource: DescribeConfigsResource) -> list[ConfigEntry]:
     name, keys = resource.resource_name, resource.configuration_keys or None
     if resource.resource_type == ConfigResource.TOPIC:
+        check_topic_name(name)
         if node.image.topic(name) is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         return TopicConfig(node.image.topic_configs(name), node.config).describe(keys)

@@ -22,9 +22,10 @@ from quire.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from quire.protocol.records import InvalidRecords
+from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
 from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
+from quire.seams import Buffer
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Result = ProduceResponse | Pending[ProduceResponse | None] | None
 Uncommitted = list[tuple[Partition, int, PartitionProduceResponse]]
 
+FIRST_VERSION_WITH_ZSTD = 7
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
@@ -85,6 +87,8 @@ def _append(
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {partition.topic} is not allowed")
         if data.records is None:
             raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
+        if context.api_version < FIRST_VERSION_WITH_ZSTD:
+            _check_no_zstd(data.records)
         appended = partition.append(data.records, acks == ACKS_ALL, node.clock.now_ms())
     except ApiError as error:
         return _failed(data.index, error, node, topic)
@@ -97,6 +101,12 @@ def _append(
     if acks == ACKS_ALL and not partition.is_committed(appended.last_offset):
         uncommitted.append((partition, appended.last_offset + 1, answer))
     return answer
+
+
+def _check_no_zstd(records: Buffer) -> None:
+    """Consumers of the producer's own age could not read it."""
+    if len(records) >= HEADER_BYTES and read_header(records).compression is Compression.ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
 
 
 def _failed(

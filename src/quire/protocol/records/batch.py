@@ -185,7 +185,7 @@ def _check_magic(magic: int) -> None:
             ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
             f"Records in the old message format (magic {magic}) are not supported; use a client that writes magic 2.",
         )
-    raise InvalidRecords(ErrorCode.INVALID_RECORD, f"There is no record batch format with magic {magic}.")
+    raise corrupt(f"There is no record batch format with magic {magic}.")
 
 
 def walk_batches(buffer: Buffer, position: int = 0) -> list[BatchHeader]:
