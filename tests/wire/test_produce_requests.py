@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[bytes, list[ErrorCode]]] = {
     "negative count": (batch(record_count=-1, last_offset_delta=-2), [ErrorCode.INVALID_RECORD]),
     "magic 0": (batch(magic=0), [ErrorCode.INVALID_RECORD, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT]),
     "magic 1": (batch(magic=1), [ErrorCode.INVALID_RECORD, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT]),
-    "magic 3": (batch(magic=3), [ErrorCode.CORRUPT_MESSAGE]),
+    "magic 3": (batch(magic=3), [ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD]),
     "two batches": (batch() + batch(), [ErrorCode.INVALID_RECORD]),
     "nothing": (b"", [ErrorCode.INVALID_RECORD]),
     "cut off": (batch()[:-3], [ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE]),
