@@ -70,8 +70,8 @@ def test_old_message_shorter_than_a_batch_header_is_recognised() -> None:
 def test_unknown_magic_is_refused(magic: int) -> None:
     batch = build_batch(RECORDS)
     batch[16] = magic
-    refused(ErrorCode.INVALID_RECORD, batch)
-    refused(ErrorCode.INVALID_RECORD, batch[:40])
+    refused(ErrorCode.CORRUPT_MESSAGE, batch)
+    refused(ErrorCode.CORRUPT_MESSAGE, batch[:40])
 
 
 def test_attributes_are_told_apart() -> None:

@@ -10,9 +10,9 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
-    DescribeTopicPartitionsResponseCursor,
 )
 
 if TYPE_CHECKING:
