@@ -90,7 +90,8 @@ class RealClock:
             else:
                 timer.callback = None
                 _run(callback)
-        if self._timers and self._wakeup is None:
+        # A callback may have set the wake-up for a timer of its own, later than those that were there before.
+        if self._timers and (self._wakeup is None or self._timers[0][0] < self._wakeup_at):
             self._set_wakeup(self._timers[0][0])
 
 
