@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from quire.cli.main import cli
+from quire.cli.main import quire as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
