@@ -30,6 +30,14 @@ def test_asking_for_a_topic_creates_it_only_when_that_is_allowed(
     assert len(admin.list_topics(timeout=10).topics[name].partitions) == 1
 
 
+@pytest.mark.parametrize("name", ["", ".", "with space", "x" * 250])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_asking_for_an_impossible_name_says_so(connection: WireConnection, name: str, allowed: bool) -> None:
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=allowed)
+    (found,) = connection.call(asked, 12, MetadataResponse).topics
+    assert found.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
 def test_a_bad_name_is_not_created(bootstrap: str, make_topic: MakeTopic) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 3000})
     errors: list[int] = []

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from quire.controller.topic_names import check_topic_name
 from quire.metadata.image import TopicImage
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import Context
@@ -121,9 +122,16 @@ def _wanted(
     name = wanted.name or ""
     topic = node.image.topic(name)
     if topic is None:
-        code = failures.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return MetadataResponseTopic(error_code=code, name=name)
+        return MetadataResponseTopic(error_code=failures.get(name) or _why_missing(name), name=name)
     return _topic(node, context, topic, operations)
+
+
+def _why_missing(name: str) -> ErrorCode:
+    try:
+        check_topic_name(name)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _topic(node: "Node", context: Context, topic: TopicImage, operations: bool) -> MetadataResponseTopic:
