@@ -29,10 +29,11 @@ def feed(frames: FrameReader, data: bytes, cuts: Sequence[int] = ()) -> list[byt
             size = min(len(room), end - begin)
             assert size > 0
             room[:size] = data[begin : begin + size]
-            frames.received(size)
             begin += size
-            while (payload := frames.next_frame()) is not None:
+            payload = frames.next_frame(size)
+            while payload is not None:
                 found.append(bytes(payload))
+                payload = frames.next_frame()
             assert frames.settle()
     return found
 
@@ -73,8 +74,7 @@ def test_several_frames_of_one_receive_are_views_of_one_buffer() -> None:
     data = frame(payload(20)) + frame(payload(30))
     room = frames.buffer()
     room[: len(data)] = data
-    frames.received(len(data))
-    first, second = frames.next_frame(), frames.next_frame()
+    first, second = frames.next_frame(len(data)), frames.next_frame()
     assert first is not None
     assert second is not None
     assert first.obj is second.obj is room.obj
@@ -132,8 +132,7 @@ def test_without_memory_for_a_large_frame_it_waits_and_loses_nothing() -> None:
     data = frame(payload(100_000))
     room = frames.buffer()
     room[:] = data[:SMALL_BYTES]
-    frames.received(SMALL_BYTES)
-    assert frames.next_frame() is None
+    assert frames.next_frame(SMALL_BYTES) is None
     assert not frames.settle()
     assert not frames.settle()
     for buffer in others:

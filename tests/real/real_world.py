@@ -160,7 +160,9 @@ class RealWorld:
 
     def cold(self, path: str, content: bytes) -> ColdFile:
         file = self.file(path, content)
-        return ColdFile(file._files, file._descriptor)
+        file.__class__ = ColdFile
+        assert isinstance(file, ColdFile)
+        return file
 
     def close(self) -> None:
         for listener in self._listeners:

@@ -111,7 +111,11 @@ def test_call_soon_runs_after_every_event_of_the_batch(loop: asyncio.AbstractEve
 def test_a_timer_asked_for_by_another_does_not_delay_the_earlier_ones(loop: asyncio.AbstractEventLoop) -> None:
     clock = RealClock(loop)
     started = clock.monotonic_ms()
-    clock.call_later(1, lambda: clock.call_later(2000, lambda: None))
+
+    def ask_for_another() -> None:
+        clock.call_later(2000, lambda: None)
+
+    clock.call_later(1, ask_for_another)
     clock.call_later(20, loop.stop)
     loop.run_forever()
     assert clock.monotonic_ms() - started < 1000

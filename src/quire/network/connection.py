@@ -69,12 +69,13 @@ class Owner(Protocol):
 
 class Connection:
     __slots__ = (
-        "_active_ms",
+        "_active",
         "_behind",
         "_ending",
         "_frames",
         "_gone",
         "_held_bytes",
+        "_idle_since_ms",
         "_idle_timer",
         "_last_queued_bytes",
         "_owner",
@@ -105,20 +106,68 @@ class Connection:
         self._held_bytes = 0
         """Memory, not file slices, that is queued for this client at most."""
         self._last_queued_bytes = 0
-        self._active_ms = owner.clock.monotonic_ms()
-        self._idle_timer: Timer = owner.clock.call_later(owner.limits.idle_ms_max, self._check_idle)
+        self._active = True
+        """Something has happened since the last look at it."""
+        self._idle_since_ms = 0.0
+        self._idle_timer: Timer = owner.clock.call_later(0, self._check_idle)
 
     # The transport's side
 
     def received(self, size: int) -> None:
+        """Answers the requests at hand until none is left, one has to wait, or the client is behind."""
         owner = self._owner
-        owner.counters.bytes_in += size
-        self._active_ms = owner.clock.monotonic_ms()
-        self._frames.received(size)
-        self._serve()
+        counters = owner.counters
+        counters.bytes_in += size
+        self._active = True
+        frames = self._frames
+        answers: list[Part] = []
+        answers_bytes = 0
+        failure: str | None = None
+        try:
+            frame = frames.next_frame(size)
+            while frame is not None and not self._ending:
+                counters.requests += 1
+                answer = owner.handle(self.info, frame)
+                if isinstance(answer, Pending):
+                    if not answer.done:
+                        self._parked = True
+                        answer.when_done(self._completed)
+                        break
+                    answer = answer.value
+                if answer:
+                    answers += answer
+                    answers_bytes += len(answer[0])
+                    if len(answer) > 1 or answers_bytes > _WRITE_TOGETHER_BYTES:
+                        self._write(answers)
+                        answers = []
+                        answers_bytes = 0
+                        if self._behind:
+                            break
+                frame = frames.next_frame()
+        except (BadFrame, CloseConnection) as error:
+            failure = str(error)
+        except Exception:
+            _log.exception("closing the connection from %s: its request could not be handled", self.info.peer)
+            self._ending = True
+        if answers:
+            self._write(answers)
+        if failure is not None:
+            self._fail(failure)
+        if self._ending:
+            if not self._parked:
+                self._transport.close()
+        elif self._parked or self._behind:
+            frames.shrink()
+            self._read_or_not()
+        elif not frames.settle():
+            self._starved = True
+            owner.pool.wait(self, self._memory_freed)
+            self._read_or_not()
+        elif self._paused:
+            self._read_or_not()
 
     def drained(self) -> None:
-        self._active_ms = self._owner.clock.monotonic_ms()
+        self._active = True
         self._count_queued(0, 0)
         if self._behind:
             self._behind = False
@@ -151,63 +200,13 @@ class Connection:
         self._ending = True
         self._transport.abort()
 
-    # Requests
-
-    def _serve(self) -> None:
-        """Answers the requests at hand until none is left, one has to wait, or the client is behind."""
-        answers: list[Part] = []
-        answers_bytes = 0
-        owner = self._owner
-        handle = owner.handle
-        info = self.info
-        next_frame = self._frames.next_frame
-        failure: str | None = None
-        try:
-            while not self._ending and (frame := next_frame()) is not None:
-                owner.counters.requests += 1
-                answer = handle(info, frame)
-                if isinstance(answer, Pending):
-                    if not answer.done:
-                        self._parked = True
-                        answer.when_done(self._completed)
-                        break
-                    answer = answer.value
-                if answer:
-                    answers += answer
-                    answers_bytes += len(answer[0])
-                    if len(answer) > 1 or answers_bytes > _WRITE_TOGETHER_BYTES:
-                        self._write(answers)
-                        answers = []
-                        answers_bytes = 0
-                        if self._behind:
-                            break
-        except (BadFrame, CloseConnection) as error:
-            failure = str(error)
-        except Exception:
-            _log.exception("closing the connection from %s: its request could not be handled", info.peer)
-            self._ending = True
-        if answers:
-            self._write(answers)
-        if failure is not None:
-            self._fail(failure)
-        if self._ending:
-            if not self._parked:
-                self._transport.close()
-            return
-        if self._parked or self._behind:
-            self._frames.shrink()
-        elif not self._frames.settle():
-            self._starved = True
-            owner.pool.wait(self, self._memory_freed)
-        elif not self._paused:
-            return
-        self._read_or_not()
+    # Waiting, and going on
 
     def _completed(self, answer: Answer) -> None:
         self._parked = False
         if self._gone:
             return
-        self._active_ms = self._owner.clock.monotonic_ms()
+        self._active = True
         if answer:
             self._write(answer)
         if self._ending:
@@ -217,7 +216,7 @@ class Connection:
 
     def _go_on(self) -> None:
         if not (self._parked or self._behind or self._starved or self._ending):
-            self._serve()
+            self.received(0)
 
     def _memory_freed(self) -> bool:
         if self._ending:
@@ -271,16 +270,17 @@ class Connection:
             self._transport.abort()
 
     def _check_idle(self) -> None:
+        """Looks four times per idle time, so that a request only has to leave a mark, not the time."""
         now = self._owner.clock.monotonic_ms()
         queued = self._transport.queued_bytes
-        if self._parked or queued < self._last_queued_bytes:
-            self._active_ms = now
+        if self._active or self._parked or queued < self._last_queued_bytes:
+            self._active = False
+            self._idle_since_ms = now
         self._last_queued_bytes = queued
         idle_ms_max = self._owner.limits.idle_ms_max
-        left_ms = self._active_ms + idle_ms_max - now
-        if left_ms > 0:
-            self._idle_timer = self._owner.clock.call_later(left_ms, self._check_idle)
-        else:
-            level = logging.WARNING if queued or self._frames.incomplete else logging.DEBUG
-            _log.log(level, "closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)
-            self.abort()
+        if now - self._idle_since_ms < idle_ms_max:
+            self._idle_timer = self._owner.clock.call_later(idle_ms_max / 4, self._check_idle)
+            return
+        level = logging.WARNING if queued or self._frames.incomplete else logging.DEBUG
+        _log.log(level, "closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)
+        self.abort()

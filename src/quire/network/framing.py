@@ -28,7 +28,7 @@ class BadFrame(Exception):  # noqa: N818
 
 
 class FrameReader:
-    """Used in turns: `buffer`, `received`, `next_frame` until it gives None, `settle`."""
+    """Used in turns: `buffer`, `next_frame` until it gives None, `settle`."""
 
     __slots__ = ("_buffer", "_end", "_pool", "_room_end", "_small", "_start", "frame_bytes_max")
 
@@ -51,16 +51,17 @@ class FrameReader:
         self._buffer = buffer = self._small.pop() if self._small else self._pool.small()
         return buffer
 
-    def received(self, size: int) -> None:
-        self._end += size
-        assert self._end <= self._room_end, "more was received than there was room for"
+    def next_frame(self, received: int = 0) -> memoryview | None:
+        """The next complete frame without its length, valid until `settle`; None when more bytes have to come.
 
-    def next_frame(self) -> memoryview | None:
-        """The next complete frame without its length, valid until `settle`; None when more bytes have to come."""
-        start, end = self._start, self._end
+        `received` is how many bytes have come into the room last asked for.
+        """
+        start = self._start
+        self._end = end = self._end + received
         if end - start < _LENGTH_BYTES:
             return None
         assert self._buffer is not None
+        assert end <= self._room_end, "more was received than there was room for"
         length: int = _LENGTH(self._buffer, start)[0]
         if not _SHORTEST_FRAME <= length <= self.frame_bytes_max:
             raise BadFrame(self._complaint(length))

@@ -1,8 +1,8 @@
 """Files of the operating system.
 
 Descriptors come from `OpenFiles`, so there may be more open files than descriptors, and a file that is renamed or
-removed stays readable for whoever has it open. `RealFile.hold` is for the sockets: it keeps a file readable until a
-slice of it has been sent, even if its owner closes it first.
+removed stays readable for whoever has it open. Sockets hold a file until a slice of it has been sent, so that its owner
+may close it meanwhile.
 """
 
 import fcntl
@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Sequence
 
-from quire.real.open_files import Descriptor, OpenFiles, raise_descriptor_limit
+from quire.real.open_files import OpenFile, OpenFiles, raise_descriptor_limit
 from quire.seams.disk import Buffer
 
 _IOV_MAX = 1024
@@ -19,29 +19,20 @@ _PROBE_STRIDE = 128 * 1024
 """The kernel reads ahead in steps of this size, so what lies between two cached probes is almost surely cached."""
 
 
-class RealFile:
+class RealFile(OpenFile):
     """A file of `RealDisk`. Safe to use from the event loop and from jobs at once."""
 
-    __slots__ = ("_descriptor", "_files")
-
-    def __init__(self, files: OpenFiles, descriptor: Descriptor) -> None:
-        self._files = files
-        self._descriptor = descriptor
-
-    @property
-    def path(self) -> str:
-        """Where the file is now: it follows renames."""
-        return self._descriptor.path
+    __slots__ = ()
 
     def size(self) -> int:
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             return os.fstat(number).st_size
         finally:
-            self._files.release(self._descriptor)
+            self.release()
 
     def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             if len(buffers) <= _IOV_MAX:
                 written = os.pwritev(number, buffers, position)
@@ -51,10 +42,10 @@ class RealFile:
                 written = 0
             return _write_rest(number, buffers, position, written)
         finally:
-            self._files.release(self._descriptor)
+            self.release()
 
     def pread(self, size: int, position: int) -> bytes:
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             data = os.pread(number, size, position)
             if len(data) == size or not data:
@@ -67,10 +58,10 @@ class RealFile:
                 got += len(data)
             return b"".join(pieces)
         finally:
-            self._files.release(self._descriptor)
+            self.release()
 
     def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             got = os.preadv(number, [buffer], position)
             view = memoryview(buffer)
@@ -81,13 +72,13 @@ class RealFile:
                 got += more
             return got
         finally:
-            self._files.release(self._descriptor)
+            self.release()
 
     def pread_ready(self, buffer: memoryview, position: int) -> int:
         """As much of the range as is in memory now: never waits for the disk where the kernel can tell."""
         if _NOWAIT is None:
             return self.pread_into(buffer, position)
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             return os.preadv(number, [buffer], position, _NOWAIT)
         except BlockingIOError:
@@ -95,12 +86,12 @@ class RealFile:
         except OSError:
             return os.preadv(number, [buffer], position)
         finally:
-            self._files.release(self._descriptor)
+            self.release()
 
     def cached(self, size: int, position: int) -> bool:
         if _NOWAIT is None or size <= 0:
             return True
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             byte = [bytearray(1)]
             for probe in range(position, position + size - 1, _PROBE_STRIDE):
@@ -112,49 +103,32 @@ class RealFile:
             # This file system cannot tell: reading is the only way to find out.
             return True
         finally:
-            self._files.release(self._descriptor)
+            self.release()
         return True
 
     def read_soon(self, size: int, position: int) -> None:
         """Lets the kernel begin to read this range, without waiting for it."""
         if hasattr(os, "posix_fadvise"):
-            number = self._files.acquire(self._descriptor)
+            number = self.acquire()
             try:
                 os.posix_fadvise(number, position, size, os.POSIX_FADV_WILLNEED)
             finally:
-                self._files.release(self._descriptor)
+                self.release()
 
     def truncate(self, size: int) -> None:
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             os.ftruncate(number, size)
         finally:
-            self._files.release(self._descriptor)
+            self.release()
 
     def sync(self) -> None:
         """After this the bytes and the length survive a power cut."""
-        number = self._files.acquire(self._descriptor)
+        number = self.acquire()
         try:
             _sync_data(number)
         finally:
-            self._files.release(self._descriptor)
-
-    def close(self) -> None:
-        self._files.close(self._descriptor)
-
-    def acquire(self) -> int:
-        """The descriptor, for one system call (sendfile), to be given back with `release`."""
-        return self._files.acquire(self._descriptor)
-
-    def release(self) -> None:
-        self._files.release(self._descriptor)
-
-    def hold(self) -> None:
-        """The file stays readable until `unhold`, whatever its owner does to it."""
-        self._files.hold(self._descriptor)
-
-    def unhold(self) -> None:
-        self._files.unhold(self._descriptor)
+            self.release()
 
     def __repr__(self) -> str:
         return f"RealFile({self.path!r})"
@@ -173,9 +147,9 @@ class RealDisk:
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         if create:
-            return RealFile(self._files, self._files.add(path, os.open(path, os.O_RDWR | os.O_CREAT, 0o644)))
+            return RealFile(self._files, path, os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         os.stat(path)
-        return RealFile(self._files, self._files.add(path))
+        return RealFile(self._files, path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -235,9 +209,9 @@ class RealDisk:
         except OSError:
             os.close(number)
             raise
-        descriptor = self._files.add(path, number)
-        self._files.pin(descriptor)
-        return RealFile(self._files, descriptor)
+        file = RealFile(self._files, path, number)
+        file.pin()
+        return file
 
 
 def _write_rest(number: int, buffers: Sequence[Buffer], position: int, written: int) -> int:

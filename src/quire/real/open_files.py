@@ -34,22 +34,76 @@ def raise_descriptor_limit() -> int:
     return wanted
 
 
-class Descriptor:
-    """One file's place in the table. `number` is the descriptor, or -1 while it has none."""
+class OpenFile:
+    """A file that is open for its owner, with a descriptor while it is used. `number` is that, or -1.
 
-    __slots__ = ("closed", "holds", "number", "path", "pinned", "recently_used", "users")
+    `acquire` and `release` are on the way of every read and write, so they take no lock. They rely on an order instead:
+    a user enters itself first and reads the number then, whoever takes the number away does so first and looks for
+    users then. Either the user finds no number, or the taker finds the user.
+    """
 
-    def __init__(self, path: str, number: int = _NOT_OPEN) -> None:
+    __slots__ = ("_files", "closed", "forgotten", "holds", "number", "path", "pinned", "recently_used", "users")
+
+    def __init__(self, files: "OpenFiles", path: str, number: int = _NOT_OPEN) -> None:
         self.path = path
+        """Where the file is now: it follows renames."""
         self.number = number
-        self.users = 0
-        """System calls in progress; the number stays as it is until there are none."""
+        self.users: list[None] = []
+        """One entry per system call in progress; a list, because it is changed without a lock."""
         self.holds = 0
         """Slices on their way to a socket; a close waits for them."""
         self.recently_used = True
         self.pinned = False
         """The path no longer leads here, or a lock hangs on this number: never closed before its owner closes it."""
         self.closed = False
+        self.forgotten = False
+        """Closed, and the last use of it is over."""
+        self._files = files
+        files.add(self)
+
+    def acquire(self) -> int:
+        """The descriptor's number, to be used for a system call and given back with `release`."""
+        self.users.append(None)
+        number = self.number
+        if number >= 0:
+            self.recently_used = True
+            return number
+        try:
+            return self._files.reopen(self)
+        except BaseException:
+            self.release()
+            raise
+
+    def acquire_unless_closed(self) -> bool:
+        try:
+            self.acquire()
+        except OSError:
+            if not self.closed:
+                raise
+            return False
+        return True
+
+    def release(self) -> None:
+        self.users.pop()
+        if self.closed:
+            self._files.let_go(self)
+
+    def hold(self) -> None:
+        """The file stays readable until `unhold`, whatever its owner does to it."""
+        self._files.hold(self)
+
+    def unhold(self) -> None:
+        self._files.unhold(self)
+
+    def pin(self) -> None:
+        """Keeps this very descriptor until the file is closed."""
+        if self.acquire_unless_closed():
+            self.pinned = True
+            self.release()
+
+    def close(self) -> None:
+        self.closed = True
+        self._files.let_go(self)
 
 
 class OpenFiles:
@@ -59,102 +113,28 @@ class OpenFiles:
         assert limit > 0
         self._limit = limit
         self._lock = threading.Lock()
-        self._ring: OrderedDict[Descriptor, None] = OrderedDict()
-        self._by_folder: dict[str, dict[str, list[Descriptor]]] = {}
+        self._ring: OrderedDict[OpenFile, None] = OrderedDict()
+        self._by_folder: dict[str, dict[str, list[OpenFile]]] = {}
 
     @property
     def descriptors(self) -> int:
         """How many descriptors are in use now."""
         return len(self._ring)
 
-    def add(self, path: str, number: int = _NOT_OPEN) -> Descriptor:
-        """Enters a file, with the descriptor it was just opened with if there is one."""
-        descriptor = Descriptor(path, number)
+    def add(self, file: OpenFile) -> None:
+        """Enters a file, and the descriptor it was just opened with if it has one."""
         with self._lock:
-            self._enter(descriptor)
-            unused = self._opened(descriptor) if number != _NOT_OPEN else []
+            self._enter(file)
+            unused = self._opened(file) if file.number >= 0 else []
         _close_all(unused)
-        return descriptor
 
-    def acquire(self, descriptor: Descriptor) -> int:
-        """The descriptor's number, not to be closed until `release`."""
-        with self._lock:
-            if descriptor.number >= 0:
-                descriptor.users += 1
-                descriptor.recently_used = True
-                return descriptor.number
-        return self._reopen(descriptor)
-
-    def release(self, descriptor: Descriptor) -> None:
-        with self._lock:
-            descriptor.users -= 1
-            unused = self._let_go(descriptor) if descriptor.closed else _NOT_OPEN
-        if unused >= 0:
-            os.close(unused)
-
-    def hold(self, descriptor: Descriptor) -> None:
-        """Keeps the file readable, also after its owner closes it, until `unhold`."""
-        with self._lock:
-            if descriptor.closed and descriptor.holds == 0:
-                raise _is_closed(descriptor)
-            descriptor.holds += 1
-
-    def unhold(self, descriptor: Descriptor) -> None:
-        with self._lock:
-            descriptor.holds -= 1
-            unused = self._let_go(descriptor) if descriptor.closed else _NOT_OPEN
-        if unused >= 0:
-            os.close(unused)
-
-    def close(self, descriptor: Descriptor) -> None:
-        with self._lock:
-            if descriptor.closed:
-                return
-            descriptor.closed = True
-            unused = self._let_go(descriptor)
-        if unused >= 0:
-            os.close(unused)
-
-    def pin(self, descriptor: Descriptor) -> None:
-        """Keeps this very descriptor open until the file is closed."""
-        self.acquire(descriptor)
-        descriptor.pinned = True
-        self.release(descriptor)
-
-    @contextmanager
-    def moving(self, source: str, target: str) -> Iterator[None]:
-        """Around a rename: files below `source` follow to `target`, files that `target` was stay readable.
-
-        Every file concerned has its descriptor while the names change, so nobody opens a path that just moved.
-        """
-        for descriptor in self._at(target):
-            self.pin(descriptor)
-        moved: list[tuple[Descriptor, str]] = []
-        try:
-            for path, descriptor in self._below(source):
-                self.acquire(descriptor)
-                moved.append((descriptor, target + path[len(source) :]))
-            yield
-            with self._lock:
-                for descriptor, path in moved:
-                    self._leave(descriptor)
-                    descriptor.path = path
-                    self._enter(descriptor)
-        finally:
-            for descriptor, _ in moved:
-                self.release(descriptor)
-
-    def removing(self, path: str) -> None:
-        """Before `path`, a file or a folder, is removed: who has it open goes on reading it."""
-        for _, descriptor in self._below(path):
-            self.pin(descriptor)
-
-    def _reopen(self, descriptor: Descriptor) -> int:
+    def reopen(self, file: OpenFile) -> int:
+        """Opens a file that has lost its descriptor, where it is now."""
         while True:
             with self._lock:
-                if descriptor.closed and descriptor.holds == 0:
-                    raise _is_closed(descriptor)
-                path = descriptor.path
+                if file.closed and not file.holds:
+                    raise OSError(errno.EBADF, "the file has been closed", file.path)
+                path = file.path
             number, failure = _NOT_OPEN, None
             try:
                 number = os.open(path, os.O_RDWR)
@@ -162,83 +142,128 @@ class OpenFiles:
                 failure = error
             unused = [number] if number >= 0 else []
             with self._lock:
-                if descriptor.number < 0 and descriptor.path == path and number >= 0:
-                    descriptor.number = number
-                    unused = self._opened(descriptor)
-                if descriptor.number >= 0:
-                    descriptor.users += 1
-                    descriptor.recently_used = True
-                    failure = None
-                elif descriptor.path != path:
-                    failure = None
-                acquired = descriptor.number
+                if file.number < 0 and file.path == path and number >= 0:
+                    file.number = number
+                    unused = self._opened(file)
+                acquired = file.number
+                moved = file.path != path
             _close_all(unused)
-            if failure is not None:
-                raise failure
             if acquired >= 0:
                 return acquired
+            if failure is not None and not moved:
+                raise failure
 
-    def _opened(self, descriptor: Descriptor) -> list[int]:
+    def hold(self, file: OpenFile) -> None:
+        with self._lock:
+            if file.closed and not file.holds:
+                raise OSError(errno.EBADF, "the file has been closed", file.path)
+            file.holds += 1
+
+    def unhold(self, file: OpenFile) -> None:
+        with self._lock:
+            file.holds -= 1
+        if file.closed:
+            self.let_go(file)
+
+    def let_go(self, file: OpenFile) -> None:
+        """Forgets a file that was closed, once nobody uses or holds it any more."""
+        with self._lock:
+            if file.users or file.holds or file.forgotten:
+                return
+            number = self._take_number(file)
+            if file.number >= 0:
+                # Somebody has just begun to use it; this will be called again when they release it.
+                return
+            file.forgotten = True
+            self._leave(file)
+            if number >= 0:
+                del self._ring[file]
+        if number >= 0:
+            os.close(number)
+
+    @contextmanager
+    def moving(self, source: str, target: str) -> Iterator[None]:
+        """Around a rename: files below `source` follow to `target`, files that `target` was stay readable.
+
+        Every file concerned has its descriptor while the names change, so nobody opens a path that just moved.
+        """
+        for file in self._at(target):
+            file.pin()
+        moved: list[tuple[OpenFile, str]] = []
+        try:
+            for path, file in self._below(source):
+                if file.acquire_unless_closed():
+                    moved.append((file, target + path[len(source) :]))
+            yield
+            with self._lock:
+                for file, path in moved:
+                    self._leave(file)
+                    file.path = path
+                    self._enter(file)
+        finally:
+            for file, _ in moved:
+                file.release()
+
+    def removing(self, path: str) -> None:
+        """Before `path`, a file or a folder, is removed: who has it open goes on reading it."""
+        for _, file in self._below(path):
+            file.pin()
+
+    def _opened(self, file: OpenFile) -> list[int]:
         """Enters a descriptor just opened into the ring; returns the numbers to close for it."""
-        self._ring[descriptor] = None
+        self._ring[file] = None
         unused = []
         for _ in range(2 * len(self._ring)):
             if len(self._ring) <= self._limit:
                 break
             oldest, _ = self._ring.popitem(last=False)
-            if oldest.users or oldest.pinned or oldest is descriptor or oldest.recently_used:
-                # A second chance: whoever is used again before the ring comes round stays.
-                oldest.recently_used = False
-                self._ring[oldest] = None
+            # A second chance: whoever is used again before the ring comes round stays.
+            stays = oldest.recently_used or oldest.pinned or oldest is file
+            oldest.recently_used = False
+            number = _NOT_OPEN if stays else self._take_number(oldest)
+            if number >= 0:
+                unused.append(number)
             else:
-                unused.append(oldest.number)
-                oldest.number = _NOT_OPEN
+                self._ring[oldest] = None
         return unused
 
-    def _let_go(self, descriptor: Descriptor) -> int:
-        """The number to close of a file that was closed, once nobody uses or holds it any more."""
-        if descriptor.users or descriptor.holds:
-            return _NOT_OPEN
-        self._leave(descriptor)
-        number, descriptor.number = descriptor.number, _NOT_OPEN
-        if number >= 0:
-            del self._ring[descriptor]
+    def _take_number(self, file: OpenFile) -> int:
+        """Takes a file's descriptor from it to be closed, unless somebody is using it."""
+        number, file.number = file.number, _NOT_OPEN
+        if file.users:
+            file.number, number = number, _NOT_OPEN
         return number
 
-    def _enter(self, descriptor: Descriptor) -> None:
-        folder, _, name = descriptor.path.rpartition("/")
-        self._by_folder.setdefault(folder, {}).setdefault(name, []).append(descriptor)
+    def _enter(self, file: OpenFile) -> None:
+        folder, _, name = file.path.rpartition("/")
+        self._by_folder.setdefault(folder, {}).setdefault(name, []).append(file)
 
-    def _leave(self, descriptor: Descriptor) -> None:
-        folder, _, name = descriptor.path.rpartition("/")
+    def _leave(self, file: OpenFile) -> None:
+        folder, _, name = file.path.rpartition("/")
         names = self._by_folder[folder]
-        names[name].remove(descriptor)
+        names[name].remove(file)
         if not names[name]:
             del names[name]
         if not names:
             del self._by_folder[folder]
 
-    def _at(self, path: str) -> list[Descriptor]:
+    def _at(self, path: str) -> list[OpenFile]:
         folder, _, name = path.rpartition("/")
         with self._lock:
             return self._by_folder.get(folder, {}).get(name, []).copy()
 
-    def _below(self, path: str) -> list[tuple[str, Descriptor]]:
+    def _below(self, path: str) -> list[tuple[str, OpenFile]]:
         """The open files that `path` is or contains. Costs what the folder costs, not what the table does."""
-        found = [(path, descriptor) for descriptor in self._at(path)]
+        found = [(path, file) for file in self._at(path)]
         if os.path.isdir(path):
             for folder, _, _ in os.walk(path):
                 with self._lock:
                     files = [(name, list(same)) for name, same in self._by_folder.get(folder, {}).items()]
-                found += [(f"{folder}/{name}", descriptor) for name, same in files for descriptor in same]
+                found += [(f"{folder}/{name}", file) for name, same in files for file in same]
         # What was removed or replaced before is no longer behind its old path.
-        return [(at, descriptor) for at, descriptor in found if not descriptor.pinned]
+        return [(at, file) for at, file in found if not file.pinned]
 
 
 def _close_all(numbers: list[int]) -> None:
     for number in numbers:
         os.close(number)
-
-
-def _is_closed(descriptor: Descriptor) -> OSError:
-    return OSError(errno.EBADF, "the file has been closed", descriptor.path)
