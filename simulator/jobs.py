@@ -19,7 +19,7 @@ class SimJobs:
     def __init__(self, clock: Clock, random: SimRandom, *, longest_ms: float = 5.0) -> None:
         self._clock = clock
         self._random = random
-        self._longest_ms = longest_ms
+        self.longest_ms = longest_ms
         self._stopped = False
         self.unfinished = 0
 
@@ -53,4 +53,4 @@ class SimJobs:
         self._clock.call_later(self._delay_ms(), finish)
 
     def _delay_ms(self) -> float:
-        return self._random.between(0.0, self._longest_ms)
+        return self._random.between(0.0, self.longest_ms)

@@ -59,6 +59,9 @@ class Operations:
     def fail_when(self, matches: Callable[[Operation], bool], code: int, times: int) -> None:
         self._faults.append(_Fault(matches, code, times))
 
+    def forget_faults(self) -> None:
+        self._faults.clear()
+
     def change(self, kind: str, path: str, size: int = 0, note: str = "") -> BaseException | None:
         """Numbers a changing call; what it must raise instead of happening, if anything."""
         self.check_alive()

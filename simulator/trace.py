@@ -1,26 +1,39 @@
 """What happened in a simulated run, folded into one digest.
 
-Disk, network and jobs note their events here. Two runs of one seed must end with equal digests; the last lines are kept
-so that a failing run can say what led up to it.
+Disk, network and jobs note their events here; clients, faults and the node's own log lines tell theirs, which make the
+story that a person reads. Two runs of one seed must end with equal digests. The last lines of both are kept, so that a
+failing run can say what led up to it.
 """
 
 from collections import deque
+from collections.abc import Callable
 from hashlib import blake2b
 
 
 class Trace:
-    __slots__ = ("_hash", "_recent", "events")
+    __slots__ = ("_echo", "_hash", "_recent", "_story", "events")
 
-    def __init__(self, *, keep: int = 200) -> None:
+    def __init__(self, *, keep: int = 200, echo: Callable[[str], None] | None = None) -> None:
+        """`echo` is given every line as it happens."""
         self.events = 0
+        self._echo = echo
         self._hash = blake2b(digest_size=16)
         self._recent: deque[str] = deque(maxlen=keep)
+        self._story: deque[str] = deque(maxlen=keep)
 
     def note(self, line: str) -> None:
+        """A small event: a write to disk, a segment sent."""
         self.events += 1
         self._recent.append(line)
         self._hash.update(line.encode())
         self._hash.update(b"\n")
+        if self._echo is not None:
+            self._echo(line)
+
+    def tell(self, line: str) -> None:
+        """An event that a person wants to know of: a fault, a topic created, a line that the node logged."""
+        self._story.append(line)
+        self.note(line)
 
     @property
     def digest(self) -> str:
@@ -28,3 +41,6 @@ class Trace:
 
     def recent(self) -> list[str]:
         return list(self._recent)
+
+    def story(self) -> list[str]:
+        return list(self._story)

@@ -1,0 +1,240 @@
+"""What must always hold, checked against each answer at the moment it arrives (the list is in docs/architecture.md).
+
+Every method takes an answer and what was known when it was asked for (`Floor`), raises `Violation` if the two cannot
+both be true, and writes what is new into the ledger. One node is one place: whatever was told before a request was sent
+must be in its answer, whoever asked and whichever way it went.
+
+Which promise stands after which fault:
+
+- A process kill takes nothing back: acknowledged is acknowledged, and whoever has read something finds it again.
+- A power loss may take records, but only from the end, and none that the log had flushed. An answer that was on its way
+  when the power went says nothing about the log found afterwards, so it is only believed as far as it was flushed.
+- Metadata that was acknowledged, and producer ids that were handed out, survive both.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from quire.protocol.messages.fetch import PartitionData
+from quire.protocol.records import InvalidRecords, Record, check_crc, decode_batch, walk_batches
+from simulator.ledger import Floor, Known, Ledger, PartitionBook
+from simulator.violation import Violation
+
+
+class Checker:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    # Writing
+
+    def acknowledged(
+        self, book: PartitionBook, era: int, floor: Floor, base_offset: int, values: Sequence[bytes], *, first_try: bool
+    ) -> None:
+        """A producer was told that its records are at `base_offset` and behind it."""
+        self._ledger.counts.checks += 1
+        self._ledger.counts.records_acknowledged += len(values)
+        late = era != self._ledger.era
+        if first_try and not late and base_offset < floor.end_offset:
+            raise Violation(
+                "an offset is given once",
+                f"{book} gave a new batch offset {base_offset}, but ended at {floor.end_offset} before it was sent",
+            )
+        for offset, value in enumerate(values, base_offset):
+            if not late or offset < book.flushed:
+                self._learn(book, offset, Known(value, "acknowledged"))
+
+    def deleted_records(self, book: PartitionBook, era: int, floor: Floor, low_watermark: int) -> None:
+        if era == self._ledger.era:
+            self._check_start(book, floor, low_watermark)
+            book.start_offset = max(book.start_offset, low_watermark)
+
+    # Reading
+
+    def fetched(
+        self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int, answer: PartitionData
+    ) -> list[Record] | None:
+        """The records of an answer from `wanted_offset` on; None for one that a power loss has overtaken."""
+        if era != self._ledger.era:
+            return None
+        self._ledger.counts.checks += 1
+        self._check_end(book, floor, answer.high_watermark)
+        if answer.log_start_offset >= 0:
+            self._check_start(book, floor, answer.log_start_offset)
+            book.start_offset = max(book.start_offset, answer.log_start_offset)
+        if answer.last_stable_offset > answer.high_watermark:
+            raise Violation("nobody reads past the high watermark", f"{book} has a last stable offset behind it")
+        assert not isinstance(answer.records, list)
+        records = self._records(book, bytes(answer.records or b""), wanted_offset, answer.high_watermark)
+        book.end_offset = max(book.end_offset, answer.high_watermark)
+        return [record for record in records if record.offset >= wanted_offset]
+
+    def _records(self, book: PartitionBook, content: bytes, next_offset: int, high_watermark: int) -> list[Record]:
+        found: list[Record] = []
+        leader_epoch = -1
+        for number, header in enumerate(walk_batches(content)):
+            try:
+                check_crc(content, header)
+                records = decode_batch(content, header)
+            except InvalidRecords as error:
+                raise Violation("no broken batch is served", f"{book}: {error.message}") from error
+            # The first batch is the one that holds the offset asked for, and may begin before it.
+            begins_right = header.base_offset <= next_offset if number == 0 else header.base_offset == next_offset
+            if not begins_right or header.last_offset < next_offset:
+                raise Violation(
+                    "a log has no holes",
+                    f"{book} served offsets {header.base_offset} to {header.last_offset} where {next_offset} is next",
+                )
+            if header.last_offset >= high_watermark:
+                raise Violation(
+                    "nobody reads past the high watermark",
+                    f"{book} served offset {header.last_offset} at high watermark {high_watermark}",
+                )
+            if [record.offset for record in records] != list(range(header.base_offset, header.next_offset)):
+                raise Violation("a log has no holes", f"{book} has records missing at {header.base_offset}")
+            if header.leader_epoch < leader_epoch:
+                raise Violation("leader epochs only rise", f"{book} at offset {header.base_offset}")
+            leader_epoch = header.leader_epoch
+            for record in records:
+                assert record.value is not None
+                self._learn(
+                    book, record.offset, Known(bytes(record.value), "read", record.timestamp, header.leader_epoch)
+                )
+            self._ledger.counts.records_read += len(records)
+            found += records
+            next_offset = header.next_offset
+        return found
+
+    def _learn(self, book: PartitionBook, offset: int, known: Known) -> None:
+        """Something is at an offset: it must have been sent there, and be what everybody else saw there."""
+        written = book.written.get(known.value)
+        if written is None:
+            raise Violation(
+                "what is read was sent", f"{book} has {_text(known.value)} at {offset}, which nobody sent there"
+            )
+        before = book.known.get(offset)
+        if before is not None:
+            _check_same(book, offset, before, known)
+        if written.idempotent and book.places.get(known.value, offset) != offset:
+            raise Violation(
+                "an idempotent producer's record is in the log once",
+                f"{book} has {_text(known.value)} at {book.places[known.value]} and at {offset}",
+            )
+        book.learn(offset, known, idempotent=written.idempotent)
+
+    def out_of_range(self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int) -> None:
+        """A reader was told that there is no such offset."""
+        if era == self._ledger.era and book.deletion_asked <= wanted_offset <= floor.end_offset:
+            raise Violation(
+                "the high watermark never goes back for a reader",
+                f"{book} says that {wanted_offset} is out of range, but it has ended at {floor.end_offset}",
+            )
+
+    # Looking up
+
+    def listed_end(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
+        if era == self._ledger.era:
+            self._check_end(book, floor, offset)
+            book.end_offset = max(book.end_offset, offset)
+
+    def listed_start(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
+        if era == self._ledger.era:
+            self._check_start(book, floor, offset)
+            book.start_offset = max(book.start_offset, offset)
+
+    def listed_time(self, book: PartitionBook, era: int, floor: Floor, timestamp: int, offset: int) -> None:
+        """`offset` (-1: none) is said to be the first whose record is of `timestamp` or later."""
+        if era != self._ledger.era:
+            return
+        self._ledger.counts.checks += 1
+        found = book.known.get(offset)
+        if found is not None and found.timestamp is not None and found.timestamp < timestamp:
+            raise Violation("a time is found", f"{book} found {offset} for {timestamp}, which is of {found.timestamp}")
+        for each, known in book.known.items():
+            # Records may have been deleted since they were known, but never one that nobody asked to delete.
+            expected = known.timestamp is not None and known.timestamp >= timestamp and each >= book.deletion_asked
+            if expected and each < floor.end_offset and (offset == -1 or each < offset):
+                raise Violation("a time is found", f"{book} found {offset} for {timestamp}, but {each} is earlier")
+
+    def _check_end(self, book: PartitionBook, floor: Floor, end_offset: int) -> None:
+        self._ledger.counts.checks += 1
+        if end_offset < floor.end_offset:
+            raise Violation(
+                "the high watermark never goes back for a reader",
+                f"{book} ends at {end_offset}, but had ended at {floor.end_offset} before anybody asked",
+            )
+
+    def _check_start(self, book: PartitionBook, floor: Floor, start_offset: int) -> None:
+        self._ledger.counts.checks += 1
+        if start_offset < floor.start_offset:
+            raise Violation(
+                "the log start offset never goes back",
+                f"{book} starts at {start_offset}, but had started at {floor.start_offset} before anybody asked",
+            )
+        if start_offset > book.deletion_asked:
+            raise Violation(
+                "nothing is deleted unasked",
+                f"{book} starts at {start_offset}; nobody asked to delete beyond {book.deletion_asked}",
+            )
+
+    # Producers
+
+    def producer_id(self, producer_id: int, owner: str) -> None:
+        self._ledger.counts.checks += 1
+        before = self._ledger.producer_ids.setdefault(producer_id, owner)
+        if before != owner:
+            raise Violation("a producer id is given once", f"{producer_id} went to {before} and to {owner}")
+
+    # The whole log
+
+    def whole_log(self, book: PartitionBook, records: Iterable[Record]) -> None:
+        """All that is in a log: no record more often than it was sent, idempotent ones in send order."""
+        self._ledger.counts.checks += 1
+        copies: dict[bytes, int] = {}
+        last_numbers: dict[str, int] = {}
+        for record in records:
+            value = bytes(record.value or b"")
+            written = book.written[value]
+            copies[value] = copies.get(value, 0) + 1
+            if copies[value] > (1 if written.idempotent else written.copies):
+                raise Violation(
+                    "a record is in the log as often as it was sent",
+                    f"{book} has {_text(value)}, sent {written.copies} times, {copies[value]} times",
+                )
+            if written.idempotent:
+                expected = last_numbers.get(written.session, written.number - 1) + 1
+                if written.number != expected:
+                    raise Violation(
+                        "an idempotent producer's records are in send order, without a gap",
+                        f"{book} has record {written.number} of {written.session} at {record.offset}, "
+                        f"where {expected} is next",
+                    )
+                last_numbers[written.session] = written.number
+
+    def found_after_power_loss(self, book: PartitionBook, start_offset: int, end_offset: int) -> int:
+        """The log was read from start to end before anybody could write to it again: from here on it is the truth.
+
+        What is left matched what was known while it was read, and was without holes: a prefix of what was written.
+        Returns how many records were lost.
+        """
+        if end_offset < book.flushed:
+            raise Violation(
+                "what was flushed survives a power loss",
+                f"{book} ends at {end_offset}, but was on disk up to {book.flushed}",
+            )
+        lost = book.cut(start_offset, end_offset)
+        self._ledger.counts.records_lost += lost
+        return lost
+
+
+def _check_same(book: PartitionBook, offset: int, before: Known, now: Known) -> None:
+    if before.value != now.value:
+        raise Violation(
+            "an offset keeps its record",
+            f"{book} had {_text(before.value)} at {offset} ({before.how}), and now {_text(now.value)} ({now.how})",
+        )
+    for was, is_now in ((before.leader_epoch, now.leader_epoch), (before.timestamp, now.timestamp)):
+        if was is not None and is_now is not None and was != is_now:
+            raise Violation("an offset keeps its record", f"{book} at {offset}: {was} became {is_now}")
+
+
+def _text(value: bytes) -> str:
+    return value[:40].decode("ascii", "replace")

@@ -1,0 +1,166 @@
+"""Creates, grows, configures and deletes topics, one request after the other, and looks whether metadata agrees.
+
+A request whose answer is lost is sent again until somebody says how it stands. Late copies of lost requests may still
+be carried out afterwards; the ledger keeps that possibility.
+"""
+
+from collections.abc import Awaitable
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from quire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from quire.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from quire.protocol.schema import Message
+from simulator.clients.client import Scene, SimClient
+from simulator.clients.describe import describe_settings, describe_topics
+from simulator.clients.wire import Lost
+from simulator.ledger import Setting, TopicBook
+from simulator.violation import Violation
+
+TOPIC_RESOURCE = 2
+SET = 0
+MOST_PARTITIONS = 6
+ALTERED = "max.message.bytes"
+"""Any value that is above what producers send changes nothing for them."""
+
+
+class Administrator(SimClient):
+    def __init__(self, scene: Scene, name: str) -> None:
+        super().__init__(scene, name)
+        self._created = 0
+
+    async def run(self) -> None:
+        while not self.scene.finishing:
+            await self._do_something()
+            await self.scene.sleep(self.random.between(50.0, 900.0))
+        self.close()
+
+    async def _do_something(self) -> None:
+        topics = self.scene.ledger.live_topics()
+        leaving = [topic for topic in topics if not topic.stays]
+        topic = self.random.choice(topics)
+        dice = self.random.between(0.0, 1.0)
+        if dice < 0.2 and len(leaving) < 4:
+            await self.create(self._name(), 1 + self.random.below(2), {}, stays=False)
+        elif dice < 0.35 and leaving:
+            await self._delete(self.random.choice(leaving))
+        elif dice < 0.5 and len(topic.partitions) < MOST_PARTITIONS:
+            await self._grow(topic, len(topic.partitions) + 1)
+        elif dice < 0.75:
+            await self._alter(topic)
+        elif dice < 0.9:
+            await self._try(describe_topics(self))
+        else:
+            await self._try(describe_settings(self, topic))
+
+    def _name(self) -> str:
+        """A new one, or one of a topic that is gone; but none that a late request might bring back."""
+        ledger = self.scene.ledger
+        free = [
+            topic.name
+            for topic in ledger.topics.values()
+            if topic.deleted and topic.name not in ledger.doubtful_names and ledger.topic_named(topic.name) is None
+        ]
+        if free and self.random.chance(0.6):
+            return self.random.choice(free)
+        self._created += 1
+        return f"{self.name}-{self._created}"
+
+    # What it can do
+
+    async def create(self, name: str, partitions: int, settings: dict[str, str], *, stays: bool) -> TopicBook:
+        ledger = self.scene.ledger
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        topic.configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
+        # Known before it is sent: others may see it in metadata before this client hears of it.
+        sure = name not in ledger.doubtful_names
+        ledger.doubtful_names.append(name)
+        error, lost = await self._insist(
+            CreateTopicsRequest(topics=[topic]), "topics", name, ErrorCode.TOPIC_ALREADY_EXISTS
+        )
+        if error is ErrorCode.TOPIC_ALREADY_EXISTS and not lost:
+            raise Violation("errors have a cause", f"{name} exists already, but was never created")
+        topic_id = await self._id_of(name)
+        book = ledger.topics[topic_id] = TopicBook(name, topic_id, partitions, stays=stays)
+        book.settings = {key: Setting(value) for key, value in settings.items()}
+        if sure and not lost:
+            ledger.doubtful_names.remove(name)
+        ledger.counts.topics_created += 1
+        self.scene.tell(f"{self.name} created {name} with {partitions} partitions")
+        return book
+
+    async def _id_of(self, name: str) -> bytes:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        while True:
+            try:
+                answer = await self.ask(request, at_least=10)
+            except Lost:
+                await self.back_off()
+                continue
+            found = answer.topics[0]
+            self.expect(found.error_code, f"Metadata of {name}, which was created")
+            return bytes(found.topic_id)
+
+    async def _delete(self, topic: TopicBook) -> None:
+        topic.deletion_asked = True
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic.topic_id)], timeout_ms=3000)
+        await self._insist(request, "responses", topic.name, ErrorCode.UNKNOWN_TOPIC_ID, at_least=6)
+        topic.deleted = True
+        self.scene.ledger.counts.topics_deleted += 1
+        self.scene.tell(f"{self.name} deleted {topic}")
+
+    async def _grow(self, topic: TopicBook, partitions: int) -> None:
+        topic.partitions_asked = partitions
+        wanted = CreatePartitionsTopic(name=topic.name, count=partitions, assignments=None)
+        request = CreatePartitionsRequest(topics=[wanted], timeout_ms=3000)
+        error, lost = await self._insist(request, "results", topic.name, ErrorCode.INVALID_PARTITIONS)
+        if error is not ErrorCode.NONE and not lost:
+            raise Violation("errors have a cause", f"{topic} cannot have {partitions} partitions: {error.name}")
+        topic.grow(partitions)
+        self.scene.tell(f"{self.name} grew {topic} to {partitions} partitions")
+
+    async def _alter(self, topic: TopicBook) -> None:
+        value = str(1_048_588 + self.random.below(1_000_000))
+        setting = topic.settings.setdefault(ALTERED, Setting(None))
+        setting.doubtful.append(value)
+        resource = AlterConfigsResource(
+            resource_type=TOPIC_RESOURCE,
+            resource_name=topic.name,
+            configs=[AlterableConfig(name=ALTERED, config_operation=SET, value=value)],
+        )
+        _, lost = await self._insist(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic.name)
+        setting.acknowledged = value
+        if not lost:
+            setting.doubtful.remove(value)
+
+    # How it asks
+
+    async def _insist(
+        self, request: Message, results: str, what: str, already: ErrorCode | None = None, *, at_least: int = 0
+    ) -> tuple[ErrorCode, bool]:
+        """Asks until there is an answer; its error (none, or `already`), and whether an earlier answer was lost."""
+        lost = False
+        while True:
+            try:
+                answer = await self.ask(request, at_least=at_least)
+            except Lost:
+                lost = True
+                await self.back_off()
+                continue
+            # A copy of the frame may be on its way still.
+            lost = lost or self.sent_twice
+            allowed = (already,) if already is not None else ()
+            result = getattr(answer, results)[0]
+            return self.expect(result.error_code, f"{type(request).__name__} of {what}", *allowed), lost
+
+    async def _try(self, question: Awaitable[None]) -> None:
+        try:
+            await question
+        except Lost:
+            await self.back_off()

@@ -1,0 +1,92 @@
+"""Looks at everything there is: metadata, settings, and every log from its start to its end.
+
+After a power loss it is the first to come in, and nobody writes until it is done; so it sees exactly what the power
+loss left. Otherwise others write meanwhile, and it reads as far as the logs had reached when it began.
+"""
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from quire.protocol.records import Record
+from simulator.clients.client import Scene, SimClient
+from simulator.clients.describe import describe_settings, describe_topics
+from simulator.clients.list_offsets import EARLIEST, list_offset
+from simulator.clients.produce import GONE
+from simulator.clients.wire import Lost
+from simulator.ledger import NOTHING_KNOWN, Floor, PartitionBook
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+
+class Auditor(SimClient):
+    passes_the_gate = False
+
+    def __init__(self, scene: Scene, name: str, *, after_power_loss: bool) -> None:
+        super().__init__(scene, name)
+        self._after_power_loss = after_power_loss
+        self.finished = False
+
+    def misbehaves(self) -> bool:
+        return False
+
+    async def run(self) -> None:
+        while not self.finished:
+            try:
+                await self._audit()
+                self.finished = True
+            except Lost:
+                await self.back_off()
+        self.close()
+
+    async def _audit(self) -> None:
+        ledger = self.scene.ledger
+        await describe_topics(self)
+        for topic in ledger.live_topics():
+            await describe_settings(self, topic)
+        lost = 0
+        for book in ledger.live_partitions():
+            start_offset, end_offset = await self._read(book)
+            if self._after_power_loss:
+                lost += self.scene.checker.found_after_power_loss(book, start_offset, end_offset)
+        self.scene.tell(f"{self.name} looked at everything" + (f": {lost} records are lost" if lost else ""))
+
+    async def _read(self, book: PartitionBook) -> tuple[int, int]:
+        """Reads the whole log; where it starts and ends."""
+        while True:
+            wire = await self.connected()
+            floor = NOTHING_KNOWN if self._after_power_loss else book.floor()
+            start_offset = offset = await self._start(book)
+            records: list[Record] = []
+            end_offset = -1
+            while end_offset < 0 or offset < max(floor.end_offset, end_offset if self._after_power_loss else 0):
+                found = await self._fetch(book, wire.life.era, floor, offset)
+                if found is None:
+                    break
+                end_offset, more = found
+                records += more
+                offset = records[-1].offset + 1 if records else start_offset
+            else:
+                self.scene.checker.whole_log(book, records)
+                return start_offset, offset
+            if book.topic.deletion_asked:
+                return 0, book.flushed
+            await self.back_off()
+
+    async def _start(self, book: PartitionBook) -> int:
+        if not book.topic.stays:
+            return 0
+        return (await list_offset(self, book, EARLIEST, afresh=self._after_power_loss)).offset
+
+    async def _fetch(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> tuple[int, list[Record]] | None:
+        """The high watermark and some records; None when reading has to begin again, or the topic is being deleted."""
+        topic = FetchTopic(topic=book.topic.name, topic_id=book.topic.topic_id)
+        topic.partitions = [FetchPartition(partition=book.index, fetch_offset=offset, partition_max_bytes=1 << 20)]
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic])
+        answer = await self.ask(request, at_least=0 if book.topic.stays else FIRST_VERSION_WITH_TOPIC_IDS)
+        found = answer.responses[0].partitions[0]
+        gone = GONE if book.topic.deletion_asked else ()
+        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if book.deletion_asked > offset else ()
+        error = self.expect(found.error_code, f"reading {book}", *self.disk_errors, *gone, *cut)
+        if error is not ErrorCode.NONE:
+            return None
+        records = self.scene.checker.fetched(book, era, floor, offset, found)
+        return None if records is None else (found.high_watermark, records)

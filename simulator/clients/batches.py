@@ -1,0 +1,75 @@
+"""Record batches for simulated producers. Each record's value names its producer session and its number in it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from quire.protocol.records import Compression, Record, build_batch
+from simulator.clients.client import Scene
+from simulator.ledger import NOTHING_KNOWN, Floor, PartitionBook
+from simulator.random import SimRandom
+from simulator.tasks import Promise
+
+CODECS = (Compression.NONE, Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)
+MOST_RECORDS = 6
+MOST_PADDING = 700
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    book: PartitionBook
+    session: str
+    first_number: int
+    values: list[bytes]
+    content: bytes
+    idempotent: bool
+    tries: int = 0
+    era: int = -1
+    floor: Floor = NOTHING_KNOWN
+    """Both as of the last try."""
+    answers: list[Promise[Any]] = field(default_factory=list)
+
+    def sending(self, era: int, copies: int) -> None:
+        """Writes down that it goes out now."""
+        self.tries += copies
+        self.era = era
+        self.floor = self.book.floor()
+        for _ in range(copies):
+            for number, value in enumerate(self.values, self.first_number):
+                self.book.send(value, self.session, number, idempotent=self.idempotent)
+
+
+class BatchMaker:
+    """Makes the batches of one producer."""
+
+    def __init__(self, scene: Scene, random: SimRandom) -> None:
+        self._scene = scene
+        self._random = random
+
+    def make(
+        self, book: PartitionBook, session: str, first_number: int, *, producer_id: int = -1, sequence: int = -1
+    ) -> Batch:
+        random = self._random
+        now_ms = self._scene.clock.now_ms()
+        values = [
+            f"{session}:{number}:".encode() + b"x" * random.below(MOST_PADDING)
+            for number in range(first_number, first_number + 1 + random.below(MOST_RECORDS))
+        ]
+        records = [
+            Record(
+                0,
+                now_ms - random.below(50),
+                session.encode() if random.chance(0.5) else None,
+                value,
+                [("from", b"simulator")] if random.chance(0.2) else [],
+            )
+            for value in values
+        ]
+        content = build_batch(
+            records,
+            compression=random.choice(CODECS),
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=sequence,
+        )
+        self._scene.ledger.counts.records_sent += len(values)
+        return Batch(book, session, first_number, values, bytes(content), idempotent=producer_id >= 0)

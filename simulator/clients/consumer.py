@@ -1,0 +1,184 @@
+"""A consumer: follows partitions from their start, with or without fetch sessions, and checks every batch it gets."""
+
+from dataclasses import dataclass
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+from quire.protocol.uuids import ZERO
+from simulator.clients.client import Scene, SimClient
+from simulator.clients.list_offsets import EARLIEST, list_offset
+from simulator.clients.produce import GONE
+from simulator.clients.wire import Lost, Wire
+from simulator.ledger import Floor, PartitionBook
+
+FIRST_VERSION_WITH_SESSIONS = 7
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+NO_SESSION = 0
+SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+
+
+@dataclass(slots=True)
+class Session:
+    """A fetch session as the consumer sees it (KIP-227)."""
+
+    session_id: int = NO_SESSION
+    epoch: int = 0
+    followed: dict[PartitionBook, int] | None = None
+    """What the node was told to follow and from where; None before it was told anything."""
+    wire: Wire | None = None
+
+
+class Consumer(SimClient):
+    def __init__(self, scene: Scene, name: str, *, sessions: bool) -> None:
+        super().__init__(scene, name)
+        self._with_sessions = sessions
+        self._session = Session()
+        self._without_place: list[PartitionBook] = []
+        self.positions: dict[PartitionBook, int] = {}
+
+    async def run(self) -> None:
+        """Goes on until everything has been read that anybody knows of, and no more is coming."""
+        while not (self.scene.finishing and self._is_at_the_end()):
+            self._choose_partitions()
+            try:
+                await self._find_places()
+                await self._fetch()
+            except Lost:
+                self._session = Session()
+                await self.back_off()
+            if self.random.chance(0.1):
+                await self.scene.sleep(self.random.between(0.0, 400.0))
+        self.close()
+
+    def _is_at_the_end(self) -> bool:
+        return all(
+            self.positions.get(book, 0) >= book.end_offset
+            for book in self.scene.ledger.live_partitions()
+            if book.topic.stays or book in self.positions
+        )
+
+    def _choose_partitions(self) -> None:
+        for book in list(self.positions):
+            if book.topic.deletion_asked:
+                del self.positions[book]
+        for book in self.scene.ledger.live_partitions():
+            if book not in self.positions and (book.topic.stays or self.random.chance(0.5)):
+                self.positions[book] = 0
+
+    async def _find_places(self) -> None:
+        """Starts over where a position was out of range."""
+        while self._without_place:
+            book = self._without_place[-1]
+            # Of topics that may be deleted nobody deletes records: they start at 0.
+            self.positions[book] = (await list_offset(self, book, EARLIEST)).offset if book.topic.stays else 0
+            self._without_place.pop()
+
+    # One fetch
+
+    async def _fetch(self) -> None:
+        wire = await self.connected()
+        version = self.version(FetchRequest, FIRST_VERSION_WITH_SESSIONS if self._with_sessions else 4)
+        books = [book for book in self.positions if book.topic.stays or version >= FIRST_VERSION_WITH_TOPIC_IDS]
+        floors = {book: (self.positions[book], book.floor()) for book in books}
+        request = FetchRequest(
+            max_wait_ms=self.random.choice((0, 50, 500)),
+            min_bytes=self.random.choice((0, 1, 1, 5000)),
+            max_bytes=self.random.choice((500, 20_000, 1 << 20)),
+            isolation_level=self.random.below(2),
+        )
+        if self._with_sessions:
+            self._continue_session(request, wire, books)
+        else:
+            request.topics = self._topics(books)
+        answer = await self._answer(self.send(wire, request, version))
+        if self._with_sessions and not self._session_goes_on(wire, answer):
+            return
+        failed = [
+            self._take(wire, floors, found, partition) for found in answer.responses for partition in found.partitions
+        ]
+        if any(failed):
+            await self.back_off()
+
+    def _topics(self, books: list[PartitionBook]) -> list[FetchTopic]:
+        topics: dict[bytes, FetchTopic] = {}
+        # In another order each time: a size limit must not starve the last ones.
+        for book in sorted(books, key=lambda _: self.random.below(1 << 30)):
+            topic = book.topic
+            wanted = topics.setdefault(topic.topic_id, FetchTopic(topic=topic.name, topic_id=topic.topic_id))
+            wanted.partitions.append(
+                FetchPartition(
+                    partition=book.index,
+                    fetch_offset=self.positions[book],
+                    partition_max_bytes=self.random.choice((300, 4000, 1 << 20)),
+                )
+            )
+        return list(topics.values())
+
+    def _take(
+        self,
+        wire: Wire,
+        floors: dict[PartitionBook, tuple[int, Floor]],
+        topic: FetchableTopicResponse,
+        answer: PartitionData,
+    ) -> bool:
+        """Checks one partition's answer; True if it was an error."""
+        book = next(
+            each
+            for each in floors
+            if each.index == answer.partition_index
+            and (each.topic.topic_id == topic.topic_id if topic.topic_id != ZERO else each.topic.name == topic.topic)
+        )
+        wanted, floor = floors[book]
+        era = wire.life.era
+        gone = GONE if book.topic.deletion_asked else ()
+        error = self.expect(
+            answer.error_code, f"reading {book}", ErrorCode.OFFSET_OUT_OF_RANGE, *gone, *self.disk_errors
+        )
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self.scene.checker.out_of_range(book, era, floor, wanted)
+            # Past the end after a power loss, or before the start because records were deleted.
+            self._without_place.append(book)
+            return True
+        if error is ErrorCode.NONE:
+            records = self.scene.checker.fetched(book, era, floor, wanted, answer)
+            if records and book in self.positions:
+                self.positions[book] = records[-1].offset + 1
+        return error is not ErrorCode.NONE
+
+    # Sessions
+
+    def _continue_session(self, request: FetchRequest, wire: Wire, books: list[PartitionBook]) -> None:
+        """Names only what changed, if there is a session; else everything, which opens one."""
+        session = self._session
+        request.session_id, request.session_epoch = session.session_id, session.epoch
+        if session.followed is None:
+            request.topics = self._topics(books)
+        else:
+            changed = [book for book in books if session.followed.get(book) != self.positions[book]]
+            request.topics = self._topics(changed)
+            request.forgotten_topics_data = [
+                ForgottenTopic(topic=book.topic.name, topic_id=book.topic.topic_id, partitions=[book.index])
+                for book in session.followed
+                if book not in books
+            ]
+        session.followed = {book: self.positions[book] for book in books}
+        session.wire = wire
+
+    def _session_goes_on(self, wire: Wire, answer: FetchResponse) -> bool:
+        session = self._session
+        # A frame that was sent twice or lost on the way leaves both sides with other epochs; so does a restart.
+        error = self.expect(answer.error_code, "a fetch session", *SESSION_ERRORS)
+        if error is not ErrorCode.NONE or answer.session_id == NO_SESSION:
+            self._session = Session()
+            return error is ErrorCode.NONE
+        session.session_id = answer.session_id
+        session.epoch += 1
+        return True

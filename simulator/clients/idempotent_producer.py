@@ -1,0 +1,125 @@
+"""A producer with an id: up to five batches of a partition in flight, and after a loss all of them are sent again.
+
+Whatever the network and the node do, its records must be in the log once and in order. Only a power loss may make it
+start over with another id, because the node may then have forgotten its last batches along with the records.
+"""
+
+from collections import deque
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.init_producer_id import InitProducerIdRequest
+from simulator.clients.batches import Batch, BatchMaker
+from simulator.clients.client import REQUEST_TIMEOUT_MS, Scene, SimClient
+from simulator.clients.produce import AGAIN, GONE, allowed_errors, base_offset_for, request_for, version_for
+from simulator.clients.wire import Lost, Wire
+from simulator.ledger import PartitionBook
+from simulator.violation import Violation
+
+IN_FLIGHT_MOST = 5
+ACKS_ALL = -1
+
+
+class IdempotentProducer(SimClient):
+    def __init__(self, scene: Scene, name: str) -> None:
+        super().__init__(scene, name)
+        self._maker = BatchMaker(scene, self.random)
+        self._producer_id = -1
+        self._era = -1
+        """When the session began: a power loss since then may have taken what the node remembered of it."""
+        self._next_numbers: dict[PartitionBook, int] = {}
+
+    async def run(self) -> None:
+        while not self.scene.finishing:
+            if self._producer_id < 0 or self.random.chance(0.02):
+                await self._begin_session()
+            book = self.random.choice(self.scene.ledger.live_partitions())
+            batches = deque(self._make(book) for _ in range(1 + self.random.below(4 * IN_FLIGHT_MOST)))
+            await self._write(batches)
+            await self.scene.sleep(self.random.between(0.0, 300.0))
+        self.close()
+
+    async def _begin_session(self) -> None:
+        while True:
+            try:
+                era = self.scene.life.era
+                answer = await self.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
+            except Lost:
+                await self.back_off()
+                continue
+            self.expect(answer.error_code, "InitProducerId")
+            self.scene.checker.producer_id(answer.producer_id, f"{self.name} at {self.scene.clock.monotonic_ms()}")
+            self._producer_id = answer.producer_id
+            self._era = era
+            self._next_numbers.clear()
+            return
+
+    def _make(self, book: PartitionBook) -> Batch:
+        number = self._next_numbers.get(book, 0)
+        session = f"{self.name}#{self._producer_id}"
+        batch = self._maker.make(book, session, number, producer_id=self._producer_id, sequence=number)
+        self._next_numbers[book] = number + len(batch.values)
+        return batch
+
+    async def _write(self, batches: deque[Batch]) -> None:
+        """Brings batches of one partition into the log, in order, or finds out why it cannot."""
+        while batches:
+            wire = await self.connected()
+            self._fill_pipeline(wire, batches)
+            try:
+                error = await self._outcome(batches[0])
+            except Lost:
+                self._pull_back(batches)
+                await self.back_off()
+                continue
+            if error is ErrorCode.NONE:
+                batches.popleft()
+            elif error in GONE:
+                return
+            elif error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                # What was acknowledged before this batch is lost; so may be what comes after.
+                self._producer_id = -1
+                return
+            else:
+                await self._await_rest(batches)
+                await self.back_off()
+
+    def _fill_pipeline(self, wire: Wire, batches: deque[Batch]) -> None:
+        for batch in list(batches)[:IN_FLIGHT_MOST]:
+            if not batch.answers:
+                copies = 2 if self.misbehaves() else 1
+                batch.sending(wire.life.era, copies)
+                self.scene.ledger.counts.requests += copies
+                request, version = request_for([batch], ACKS_ALL), version_for(self, [batch])
+                batch.answers = wire.ask(request, version, REQUEST_TIMEOUT_MS, copies=copies)
+
+    async def _outcome(self, batch: Batch) -> ErrorCode:
+        """What became of the oldest batch: all its copies must be told the same."""
+        outcomes = [base_offset_for(self, batch, await self._answer(answer)) for answer in batch.answers]
+        for error, base_offset in outcomes:
+            self.expect(error, f"a batch for {batch.book}", *self._allowed(batch.book))
+            if error is ErrorCode.NONE:
+                self.scene.checker.acknowledged(
+                    batch.book, batch.era, batch.floor, base_offset, batch.values, first_try=batch.tries == 1
+                )
+        return ErrorCode.NONE if any(error is ErrorCode.NONE for error, _ in outcomes) else outcomes[0][0]
+
+    def _allowed(self, book: PartitionBook) -> tuple[ErrorCode, ...]:
+        forgotten = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if self._era != self.scene.life.era else ()
+        return allowed_errors(self, book) + forgotten
+
+    async def _await_rest(self, batches: deque[Batch]) -> None:
+        """The oldest batch was refused, so those in flight behind it will be: all are to be sent again, in order."""
+        for batch in list(batches)[1:]:
+            for answer in batch.answers:
+                try:
+                    error, _ = base_offset_for(self, batch, await self._answer(answer))
+                except Lost:
+                    break
+                allowed = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, *AGAIN, *GONE)
+                if error is not ErrorCode.NONE and error not in allowed:
+                    raise Violation("errors have a cause", f"{self.name} got {error.name} for {batch.book}")
+        self._pull_back(batches)
+
+    def _pull_back(self, batches: deque[Batch]) -> None:
+        for batch in batches:
+            batch.answers = []

@@ -1,0 +1,53 @@
+"""ListOffsets, asked and checked: the start, the end, or the first record of a time."""
+
+from dataclasses import dataclass
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from simulator.clients.client import SimClient
+from simulator.clients.wire import Lost
+from simulator.ledger import NOTHING_KNOWN, PartitionBook
+
+LATEST = -1
+EARLIEST = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    offset: int
+    era: int
+
+
+async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *, afresh: bool = False) -> Listed:
+    """Asks until there is an answer, by name: the topic must be one that stays. Lost when there is no connection.
+
+    `afresh` nothing that was known before counts: a power loss may have cut the log, and nobody has looked yet.
+    """
+    while True:
+        wire = await client.connected()
+        floor, era = NOTHING_KNOWN if afresh else book.floor(), wire.life.era
+        answer = await client.ask(
+            ListOffsetsRequest(
+                replica_id=-1,
+                topics=[
+                    ListOffsetsTopic(
+                        name=book.topic.name,
+                        partitions=[ListOffsetsPartition(partition_index=book.index, timestamp=timestamp)],
+                    )
+                ],
+            )
+        )
+        found = answer.topics[0].partitions[0]
+        error = client.expect(found.error_code, f"ListOffsets of {book}", *client.disk_errors)
+        if error is ErrorCode.NONE:
+            break
+        await client.back_off()
+    if client.wire is None or client.wire.life.era != era:
+        raise Lost("the connection was replaced meanwhile")
+    if timestamp == LATEST:
+        client.scene.checker.listed_end(book, era, floor, found.offset)
+    elif timestamp == EARLIEST:
+        client.scene.checker.listed_start(book, era, floor, found.offset)
+    else:
+        client.scene.checker.listed_time(book, era, floor, timestamp, found.offset)
+    return Listed(found.offset, era)

@@ -1,0 +1,78 @@
+"""A producer without idempotence: what it does not hear back about it sends again, so records may be there twice.
+
+With acks=0 it hears nothing at all, and promises nothing.
+"""
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.produce import ProduceResponse
+from simulator.clients.batches import Batch, BatchMaker
+from simulator.clients.client import REQUEST_TIMEOUT_MS, Scene, SimClient
+from simulator.clients.produce import allowed_errors, base_offset_for, request_for, version_for
+from simulator.clients.wire import Lost
+
+ACKS_NONE = 0
+MOST_PARTITIONS = 3
+
+
+class PlainProducer(SimClient):
+    def __init__(self, scene: Scene, name: str, acks: int) -> None:
+        super().__init__(scene, name)
+        self._acks = acks
+        self._maker = BatchMaker(scene, self.random)
+        self._number = 0
+
+    async def run(self) -> None:
+        while not self.scene.finishing:
+            batches = self._make_batches()
+            while batches and not (self._acks == ACKS_NONE and self.scene.finishing):
+                batches = await self._try(batches)
+            await self.scene.sleep(self.random.between(0.0, 60.0))
+        self.close()
+
+    def _make_batches(self) -> list[Batch]:
+        partitions = self.scene.ledger.live_partitions()
+        chosen = {self.random.below(len(partitions)) for _ in range(1 + self.random.below(MOST_PARTITIONS))}
+        batches = []
+        for slot in sorted(chosen):
+            batch = self._maker.make(partitions[slot], self.name, self._number)
+            self._number += len(batch.values)
+            batches.append(batch)
+        return batches
+
+    async def _try(self, batches: list[Batch]) -> list[Batch]:
+        """Sends the batches; returns those that have to be sent again."""
+        wire = await self.connected()
+        request, version = request_for(batches, self._acks), version_for(self, batches)
+        copies = 2 if self.misbehaves() else 1
+        for batch in batches:
+            batch.sending(wire.life.era, copies)
+        self.scene.ledger.counts.requests += copies
+        if self._acks == ACKS_NONE:
+            for _ in range(copies):
+                wire.tell(request, version)
+            return []
+        if self.misbehaves():
+            wire.nap(self.random.between(1.0, 400.0))
+        answers = wire.ask(request, version, REQUEST_TIMEOUT_MS, copies=copies)
+        try:
+            again = [batch for answer in answers for batch in self._judge(batches, await self._answer(answer))]
+        except Lost:
+            await self.back_off()
+            return batches
+        if again:
+            await self.back_off()
+        # The copy of a request may succeed where the first failed; asking once more is what a producer would do.
+        return [batch for batch in batches if batch in again]
+
+    def _judge(self, batches: list[Batch], answer: ProduceResponse) -> list[Batch]:
+        again = []
+        for batch in batches:
+            error, base_offset = base_offset_for(self, batch, answer)
+            self.expect(error, f"a batch for {batch.book}", *allowed_errors(self, batch.book))
+            if error is ErrorCode.NONE:
+                self.scene.checker.acknowledged(
+                    batch.book, batch.era, batch.floor, base_offset, batch.values, first_try=batch.tries == 1
+                )
+            elif not batch.book.topic.deletion_asked:
+                again.append(batch)
+        return again

@@ -1,0 +1,49 @@
+"""Produce requests, and what their answers may say."""
+
+from collections.abc import Sequence
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from simulator.clients.batches import Batch
+from simulator.clients.client import SimClient
+from simulator.ledger import PartitionBook, TopicBook
+from simulator.violation import Violation
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+AGAIN = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
+TIMEOUT_MS = 3000
+
+
+def request_for(batches: Sequence[Batch], acks: int) -> ProduceRequest:
+    topics: dict[bytes, TopicProduceData] = {}
+    for batch in batches:
+        topic = batch.book.topic
+        data = topics.setdefault(topic.topic_id, TopicProduceData(name=topic.name, topic_id=topic.topic_id))
+        data.partition_data.append(PartitionProduceData(index=batch.book.index, records=batch.content))
+    return ProduceRequest(acks=acks, timeout_ms=TIMEOUT_MS, topic_data=list(topics.values()))
+
+
+def version_for(client: SimClient, batches: Sequence[Batch]) -> int:
+    """Topics that may be deleted are written to by id, so that late frames never reach another of the same name."""
+    by_name = all(batch.book.topic.stays for batch in batches)
+    return client.version(ProduceRequest, 3 if by_name else FIRST_VERSION_WITH_TOPIC_IDS)
+
+
+def base_offset_for(client: SimClient, batch: Batch, answer: ProduceResponse) -> tuple[ErrorCode, int]:
+    """The error and the base offset in an answer that must speak of this batch's partition."""
+    topic = batch.book.topic
+    for found in answer.responses:
+        if found.name == topic.name or found.topic_id == topic.topic_id:
+            for partition in found.partition_responses:
+                if partition.index == batch.book.index:
+                    return ErrorCode(partition.error_code), partition.base_offset
+    raise Violation("every partition of a request is answered", f"{client.name} asked for {batch.book}")
+
+
+def allowed_errors(client: SimClient, book: PartitionBook) -> tuple[ErrorCode, ...]:
+    return (GONE if is_going(book.topic) else ()) + (AGAIN if client.scene.disk_trouble else ())
+
+
+def is_going(topic: TopicBook) -> bool:
+    return topic.deletion_asked

@@ -1,0 +1,56 @@
+"""Looks up offsets (ends, starts, times) and now and then has records deleted before one."""
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from simulator.clients.client import SimClient
+from simulator.clients.list_offsets import EARLIEST, LATEST, list_offset
+from simulator.clients.wire import Lost
+from simulator.ledger import PartitionBook
+
+DELETE_CHANCE = 0.2
+
+
+class Seeker(SimClient):
+    async def run(self) -> None:
+        while not self.scene.finishing:
+            book = self.random.choice(self.scene.ledger.live_partitions(that_stay=True))
+            try:
+                if self.random.chance(DELETE_CHANCE):
+                    await self._delete_records(book)
+                else:
+                    await list_offset(self, book, self._timestamp(book))
+            except Lost:
+                await self.back_off()
+            await self.scene.sleep(self.random.between(50.0, 500.0))
+        self.close()
+
+    def _timestamp(self, book: PartitionBook) -> int:
+        if book.known and self.random.chance(0.5):
+            known = self.random.choice(list(book.known.values()))
+            return known.timestamp if known.timestamp is not None else self.scene.clock.now_ms()
+        return self.random.choice((LATEST, EARLIEST))
+
+    async def _delete_records(self, book: PartitionBook) -> None:
+        """Only up to what somebody knows to be there, so a refusal would be wrong."""
+        wire = await self.connected()
+        floor, era = book.floor(), wire.life.era
+        if floor.end_offset == floor.start_offset:
+            return
+        offset = floor.start_offset + self.random.below(floor.end_offset - floor.start_offset + 1)
+        book.deletion_asked = max(book.deletion_asked, offset)
+        request = DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsTopic(
+                    name=book.topic.name,
+                    partitions=[DeleteRecordsPartition(partition_index=book.index, offset=offset)],
+                )
+            ],
+            timeout_ms=3000,
+        )
+        answer = await self.ask(request)
+        found = answer.topics[0].partitions[0]
+        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if era != self.scene.life.era else ()
+        error = self.expect(found.error_code, f"DeleteRecords of {book} before {offset}", *self.disk_errors, *cut)
+        if error is ErrorCode.NONE:
+            self.scene.tell(f"{self.name} deleted {book} before {offset}")
+            self.scene.checker.deleted_records(book, era, floor, found.low_watermark)

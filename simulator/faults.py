@@ -1,0 +1,184 @@
+"""What goes wrong in a run, and when.
+
+Every seed gets its own mix: some kinds of faults, each more or less often, so that rare combinations are not drowned by
+frequent ones. `run` is a task that strikes until it is told to stop; `stop` ends everything that is still going wrong.
+"""
+
+import errno
+from collections.abc import Callable
+
+from simulator.clients.client import NODE_HOST, Scene
+from simulator.machine import Death, Machine, State
+from simulator.network import Conditions
+from simulator.operations import Operation
+from simulator.random import SimRandom
+
+Strike = Callable[[], None]
+
+RESTART_MS = (5.0, 1500.0)
+STILL_OPERATING = (State.STARTING, State.SERVING)
+
+
+class Faults:
+    def __init__(self, scene: Scene, machine: Machine, random: SimRandom, clients: list[str], pause_ms: float) -> None:
+        """`pause_ms` is how much time there is between two faults, on average."""
+        self._scene = scene
+        self._machine = machine
+        self._random = random
+        self._clients = clients
+        self._pause_ms = pause_ms
+        self._stopped = False
+        self._healthy = scene.network.conditions
+        self.struck: dict[str, int] = {}
+        """How often each kind of fault happened."""
+        self._weights = {kind: random.choice((0, 1, 1, 2, 4)) for kind in self._kinds()}
+
+    def _kinds(self) -> dict[str, Strike]:
+        return {
+            "kill": lambda: self._end(Death.KILL),
+            "power loss": lambda: self._end(self._random.choice((Death.POWER_LOSS, Death.REORDERING_POWER_LOSS))),
+            "clean stop": self._stop_cleanly,
+            "broken connections": self._break_connections,
+            "cut network": self._cut_network,
+            "bad network": self._spoil_network,
+            "slow disk": self._slow_disk,
+            "disk error": self._fail_disk,
+            "full disk": self._fill_disk,
+            "clock jump": self._jump_clock,
+        }
+
+    async def run(self) -> None:
+        kinds = self._kinds()
+        hat = [kind for kind, weight in self._weights.items() for _ in range(weight)]
+        while hat and not self._stopped:
+            await self._scene.sleep(self._random.between(0.0, 2 * self._pause_ms))
+            if not self._stopped:
+                kinds[self._random.choice(hat)]()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._heal_network()
+        self._machine.slow_jobs(5.0)
+        self._machine.disk.calls.forget_faults()
+        self._machine.disk.capacity_bytes = None
+        self._machine.spare()
+
+    def restart_delay_ms(self) -> float:
+        return self._random.between(*RESTART_MS)
+
+    # The end of the node
+
+    def _end(self, death: Death) -> None:
+        """At once, or in the middle of some change on disk."""
+        if self._machine.state is State.DOWN:
+            return
+        if self._random.chance(0.6):
+            self._struck(death.value + " in the middle of a write", f"node will be {death.value}")
+            self._machine.doom(death, 1 + self._random.below(40))
+        else:
+            self._struck(death.value)
+            self._machine.die(death)
+
+    def _stop_cleanly(self) -> None:
+        if self._machine.state is State.SERVING:
+            self._struck("clean stop")
+            self._machine.stop()
+
+    # The network
+
+    def _break_connections(self) -> None:
+        count = self._scene.network.break_connections(NODE_HOST, self._random.choice([None, *self._clients]))
+        self._struck("broken connections", f"{count} connections broke")
+
+    def _cut_network(self) -> None:
+        client = self._random.choice(self._clients)
+        one_way = self._random.chance(0.5)
+        ends = (client, NODE_HOST) if self._random.chance(0.5) else (NODE_HOST, client)
+        self._struck("cut network", f"cut from {ends[0]} to {ends[1]}" + (", one way" if one_way else ""))
+        self._scene.network.cut(*ends, one_way=one_way)
+        self._later(self._random.between(10.0, 6000.0), self._scene.network.heal)
+
+    def _spoil_network(self) -> None:
+        self._struck("bad network")
+        self._scene.network.conditions = Conditions(
+            slow_chance=self._random.between(0.0, 0.1),
+            slow_ms=self._random.between(10.0, 1000.0),
+            break_chance=self._random.choice((0.0, 0.002, 0.02)),
+            small_segment_chance=self._random.between(0.0, 1.0),
+            segment_bytes=self._random.choice((100, 1500, 16384)),
+            window_bytes=self._random.choice((2000, 65536)),
+        )
+        self._later(self._random.between(100.0, 4000.0), self._heal_network)
+
+    def _heal_network(self) -> None:
+        self._scene.network.conditions = self._healthy
+        self._scene.network.heal()
+
+    # The disk and the clock
+
+    def _slow_disk(self) -> None:
+        longest_ms = self._random.between(50.0, 2000.0)
+        self._struck("slow disk", f"jobs take up to {longest_ms:.0f} ms")
+        self._machine.slow_jobs(longest_ms)
+        self._later(self._random.between(100.0, 4000.0), lambda: self._machine.slow_jobs(5.0))
+
+    def _fail_disk(self) -> None:
+        """One call fails; somebody restarts the node a while later, if it is still there."""
+        kind = self._random.choice(
+            ("write", "sync", "sync", "rename", "create", "truncate", "remove", "sync_dir", "read")
+        )
+        machine, skipped = self._machine, self._random.below(5)
+        seen = 0
+
+        def matches(operation: Operation) -> bool:
+            nonlocal seen
+            if operation.kind != kind:
+                return False
+            seen += 1
+            if seen <= skipped:
+                return False
+            machine.sync_failed = machine.sync_failed or kind in ("sync", "sync_dir")
+            self._scene.tell(f"the disk fails to {kind} {operation.path}")
+            return True
+
+        self._struck("disk error", f"a {kind} will fail")
+        self._scene.disk_trouble = True
+        machine.disk.fail_when(matches, errno.EIO)
+        self._later(self._random.between(500.0, 4000.0), self._restart)
+
+    def _fill_disk(self) -> None:
+        disk = self._machine.disk
+        room = self._random.below(20_000)
+        self._struck("full disk", f"{room} bytes are left")
+        self._scene.disk_trouble = True
+        disk.capacity_bytes = None
+        disk.capacity_bytes = disk.total_bytes("/") - disk.free_bytes("/") + room
+        self._later(self._random.between(100.0, 3000.0), self._make_room)
+
+    def _make_room(self) -> None:
+        self._machine.disk.capacity_bytes = None
+        self._scene.tell("the disk has room again")
+
+    def _restart(self) -> None:
+        if self._machine.state is State.SERVING and self._random.chance(0.5):
+            self._machine.stop()
+        elif self._machine.state in STILL_OPERATING:
+            self._machine.die(Death.KILL)
+
+    def _jump_clock(self) -> None:
+        minutes = self._random.below(100) - 50
+        self._struck("clock jump", f"the clock is wrong by {minutes} minutes")
+        self._machine.jump_clock(minutes * 60_000)
+
+    # Telling
+
+    def _struck(self, kind: str, line: str | None = None) -> None:
+        self.struck[kind] = self.struck.get(kind, 0) + 1
+        self._scene.tell(f"fault: {line or kind}")
+
+    def _later(self, delay_ms: float, action: Callable[[], None]) -> None:
+        def act() -> None:
+            if not self._stopped:
+                action()
+
+        self._scene.clock.call_later(delay_ms, act)

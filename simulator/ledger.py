@@ -1,0 +1,184 @@
+"""What clients asked for and what they were told: the other half of every check.
+
+The ledger knows nothing of how a node works. Per partition it has every record that was sent, the offsets at which
+records were acknowledged or read, and the furthest ends and starts anybody was told; per topic, what an administrator
+was promised. Power losses divide a run into eras: what was told in an earlier one may have been lost, as far as it had
+not been flushed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+TopicPartition = tuple[bytes, int]
+"""Topic id and index."""
+
+
+@dataclass(slots=True)
+class Written:
+    """A record that was sent: the how-many-th of a producer's session, and how often."""
+
+    session: str
+    number: int
+    idempotent: bool
+    copies: int = 0
+
+
+@dataclass(slots=True)
+class Known:
+    """What is at an offset, and how that became known."""
+
+    value: bytes
+    how: str
+    timestamp: int | None = None
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What was known when a request was sent: its answer must not be older."""
+
+    end_offset: int
+    start_offset: int
+
+
+NOTHING_KNOWN = Floor(0, 0)
+
+
+class PartitionBook:
+    __slots__ = (
+        "deletion_asked",
+        "end_offset",
+        "flushed",
+        "index",
+        "known",
+        "places",
+        "start_offset",
+        "topic",
+        "written",
+    )
+
+    def __init__(self, topic: "TopicBook", index: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.written: dict[bytes, Written] = {}
+        self.known: dict[int, Known] = {}
+        self.places: dict[bytes, int] = {}
+        """Where the records of idempotent producers are."""
+        self.end_offset = 0
+        """The highest high watermark that anybody was told."""
+        self.start_offset = 0
+        """The highest log start offset that anybody was told."""
+        self.deletion_asked = 0
+        """The highest offset that somebody asked to delete records before."""
+        self.flushed = 0
+        """Everything below was on disk, as the log itself believed, when the power was lost."""
+
+    def __repr__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
+    def floor(self) -> Floor:
+        return Floor(self.end_offset, self.start_offset)
+
+    def send(self, value: bytes, session: str, number: int, *, idempotent: bool) -> None:
+        """The record is on its way, once more if it was before."""
+        written = self.written.setdefault(value, Written(session, number, idempotent))
+        written.copies += 1
+
+    def learn(self, offset: int, known: Known, *, idempotent: bool) -> None:
+        if offset not in self.known or known.timestamp is not None:
+            self.known[offset] = known
+        if idempotent:
+            self.places[known.value] = offset
+        self.end_offset = max(self.end_offset, offset + 1)
+
+    def cut(self, start_offset: int, end_offset: int) -> int:
+        """After a power loss the log was found to be this. Returns how many known records it lost."""
+        lost = [offset for offset in self.known if offset >= end_offset]
+        for offset in lost:
+            self.places.pop(self.known.pop(offset).value, None)
+        self.end_offset = end_offset
+        self.start_offset = start_offset
+        return len(lost)
+
+
+@dataclass(slots=True)
+class Setting:
+    """One configuration key of a topic: the value last acknowledged, and those that may or may not have been set."""
+
+    acknowledged: str | None
+    doubtful: list[str] = field(default_factory=list)
+
+
+class TopicBook:
+    __slots__ = ("deleted", "deletion_asked", "name", "partitions", "partitions_asked", "settings", "stays", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes, partition_count: int, *, stays: bool) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.stays = stays
+        """Nobody ever deletes it, so it may be asked for by name: no other topic will ever be called so."""
+        self.partitions = [PartitionBook(self, index) for index in range(partition_count)]
+        self.partitions_asked = partition_count
+        """More than there are while nobody knows whether a request for more was carried out."""
+        self.settings: dict[str, Setting] = {}
+        self.deletion_asked = False
+        self.deleted = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def grow(self, partition_count: int) -> None:
+        for index in range(len(self.partitions), partition_count):
+            self.partitions.append(PartitionBook(self, index))
+
+
+@dataclass(slots=True)
+class Counts:
+    """How much happened, for people to see that a run was worth something."""
+
+    requests: int = 0
+    lost_requests: int = 0
+    connections: int = 0
+    records_sent: int = 0
+    records_acknowledged: int = 0
+    records_read: int = 0
+    records_lost: int = 0
+    topics_created: int = 0
+    topics_deleted: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    checks: int = 0
+
+    def error(self, name: str) -> None:
+        self.errors[name] = self.errors.get(name, 0) + 1
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self.era = 0
+        self.topics: dict[bytes, TopicBook] = {}
+        self.doubtful_names: list[str] = []
+        """Topics that somebody asked to create without learning whether that happened, or happens yet."""
+        self.producer_ids: dict[int, str] = {}
+        self.counts = Counts()
+
+    def live_topics(self) -> list[TopicBook]:
+        """Topics that nobody has asked to delete."""
+        return [topic for topic in self.topics.values() if not topic.deletion_asked]
+
+    def live_partitions(self, *, that_stay: bool = False) -> list[PartitionBook]:
+        topics = [topic for topic in self.live_topics() if topic.stays or not that_stay]
+        return [partition for topic in topics for partition in topic.partitions]
+
+    def topic_named(self, name: str) -> TopicBook | None:
+        return next((topic for topic in self.topics.values() if topic.name == name and not topic.deleted), None)
+
+    def power_lost(self) -> None:
+        self.era += 1
+
+    def flushed(self, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
+        """At the end of a life: what the node believes to have on disk."""
+        for (topic_id, index), offset in offsets:
+            topic = self.topics.get(topic_id)
+            if topic is not None and index < len(topic.partitions):
+                partition = topic.partitions[index]
+                partition.flushed = max(partition.flushed, offset)

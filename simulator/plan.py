@@ -1,0 +1,73 @@
+"""What a seed stands for: the node's settings, the topics, the clients, the pace. Drawn once, at the start."""
+
+from dataclasses import dataclass
+
+from simulator.random import SimRandom
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    name: str
+    partitions: int
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    duration_ms: float
+    """How long there are faults."""
+    fault_pause_ms: float
+    node_settings: dict[str, str]
+    topics: list[TopicPlan]
+    plain_acks: list[int]
+    """One plain producer for each, with these acks."""
+    idempotent_producers: int
+    consumers: int
+    session_consumers: int
+    misbehaviour: float
+
+
+def make_plan(random: SimRandom, *, scale: float = 1.0) -> Plan:
+    """`scale` 1 is a run of about a second of real time."""
+    return Plan(
+        duration_ms=scale * random.between(4_000.0, 12_000.0),
+        fault_pause_ms=random.choice((150.0, 400.0, 1000.0)),
+        node_settings=_node_settings(random),
+        topics=[_topic(random, f"topic-{number}") for number in range(1 + random.below(3))],
+        plain_acks=[random.choice((0, 1, 1, -1)) for _ in range(1 + random.below(3))],
+        idempotent_producers=1 + random.below(3),
+        consumers=random.below(2),
+        session_consumers=1 + random.below(2),
+        misbehaviour=random.choice((0.0, 0.01, 0.05)),
+    )
+
+
+def _node_settings(random: SimRandom) -> dict[str, str]:
+    return {
+        "log.dirs": random.choice(("/data", "/data", "/data", "/data/a,/data/b")),
+        "auto.create.topics.enable": "false",
+        "log.flush.offset.checkpoint.interval.ms": str(random.choice((100, 1000, 60_000))),
+        "log.flush.start.offset.checkpoint.interval.ms": str(random.choice((100, 1000, 60_000))),
+        "replica.high.watermark.checkpoint.interval.ms": str(random.choice((100, 5000))),
+        "metadata.log.max.record.bytes.between.snapshots": str(random.choice((500, 3000, 20_000_000))),
+        "metadata.log.max.snapshot.interval.ms": str(random.choice((500, 3_600_000))),
+        "internal.metadata.log.segment.bytes": str(random.choice((1000, 10_000, 1 << 30))),
+        "internal.metadata.delete.delay.millis": str(random.choice((0, 1000))),
+        "max.incremental.fetch.session.cache.slots": str(random.choice((1, 1000))),
+        "producer.id.expiration.check.interval.ms": "1000",
+    }
+
+
+def _topic(random: SimRandom, name: str) -> TopicPlan:
+    settings = {
+        "internal.segment.bytes": str(random.choice((8000, 20_000, 100_000, 1 << 30))),
+        "index.interval.bytes": str(random.choice((0, 300, 4096))),
+        "file.delete.delay.ms": str(random.choice((0, 500, 60_000))),
+        "compression.type": random.choice(("producer", "producer", "producer", "zstd", "uncompressed")),
+        "message.timestamp.type": random.choice(("CreateTime", "CreateTime", "LogAppendTime")),
+    }
+    if random.chance(0.3):
+        settings["segment.ms"] = str(random.choice((500, 3000)))
+    if random.chance(0.2):
+        settings["segment.index.bytes"] = "24"
+    return TopicPlan(name, 1 + random.below(3), settings)

@@ -1,0 +1,270 @@
+"""One run: a node, its clients and its misfortunes, from one seed, on virtual time.
+
+    create topics ─▶ clients at work, faults ─▶ no more faults: everybody brings work to its end ─▶ look at everything
+                                                ─▶ clean stop, power loss, start ─▶ look at everything again
+
+`World(seed).run()` returns an `Outcome`. A promise that does not hold ends the run; the outcome then says which one and
+what led up to it. The node is never told that it is being simulated.
+"""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quire.node.node import Node
+from simulator.checker import Checker
+from simulator.clients.administrator import Administrator
+from simulator.clients.auditor import Auditor
+from simulator.clients.client import Scene, SimClient
+from simulator.clients.consumer import Consumer
+from simulator.clients.idempotent_producer import IdempotentProducer
+from simulator.clients.plain_producer import PlainProducer
+from simulator.clients.seeker import Seeker
+from simulator.clock import SimClock
+from simulator.disk import Crashed
+from simulator.faults import Faults
+from simulator.ledger import Counts, Ledger
+from simulator.machine import Death, Flushed, Machine, State
+from simulator.network import SimNetwork
+from simulator.node_log import NodeLog
+from simulator.plan import make_plan
+from simulator.random import SimRandom
+from simulator.tasks import Gate, Task
+from simulator.trace import Trace
+from simulator.violation import Violation
+
+START_LIMIT_MS = 30_000.0
+STOP_LIMIT_MS = 30_000.0
+FINISH_LIMIT_MS = 120_000.0
+CALM_AFTER_MS = 5_000.0
+"""How long after the last fault the last request that it hit may still go unanswered."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    seed: int
+    digest: str
+    events: int
+    virtual_ms: float
+    lives: int
+    faults: dict[str, int]
+    counts: Counts
+    violation: str | None = None
+    story: list[str] = field(default_factory=list)
+    """What led up to the violation."""
+
+
+class World:
+    def __init__(self, seed: int, *, scale: float = 1.0, echo: Callable[[str], None] | None = None) -> None:
+        self.seed = seed
+        random = SimRandom(seed)
+        self.plan = make_plan(random.stream("plan"), scale=scale)
+        self.clock = SimClock()
+        self.trace = Trace(echo=echo)
+        network = SimNetwork(self.clock, random.stream("network"), trace=self.trace)
+        self.machine = Machine(self.clock, network, random, self.trace, self.plan.node_settings)
+        ledger = Ledger()
+        self.scene = Scene(
+            clock=self.clock,
+            network=network,
+            random=random.stream("clients"),
+            trace=self.trace,
+            ledger=ledger,
+            checker=Checker(ledger),
+            gate=Gate(is_open=True),
+            life=self.machine.life,
+            misbehaviour=self.plan.misbehaviour,
+        )
+        self._log = NodeLog(self.scene.tell)
+        self._administrator = Administrator(self.scene, "admin")
+        self._clients: list[SimClient] = [self._administrator, *self._make_clients()]
+        self._tasks: list[Task] = []
+        self._auditor: Auditor | None = None
+        self._audit: Task | None = None
+        self._audits = 0
+        names = [client.name for client in self._clients]
+        self._faults = Faults(self.scene, self.machine, random.stream("faults"), names, self.plan.fault_pause_ms)
+        self._in_trouble = False
+        self.machine.on_serving = self._serving
+        self.machine.on_death = self._died
+        self.machine.on_failure = self._failed
+
+    def _make_clients(self) -> list[SimClient]:
+        plan, scene = self.plan, self.scene
+        return [
+            *(PlainProducer(scene, f"plain-{number}", acks) for number, acks in enumerate(plan.plain_acks)),
+            *(IdempotentProducer(scene, f"idempotent-{number}") for number in range(plan.idempotent_producers)),
+            *(Consumer(scene, f"consumer-{number}", sessions=False) for number in range(plan.consumers)),
+            *(Consumer(scene, f"follower-{number}", sessions=True) for number in range(plan.session_consumers)),
+            Seeker(scene, "seeker"),
+        ]
+
+    # The run
+
+    def run(self) -> Outcome:
+        violation: Violation | None = None
+        with self._log.attached():
+            try:
+                self._run()
+            except Violation as error:
+                violation = error
+                self.scene.tell(f"broken: {error}")
+        return Outcome(
+            seed=self.seed,
+            digest=self.trace.digest,
+            events=self.trace.events,
+            virtual_ms=self.clock.monotonic_ms(),
+            lives=self.machine.life.number,
+            faults=self._faults.struck,
+            counts=self.scene.ledger.counts,
+            violation=str(violation) if violation is not None else None,
+            story=self.trace.story() if violation is not None else [],
+        )
+
+    def _run(self) -> None:
+        self.machine.start()
+        self._run_until(self._is_well, START_LIMIT_MS, "the first start")
+        self._create_topics()
+        self._tasks = [Task(self.clock, client.name, client.run()) for client in self._clients]
+        Task(self.clock, "faults", self._faults.run())
+        self._run_for(self.plan.duration_ms)
+        self._come_to_rest()
+        self._look_at_everything()
+        self._check_nothing_is_left(self._serving_node())
+        self._stop_and_start_again()
+        self._look_at_everything()
+
+    def _create_topics(self) -> None:
+        async def create() -> None:
+            for topic in self.plan.topics:
+                await self._administrator.create(topic.name, topic.partitions, topic.settings, stays=True)
+
+        task = Task(self.clock, "create topics", create())
+        self._run_until(lambda: task.ended, FINISH_LIMIT_MS, "creating topics")
+
+    def _come_to_rest(self) -> None:
+        """Ends the faults, and lets every client finish what it began."""
+        self._faults.stop()
+        self.scene.tell("no more faults")
+        self._run_until(self._is_well, START_LIMIT_MS + STOP_LIMIT_MS, "getting well after the last fault")
+        self._run_for(CALM_AFTER_MS)
+        self.scene.finishing = self.scene.calm = True
+        unfinished = "everybody's work: " + ", ".join(task.name for task in self._tasks if not task.ended)
+        self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, unfinished)
+
+    def _stop_and_start_again(self) -> None:
+        """A clean stop has everything on disk and lets go of everything; the power may go at once."""
+        self.scene.tell("a clean stop, then a power loss, then a start")
+        disk = self.machine.disk
+        self.machine.stop()
+        self._run_until(lambda: self.machine.state is State.DOWN, STOP_LIMIT_MS, "a clean stop")
+        if disk.open_paths():
+            raise Violation("a stopped node lets go of its files", f"{disk.open_paths()} are open")
+        for book in self.scene.ledger.live_partitions():
+            book.flushed = book.end_offset
+        self.machine.die(Death.POWER_LOSS)
+        self._run_until(self._is_well, START_LIMIT_MS, "the last start")
+
+    def _look_at_everything(self) -> None:
+        self._start_audit(after_power_loss=False)
+        self._run_until(lambda: self._audit is None, FINISH_LIMIT_MS, "reading everything")
+
+    def _check_nothing_is_left(self, node: Node) -> None:
+        """Nobody is connected any more, so nothing may be kept for anybody."""
+
+        def nothing_is_left() -> bool:
+            counters = node.server.counters
+            waiting = sum(len(each.fetch_waits) + len(each.commit_waits) for each in node.partitions)
+            return counters.connections == counters.queued_bytes == waiting == 0
+
+        self._run_until(nothing_is_left, 10_000.0, f"giving back what requests held: {node.server.counters}")
+
+    # Stepping
+
+    def _run_for(self, duration_ms: float) -> None:
+        end_ms = self.clock.monotonic_ms() + duration_ms
+        while self.clock.monotonic_ms() < end_ms:
+            self._step()
+
+    def _run_until(self, condition: Callable[[], bool], limit_ms: float, what: str) -> None:
+        end_ms = self.clock.monotonic_ms() + limit_ms
+        while not condition():
+            if self.clock.monotonic_ms() > end_ms:
+                raise Violation("the node never hangs", f"{what} took more than {limit_ms:.0f} ms")
+            self._step()
+
+    def _step(self) -> None:
+        try:
+            self.clock.step()
+        except Crashed as crash:
+            self.machine.doom_has_come(crash)
+        except Violation:
+            raise
+        except Exception as error:
+            self.scene.tell(traceback.format_exc())
+            raise Violation("no callback raises", f"{type(error).__name__}: {error}") from error
+        if self._log.unexpected is not None:
+            raise Violation("no request fails unexpectedly", self._log.unexpected)
+        starting = self.machine.state is State.STARTING and not self.scene.disk_trouble
+        if starting and self.clock.monotonic_ms() - self.machine.started_at_ms > START_LIMIT_MS:
+            raise Violation("the node never hangs", f"it has not started within {START_LIMIT_MS:.0f} ms")
+
+    def _is_well(self) -> bool:
+        return self.machine.state is State.SERVING and self.scene.gate.is_open and not self.machine.has_failed_directory
+
+    def _serving_node(self) -> Node:
+        assert self.machine.node is not None
+        return self.machine.node
+
+    # What the machine reports
+
+    def _serving(self) -> None:
+        self.scene.tell(f"the node serves, life {self.machine.life.number}")
+        if not self.scene.gate.is_open:
+            self._start_audit(after_power_loss=True)
+        elif self._audits % 2 == 0:
+            self._start_audit(after_power_loss=False)
+
+    def _died(self, death: Death, flushed: Flushed) -> None:
+        self.scene.tell(f"the node is {death.value}")
+        if self._audit is not None:
+            self._audit.end()
+            self._audit = None
+        ledger = self.scene.ledger
+        ledger.flushed(flushed)
+        if death.loses_power:
+            ledger.power_lost()
+            self.scene.gate.close()
+        self.scene.life = self.machine.life
+        self.scene.disk_trouble = self.machine.disk.capacity_bytes is not None
+        self.clock.call_later(self._faults.restart_delay_ms(), self._start)
+
+    def _start(self) -> None:
+        if self.machine.state is State.DOWN:
+            self.machine.start()
+            self.scene.life = self.machine.life
+
+    def _failed(self, reason: str) -> None:
+        """The node says that it cannot go on: whoever runs it ends the process."""
+        if not self.scene.disk_trouble:
+            raise Violation("a node goes on", f"it gave up without a disk error: {reason}")
+        self.scene.tell(f"the node gave up: {reason}")
+        life = self.machine.life
+
+        def end() -> None:
+            if self.machine.life == life and self.machine.state is not State.DOWN:
+                self.machine.die(Death.KILL)
+
+        self.clock.call_soon(end)
+
+    def _start_audit(self, *, after_power_loss: bool) -> None:
+        self._audits += 1
+        self._auditor = auditor = Auditor(self.scene, f"auditor-{self._audits}", after_power_loss=after_power_loss)
+
+        async def audit() -> None:
+            await auditor.run()
+            self._audit = None
+            if after_power_loss:
+                self.scene.gate.open()
+
+        self._audit = Task(self.clock, auditor.name, audit())
