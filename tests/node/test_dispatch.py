@@ -1,0 +1,137 @@
+"""From bytes to handlers and back: versions, headers, early requests, failures on request."""
+
+from collections.abc import Callable
+
+import pytest
+
+from quire.network.connection import CloseConnection
+from quire.node.api import SERVED
+from quire.node.dispatch import HEADER
+from quire.node.faults import Faults
+from quire.protocol import apis
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from quire.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from quire.protocol.records import Record, build_batch
+from tests.node.conftest import SimulatedNode
+
+API_VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+
+def produce_request(topic: str, acks: int = -1, records: bytes | None = None) -> ProduceRequest:
+    batch = bytes(build_batch([Record(0, -1, None, b"v")])) if records is None else records
+    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[data])
+
+
+def test_every_served_version_has_a_handler_with_both_functions(node: SimulatedNode) -> None:
+    for name, served in SERVED.items():
+        for version in range(served.oldest, served.newest + 1):
+            routes = node.dispatch._broker_routes
+            route = routes.find(apis.api_key(name), version)
+            assert route is not None, (name, version)
+            assert callable(route.handle)
+            assert callable(route.refuse)
+
+
+def test_a_newer_client_is_told_our_versions_in_version_0(node: SimulatedNode) -> None:
+    frame = HEADER.pack(18, 99, 77, -1)
+    reply = node.dispatch(node.info, memoryview(bytearray(frame)))
+    assert isinstance(reply, list)
+    whole = b"".join(bytes(part) for part in reply if not hasattr(part, "file"))
+    assert int.from_bytes(whole[4:8]) == 77
+    assert int.from_bytes(whole[8:10]) == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(("key", "version"), [(3, 99), (11, 0), (999, 0), (-1, 0), (0, 2)])
+def test_any_other_unknown_request_closes_the_connection(node: SimulatedNode, key: int, version: int) -> None:
+    with pytest.raises(CloseConnection, match="not supported"):
+        node.dispatch(node.info, memoryview(bytearray(HEADER.pack(key, version, 1, -1))))
+
+
+@pytest.mark.parametrize("size", range(10))
+def test_a_request_without_a_whole_header_closes_the_connection(node: SimulatedNode, size: int) -> None:
+    with pytest.raises(CloseConnection):
+        node.dispatch(node.info, memoryview(bytearray(size)))
+
+
+def test_bytes_that_are_no_request_close_the_connection(node: SimulatedNode) -> None:
+    with pytest.raises(CloseConnection, match="cannot be read"):
+        node.dispatch(node.info, memoryview(bytearray(HEADER.pack(3, 9, 1, -1) + b"\0\xff\xff\xff")))
+
+
+def test_a_request_that_comes_early_waits_until_the_node_is_ready(
+    make_node: Callable[..., SimulatedNode],
+) -> None:
+    early = make_node()
+    answer = early.send(API_VERSIONS, 3)
+    assert not answer.done
+    early.start()
+    assert answer.done and answer.value is not None
+
+
+def test_a_controller_listener_offers_only_what_controllers_answer(node: SimulatedNode) -> None:
+    offered = node.call(API_VERSIONS, 3, ApiVersionsResponse)
+    node.info.listener = "CONTROLLER"
+    node.info.state = None
+    from_controller = node.call(API_VERSIONS, 3, ApiVersionsResponse)
+    keys = {api.api_key for api in from_controller.api_keys}
+    assert 0 not in keys
+    assert 19 in keys
+    assert keys < {api.api_key for api in offered.api_keys}
+
+
+def test_a_failure_that_was_asked_for_is_answered_once_and_nothing_is_done(node: SimulatedNode) -> None:
+    node.create_topic("t")
+    node.node.faults = Faults()
+    node.node.faults.fail_next("Produce", "NOT_LEADER_OR_FOLLOWER")
+    failed = node.call(produce_request("t"), 9, ProduceResponse).responses[0].partition_responses[0]
+    assert failed.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    done = node.call(produce_request("t"), 9, ProduceResponse).responses[0].partition_responses[0]
+    assert (done.error_code, done.base_offset) == (0, 0)
+
+
+def test_a_delay_that_was_asked_for_takes_that_long(node: SimulatedNode) -> None:
+    node.node.faults = Faults()
+    node.node.faults.delay("ApiVersions", 250)
+    started = node.clock.monotonic_ms()
+    node.call(API_VERSIONS, 3, ApiVersionsResponse)
+    assert node.clock.monotonic_ms() - started == pytest.approx(250)
+
+
+def test_an_unexpected_exception_is_an_answer_and_not_the_end(
+    node: SimulatedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.create_topic("t")
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(node.node.authorizer.__class__, "allows", broken)
+    response = node.call(MetadataRequest(topics=None), 13, MetadataResponse)
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_acks_0_is_never_answered_and_its_error_closes_the_connection(node: SimulatedNode) -> None:
+    node.create_topic("t")
+    assert node.send(produce_request("t", acks=0), 9).value is None
+    assert node.node.partitions.leader("t", None, 0).high_watermark == 1
+    with pytest.raises(CloseConnection, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        node.send(produce_request("nowhere", acks=0), 9)
+
+
+def test_a_topic_is_created_by_asking_for_it_where_that_is_allowed(
+    make_node: Callable[..., SimulatedNode],
+) -> None:
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="fresh")], allow_auto_topic_creation=True)
+    allowed = make_node().start()
+    assert allowed.call(asked, 12, MetadataResponse).topics[0].partitions[0].leader_id == 1
+    strict = make_node(settings={"auto.create.topics.enable": "false"}).start()
+    refused = strict.call(asked, 12, MetadataResponse).topics[0]
+    assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
