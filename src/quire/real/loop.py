@@ -15,6 +15,13 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def on_stop_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """Calls `stop`, on the loop, for SIGTERM and for Ctrl-C."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    """Calls `stop`, on the loop, for SIGTERM and for Ctrl-C, from the moment the loop runs.
+
+    Not earlier, because uvloop forgets a signal that comes before it runs; until then a signal just ends the process.
+    """
+
+    def install() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
+
+    loop.call_soon(install)
