@@ -8,12 +8,11 @@ as good as none, and the state comes back from an older one and the headers of t
 import logging
 from bisect import bisect_left, bisect_right, insort
 
-from crc32c import crc32c
-
 from quire.protocol.codec import decode, encode
 from quire.protocol.errors import ProtocolError
 from quire.protocol.messages.producer_snapshot import ProducerEntry as SnapshotEntry
 from quire.protocol.messages.producer_snapshot import ProducerSnapshot
+from quire.protocol.records.checksum import crc32c
 from quire.seams import Disk
 from quire.storage import file_names
 from quire.storage.producer_state import NO_OFFSET, NO_SEQUENCE, ProducerEntry, ProducerState, RememberedBatch
