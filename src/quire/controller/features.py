@@ -52,11 +52,13 @@ def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey
         raise _invalid(f"{name} cannot be at level {level}: levels {low} to {high} are known")
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _invalid(f"there is no upgrade type {kind}; 1 upgrades, 2 and 3 downgrade")
-    _check_brokers(image, name, level)
     present = levels.get(name, 0)
-    if name == KRAFT_VERSION and level != present:
+    if level == present:
+        return
+    if name == KRAFT_VERSION:
         raise _invalid(f"kraft.version cannot be changed from {present} to {level} while the cluster runs")
-    if level >= present:
+    _check_brokers(image, name, level)
+    if level > present:
         return
     if kind == UPGRADE:
         raise _invalid(f"{name} is at level {present}, and going down to {level} must be asked for as a downgrade")

@@ -41,18 +41,25 @@ def _check(brokers: list[BrokerImage], replication_factor: int) -> None:
 
 
 class _Rack:
-    """The brokers of a rack, taken in turn."""
+    """The brokers of a rack, each in turn: one turn for leading, another for following.
+
+    With a single turn for both, two brokers and two replicas would give every leadership to the same one.
+    """
 
     def __init__(self, brokers: list[BrokerImage], random: Random) -> None:
         self._brokers = brokers
-        self._next = random.below(len(brokers))
+        self._leads_next = self._follows_next = random.below(len(brokers))
 
     def take(self, taken: list[int], *, fenced: bool) -> int | None:
-        """The next broker of this kind that is not taken yet."""
-        for step in range(len(self._brokers)):
-            broker = self._brokers[(self._next + step) % len(self._brokers)]
+        """The next broker of this kind that is not taken yet; the first one to be taken leads."""
+        start = self._follows_next if taken else self._leads_next
+        for position in range(start, start + len(self._brokers)):
+            broker = self._brokers[position % len(self._brokers)]
             if broker.fenced == fenced and broker.broker_id not in taken:
-                self._next += step + 1
+                if taken:
+                    self._follows_next = position + 1
+                else:
+                    self._leads_next = position + 1
                 return broker.broker_id
         return None
 

@@ -1,0 +1,164 @@
+"""Dynamic settings, by the answers Apache Kafka 4.3.1 gives to the same requests."""
+
+import pytest
+
+from quire.controller.configs import alter_configs, incremental_alter_configs
+from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages import alter_configs as whole
+from quire.protocol.messages import incremental_alter_configs as incremental
+from tests.controller.images import CONFIG, after, cluster, setting, topic
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+Change = tuple[str, int, str | None]
+IMAGE = cluster(topic(), setting(TOPIC, "orders", "retention.ms", "5"), setting(TOPIC, "orders", "segment.ms", "7"))
+
+
+def change(
+    type_: int, name: str, *changes: Change, image: ClusterImage = IMAGE, validate_only: bool = False
+) -> tuple[int, dict[str, str]]:
+    """The error code, and the resource's settings afterwards."""
+    settings = [
+        incremental.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
+    ]
+    resource = incremental.AlterConfigsResource(resource_type=type_, resource_name=name, configs=settings)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    result = incremental_alter_configs(image, CONFIG, request)
+    answered = result.response.responses[0]
+    assert (answered.resource_type, answered.resource_name) == (type_, name)
+    assert (answered.error_message is None) == (answered.error_code == 0)
+    return answered.error_code, after(image, result.records).configs.get(ConfigResource(type_, name), {})
+
+
+def replace(type_: int, name: str, *settings: tuple[str, str | None]) -> tuple[int, dict[str, str]]:
+    configs = [whole.AlterableConfig(name=key, value=value) for key, value in settings]
+    resource = whole.AlterConfigsResource(resource_type=type_, resource_name=name, configs=configs)
+    result = alter_configs(IMAGE, CONFIG, whole.AlterConfigsRequest(resources=[resource]))
+    return result.response.responses[0].error_code, after(IMAGE, result.records).configs.get(
+        ConfigResource(type_, name), {}
+    )
+
+
+def test_a_setting_is_set_and_the_others_stay() -> None:
+    assert change(TOPIC, "orders", ("retention.ms", SET, "9")) == (0, {"retention.ms": "9", "segment.ms": "7"})
+
+
+def test_a_setting_is_deleted() -> None:
+    assert change(TOPIC, "orders", ("retention.ms", DELETE, None)) == (0, {"segment.ms": "7"})
+
+
+def test_a_list_is_added_to_and_taken_from() -> None:
+    code, settings = change(TOPIC, "orders", ("cleanup.policy", APPEND, "compact"))
+    assert (code, settings["cleanup.policy"]) == (0, "delete,compact")
+    both = cluster(topic(), setting(TOPIC, "orders", "cleanup.policy", "delete,compact"))
+    assert change(TOPIC, "orders", ("cleanup.policy", SUBTRACT, "delete"), image=both) == (
+        0,
+        {"cleanup.policy": "compact"},
+    )
+
+
+def test_a_change_that_changes_nothing_writes_nothing() -> None:
+    settings = [incremental.AlterableConfig(name="retention.ms", config_operation=SET, value="5")]
+    resource = incremental.AlterConfigsResource(resource_type=TOPIC, resource_name="orders", configs=settings)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[resource])
+    assert incremental_alter_configs(IMAGE, CONFIG, request).records == []
+
+
+def test_deleting_what_nobody_knows_is_fine() -> None:
+    assert change(TOPIC, "orders", ("nope", DELETE, None))[0] == 0
+    left_over = cluster(topic(), setting(TOPIC, "orders", "nope", "1"))
+    assert change(TOPIC, "orders", ("nope", DELETE, None), image=left_over) == (0, {})
+
+
+def test_validating_writes_nothing() -> None:
+    before = IMAGE.topic_configs("orders")
+    assert change(TOPIC, "orders", ("retention.ms", SET, "9"), validate_only=True) == (0, before)
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "asked", "code"),
+    [
+        (TOPIC, "orders", ("nope", SET, "5"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("retention.ms", SET, "x"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("retention.ms", APPEND, "5"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("retention.ms", SET, None), ErrorCode.INVALID_REQUEST),
+        (TOPIC, "orders", ("retention.ms", 9, "5"), ErrorCode.INVALID_REQUEST),
+        (TOPIC, "gone", ("retention.ms", SET, "5"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "", ("retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST),
+        (TOPIC, "a b", ("retention.ms", SET, "5"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "9", ("log.cleaner.threads", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "x", ("log.cleaner.threads", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("node.id", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("log.cleaner.threads", SET, "zz"), ErrorCode.INVALID_REQUEST),
+        (99, "x", ("a", SET, "1"), ErrorCode.INVALID_REQUEST),
+    ],
+    ids=str,
+)
+def test_changes_that_cannot_be(type_: int, name: str, asked: Change, code: ErrorCode) -> None:
+    before = IMAGE.configs.get(ConfigResource(type_, name), {})
+    assert change(type_, name, asked) == (code, before)
+
+
+def test_one_bad_setting_spoils_its_resource() -> None:
+    asked = [("retention.ms", SET, "9"), ("segment.ms", SET, "x")]
+    assert change(TOPIC, "orders", *asked) == (ErrorCode.INVALID_CONFIG, IMAGE.topic_configs("orders"))
+
+
+def test_a_setting_changed_twice_is_refused() -> None:
+    asked = [("retention.ms", SET, "9"), ("retention.ms", DELETE, None)]
+    assert change(TOPIC, "orders", *asked)[0] == ErrorCode.INVALID_REQUEST
+
+
+def test_brokers_have_settings_of_their_own_and_in_common() -> None:
+    assert change(BROKER, "", ("log.cleaner.threads", SET, "2")) == (0, {"log.cleaner.threads": "2"})
+    assert change(BROKER, "1", ("log.cleaner.threads", SET, "2")) == (0, {"log.cleaner.threads": "2"})
+
+
+def test_a_resource_named_twice_is_refused_and_the_others_are_changed() -> None:
+    def resource(name: str) -> incremental.AlterConfigsResource:
+        settings = [incremental.AlterableConfig(name="retention.ms", config_operation=SET, value="9")]
+        return incremental.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=settings)
+
+    image = cluster(topic(), topic("other", b"o" * 16))
+    request = incremental.IncrementalAlterConfigsRequest(
+        resources=[resource("orders"), resource("other"), resource("orders")]
+    )
+    result = incremental_alter_configs(image, CONFIG, request)
+    assert [each.error_code for each in result.response.responses] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+    ]
+    assert list(after(image, result.records).configs) == [ConfigResource(TOPIC, "other")]
+
+
+def test_min_insync_replicas_is_the_clusters_while_replicas_outside_the_isr_are_eligible() -> None:
+    image = cluster(topic(), features={"eligible.leader.replicas.version": 1})
+    refused = ErrorCode.INVALID_CONFIG
+    assert change(BROKER, "1", ("min.insync.replicas", SET, "2"), image=image)[0] == refused
+    assert change(BROKER, "", ("min.insync.replicas", DELETE, None), image=image)[0] == refused
+    assert change(BROKER, "", ("min.insync.replicas", SET, "2"), image=image)[0] == 0
+
+
+def test_the_old_request_replaces_all_settings() -> None:
+    assert replace(TOPIC, "orders", ("retention.ms", "9")) == (0, {"retention.ms": "9"})
+    assert replace(TOPIC, "orders") == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "settings", "code"),
+    [
+        (TOPIC, "orders", [("nope", "9")], ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", [("retention.ms", None)], ErrorCode.INVALID_REQUEST),
+        (TOPIC, "orders", [("retention.ms", "1"), ("retention.ms", "2")], ErrorCode.INVALID_REQUEST),
+        (TOPIC, "gone", [("retention.ms", "9")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (BROKER, "1", [("node.id", "3")], ErrorCode.INVALID_REQUEST),
+        (99, "x", [], ErrorCode.INVALID_REQUEST),
+    ],
+    ids=str,
+)
+def test_replacements_that_cannot_be(
+    type_: int, name: str, settings: list[tuple[str, str | None]], code: ErrorCode
+) -> None:
+    assert replace(type_, name, *settings) == (code, IMAGE.configs.get(ConfigResource(type_, name), {}))

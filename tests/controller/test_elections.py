@@ -1,0 +1,181 @@
+"""Who leads when brokers come and go, with and without eligible leader replicas (KIP-966)."""
+
+from typing import Any
+
+import pytest
+
+from quire.controller.elections import (
+    RECOVERING,
+    ElectionRules,
+    broker_joined,
+    broker_left,
+    change_partition,
+    directories_failed,
+)
+from quire.metadata.image import ClusterImage
+from quire.metadata.partition_image import PartitionImage
+from quire.protocol.messages.metadata_records import PartitionChangeRecord
+from tests.controller.images import CONFIG, TOPIC_ID, after, broker, cluster, directory, partition, setting, topic
+
+PLAIN = ElectionRules()
+ELIGIBLE = ElectionRules(eligible_leader_replicas=True, min_insync_replicas=2)
+
+
+def of_three(**fields: Any) -> PartitionImage:
+    given: dict[str, Any] = {"replicas": (1, 2, 3), "isr": (1, 2, 3), "leader": 1}
+    return PartitionImage(**given | fields, directories=(bytes(16),) * 3)
+
+
+def change(
+    before: PartitionImage,
+    up: tuple[int, ...],
+    rules: ElectionRules = PLAIN,
+    *,
+    without: int | None = None,
+    unclean_shutdown: bool = False,
+) -> PartitionImage | None:
+    """The partition afterwards; None if nothing changes."""
+    record = change_partition(
+        before, TOPIC_ID, 0, lambda id_: id_ in up, rules, without=without, unclean_shutdown=unclean_shutdown
+    )
+    return None if record is None else before.changed_by(record)
+
+
+def test_a_leader_that_left_is_followed_by_the_next_in_sync_replica() -> None:
+    later = change(of_three(), up=(2, 3), without=1)
+    assert later is not None
+    assert (later.leader, later.leader_epoch, later.isr) == (2, 1, (2, 3))
+
+
+def test_a_replica_outside_the_isr_does_not_lead() -> None:
+    later = change(of_three(isr=(1, 3)), up=(2, 3), without=1)
+    assert later is not None and later.leader == 3
+
+
+def test_a_follower_that_left_changes_the_isr_and_not_the_leader() -> None:
+    later = change(of_three(), up=(1, 3), without=2)
+    assert later is not None
+    assert (later.leader, later.leader_epoch, later.isr) == (1, 0, (1, 3))
+
+
+def test_before_3_6_a_smaller_isr_was_a_new_leader_epoch() -> None:
+    later = change(of_three(), up=(1, 3), rules=ElectionRules(metadata_version=11), without=2)
+    assert later is not None
+    assert (later.leader, later.leader_epoch) == (1, 1)
+
+
+def test_the_last_in_sync_replica_stays_in_the_isr_and_nobody_leads() -> None:
+    later = change(of_three(isr=(1,)), up=(2, 3), without=1)
+    assert later is not None
+    assert (later.leader, later.isr) == (-1, (1,))
+    back = change(later, up=(1, 2, 3))
+    assert back is not None
+    assert (back.leader, back.isr, back.leader_epoch) == (1, (1,), 2)
+
+
+def test_nobody_is_elected_unclean_unless_asked_for() -> None:
+    alone = of_three(isr=(1,), leader=-1)
+    assert change(alone, up=(2, 3)) is None
+    later = change(alone, up=(2, 3), rules=ElectionRules(unclean=True))
+    assert later is not None
+    assert (later.leader, later.isr, later.leader_recovery_state) == (2, (2,), RECOVERING)
+
+
+def test_a_partition_that_has_its_leader_is_left_alone() -> None:
+    assert change(of_three(leader=2), up=(1, 2, 3)) is None
+
+
+def test_below_the_minimum_who_leaves_the_isr_stays_eligible() -> None:
+    later = change(of_three(isr=(1, 2)), up=(1, 3), rules=ELIGIBLE, without=2)
+    assert later is not None
+    assert (later.isr, later.elr, later.last_known_elr) == ((1,), (2,), ())
+
+
+def test_an_eligible_replica_can_lead_as_safely() -> None:
+    later = change(of_three(isr=(), leader=-1, elr=(1, 2)), up=(2,), rules=ELIGIBLE)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr, later.leader_recovery_state) == (2, (2,), (1,), 0)
+
+
+def test_at_the_minimum_nobody_else_needs_to_be_eligible() -> None:
+    later = change(of_three(isr=(1, 2), leader=-1, elr=(3,), last_known_elr=(3,)), up=(1, 2), rules=ELIGIBLE)
+    assert later is not None
+    assert (later.leader, later.elr, later.last_known_elr) == (1, (), ())
+
+
+def test_the_only_replica_is_eligible_while_it_is_away() -> None:
+    """As Kafka 4.3.1 writes it when a single broker stops."""
+    rules = ElectionRules(eligible_leader_replicas=True)
+    alone = PartitionImage(replicas=(1,), isr=(1,), leader=1, directories=(bytes(16),))
+    away = change(alone, up=(), rules=rules, without=1)
+    assert away is not None
+    assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (), (1,), (1,))
+    back = change(away, up=(1,), rules=rules)
+    assert back is not None
+    assert (back.leader, back.isr, back.elr, back.last_known_elr) == (1, (1,), (), ())
+
+
+def test_after_an_unclean_shutdown_a_replica_is_not_eligible() -> None:
+    later = change(of_three(isr=(1, 2)), up=(1,), rules=ELIGIBLE, without=2, unclean_shutdown=True)
+    assert later is not None
+    assert (later.isr, later.elr, later.last_known_elr) == ((1,), (), (2,))
+
+
+def test_who_led_last_is_taken_when_everybody_came_back_unclean() -> None:
+    rules = ElectionRules(eligible_leader_replicas=True)
+    alone = PartitionImage(replicas=(1,), isr=(1,), leader=1, directories=(bytes(16),))
+    away = change(alone, up=(), rules=rules, without=1, unclean_shutdown=True)
+    assert away is not None
+    assert (away.isr, away.elr, away.last_known_elr) == ((), (), (1,))
+    back = change(away, up=(1,), rules=rules)
+    assert back is not None
+    assert (back.leader, back.isr, back.leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+def changed(image: ClusterImage, changes: list[PartitionChangeRecord]) -> dict[int, tuple[int, tuple[int, ...]]]:
+    later = after(image, list(changes))
+    partitions = later.topics_by_name["orders"].partitions
+    return {
+        record.partition_id: (partitions[record.partition_id].leader, partitions[record.partition_id].isr)
+        for record in changes
+    }
+
+
+def test_a_broker_that_left_leaves_all_its_partitions() -> None:
+    image = cluster(topic(), partition(0, (1, 2)), partition(1, (2, 1)), partition(2, (2,)), brokers=2)
+    assert changed(image, list(broker_left(image, CONFIG, 1))) == {0: (2, (2,)), 1: (2, (2,))}
+    assert changed(image, list(broker_left(image, CONFIG, 2))) == {0: (1, (1,)), 1: (1, (1,)), 2: (-1, (2,))}
+
+
+def test_a_broker_that_joined_leads_what_waited_for_it() -> None:
+    image = cluster(
+        topic(),
+        partition(0, (1, 2), isr=(1,), leader=-1),
+        partition(1, (2,), leader=-1),
+        broker(1, fenced=True),
+        brokers=2,
+    )
+    assert changed(image, list(broker_joined(image, CONFIG, 1))) == {0: (1, (1,))}
+
+
+def test_a_topic_may_prefer_any_leader_to_none() -> None:
+    unclean = setting(2, "orders", "unclean.leader.election.enable", "true")
+    image = cluster(topic(), partition(0, (1, 2), isr=(1,)), unclean, brokers=2)
+    assert changed(image, list(broker_left(image, CONFIG, 1))) == {0: (2, (2,))}
+
+
+def test_a_failed_directory_takes_only_what_was_in_it() -> None:
+    image = cluster(topic(), partition(0, (1, 2)), partition(1, (2, 1)), brokers=2)
+    assert changed(image, list(directories_failed(image, CONFIG, 1, (directory(1),)))) == {0: (2, (2,)), 1: (2, (2,))}
+    assert list(directories_failed(image, CONFIG, 1, (b"x" * 16,))) == []
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_replica_in_an_offline_directory_does_not_lead(offline: bool) -> None:
+    moved = partition(0, (1,), leader=-1)
+    image = cluster(topic(), moved, brokers=1)
+    if offline:
+        image.topics_by_name["orders"].partitions[0] = PartitionImage(
+            replicas=(1,), isr=(1,), leader=-1, directories=(b"x" * 16,)
+        )
+    assert bool(list(broker_joined(image, CONFIG, 1))) is not offline

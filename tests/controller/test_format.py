@@ -1,0 +1,118 @@
+"""Formatting, byte for byte what Apache Kafka 4.3.1's StorageTool writes.
+
+`golden/kafka_formatted` was written by `StorageTool format --standalone`; only the clock is different here.
+"""
+
+from pathlib import Path
+from struct import unpack_from
+
+import pytest
+
+from quire.config.broker_config import BrokerConfig
+from quire.controller.format import format_directory, format_node
+from quire.metadata.features import UnsupportedMetadataError
+from quire.protocol import uuids
+from quire.protocol.messages.metadata_records import FeatureLevelRecord
+from quire.raft.replicas import Endpoint
+from quire.raft.snapshot_file import read_snapshot
+from quire.storage.meta_properties import MetaProperties, read_meta
+from simulator.disk import Crashed, SimDisk
+from simulator.random import SimRandom
+
+GOLDEN = Path(__file__).parent / "golden" / "kafka_formatted"
+VOTERS = "00000000000000000000-0000000000.checkpoint"
+META = MetaProperties("AAAAAAAAAAAAAAAAAAAAEg", 1, uuids.from_text("1PZZx6MVSJGpCQxfkgsKvQ"))
+KAFKAS_LEVELS = {
+    "metadata.version": 30,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+
+
+def without_clock(content: bytes, header_timestamp_at: int | None = None) -> bytes:
+    """The batches with checksums and timestamps blanked."""
+    blank = bytearray(content)
+    if header_timestamp_at is not None:
+        blank[header_timestamp_at : header_timestamp_at + 8] = bytes(8)
+    position = 0
+    while position < len(blank):
+        (length,) = unpack_from(">i", blank, position + 8)
+        blank[position + 17 : position + 21] = bytes(4)
+        blank[position + 27 : position + 43] = bytes(16)
+        position += length + 12
+    return bytes(blank)
+
+
+def test_the_files_are_kafkas() -> None:
+    disk = SimDisk()
+    endpoint = Endpoint("CONTROLLER", "127.0.0.1", 39093)
+    format_directory(disk, "/data", META, now_ms=1, levels=KAFKAS_LEVELS, voter_endpoints=[endpoint])
+    bootstrap = disk.read_file("/data/bootstrap.checkpoint")
+    assert without_clock(bootstrap) == without_clock((GOLDEN / "bootstrap.checkpoint").read_bytes())
+    voters = disk.read_file(f"/data/__cluster_metadata-0/{VOTERS}")
+    assert without_clock(voters, 73) == without_clock((GOLDEN / VOTERS).read_bytes(), 73)
+    assert read_meta(disk, "/data") == META
+
+
+def test_a_node_is_formatted_by_its_configuration() -> None:
+    disk, random = SimDisk(), SimRandom(1)
+    config = BrokerConfig.standalone({"log.dirs": "/one,/two", "metadata.log.dir": "/two"})
+    cluster_id = format_node(disk, random, config, now_ms=1)
+    one, two = read_meta(disk, "/one"), read_meta(disk, "/two")
+    assert one is not None and two is not None
+    assert one.cluster_id == two.cluster_id == cluster_id
+    assert one.directory_id != two.directory_id
+    assert disk.exists(f"/two/__cluster_metadata-0/{VOTERS}")
+    assert not disk.exists("/one/__cluster_metadata-0")
+    bootstrap = read_snapshot(disk, "/two", "bootstrap.checkpoint")
+    assert bootstrap.records == [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+
+
+def test_what_is_formatted_is_left_alone() -> None:
+    disk, random = SimDisk(), SimRandom(1)
+    config = BrokerConfig.standalone({"log.dirs": "/one"})
+    cluster_id = format_node(disk, random, config, now_ms=1)
+    before = disk.read_file("/one/meta.properties")
+    both = BrokerConfig.standalone({"log.dirs": "/one,/two"})
+    assert format_node(disk, random, both, now_ms=2) == cluster_id
+    assert disk.read_file("/one/meta.properties") == before
+    two = read_meta(disk, "/two")
+    assert two is not None and two.cluster_id == cluster_id
+
+
+def test_a_static_quorum_is_not_written_into_the_directory() -> None:
+    disk = SimDisk()
+    config = BrokerConfig.standalone(
+        {"log.dirs": "/one", "controller.quorum.voters": "1@localhost:9093", "node.id": "1"}
+    )
+    format_node(disk, SimRandom(1), config, now_ms=1)
+    assert not disk.exists("/one/__cluster_metadata-0")
+
+
+def test_levels_nobody_knows_are_not_written() -> None:
+    with pytest.raises(UnsupportedMetadataError, match=r"group\.version at level 9"):
+        format_directory(SimDisk(), "/data", META, now_ms=1, levels={"metadata.version": 30, "group.version": 9})
+
+
+def test_a_crash_leaves_a_directory_that_can_be_formatted_again() -> None:
+    config = BrokerConfig.standalone({"log.dirs": "/data"})
+    for number in range(1, 100):
+        random = SimRandom(number)
+        disk = SimDisk(random.stream("disk"), crash_at=number)
+        try:
+            format_node(disk, random, config, now_ms=1)
+        except Crashed:
+            after = disk.crash(random)
+            format_node(after, random, config, now_ms=2)
+            meta = read_meta(after, "/data")
+            assert meta is not None
+            voters = read_snapshot(after, "/data/__cluster_metadata-0", VOTERS).control.voters
+            assert voters is not None and [voter.key.directory_id for voter in voters] == [meta.directory_id]
+            read_snapshot(after, "/data", "bootstrap.checkpoint")
+        else:
+            assert number > 10
+            return
+    raise AssertionError("it never finished")
