@@ -24,7 +24,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fill(bootstrap: str) -> None:
     topic = NewTopic("dumped", num_partitions=1, replication_factor=1, config={"segment.bytes": str(1 << 20)})
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     admin.create_topics([topic])["dumped"].result(10)
     for codec in CODECS:
         producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "enable.idempotence": True})

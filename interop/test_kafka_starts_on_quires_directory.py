@@ -46,7 +46,7 @@ def test_kafka_serves_what_quire_stored_and_quire_what_kafka_added(kafka: Apache
     data_dir = tmp_path / "data"
     expected = []
     with Cluster(data_dir=data_dir) as quire:
-        admin = AdminClient({"bootstrap.servers": quire.bootstrap_servers})
+        admin = AdminClient({"bootstrap.servers": quire.bootstrap_servers, "log_level": 0})
         new = NewTopic(TOPIC, num_partitions=2, replication_factor=1, config={"retention.ms": "-1"})
         admin.create_topics([new])[TOPIC].result(10)
         for codec in CODECS:
@@ -62,7 +62,8 @@ def test_kafka_serves_what_quire_stored_and_quire_what_kafka_added(kafka: Apache
             found = topic_metadata(connection, TOPIC)
         assert (found.topic_id, len(found.partitions)) == (topic_id, 2)
         resource = confluent_kafka.admin.ConfigResource("topic", TOPIC)
-        described = AdminClient({"bootstrap.servers": address}).describe_configs([resource])[resource].result(20)
+        admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        described = admin.describe_configs([resource])[resource].result(20)
         assert described["retention.ms"].value == "-1"
         Confluent().produce(address, TOPIC, messages("none"), idempotent=True)
         expected += [(m.key, m.value, m.headers) for m in messages("none")]

@@ -29,7 +29,7 @@ def bootstrap() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 
 @pytest.fixture(scope="session")
