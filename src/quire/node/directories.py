@@ -1,7 +1,7 @@
 """Taking the data directories at start: each locked, formatted where it is empty, and all of one cluster and node."""
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.format import format_node
+from quire.controller.format import format_node, unfinished_formatting
 from quire.seams import Clock, Disk, Jobs, Random
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_directory import LOCK_FILE, LogDirectory, OnFailure
@@ -36,7 +36,8 @@ def open_directories(
 
 def _check_empty(disk: Disk, path: str) -> None:
     """A directory that has data but not the file that says whose it is must not be taken for a new one."""
-    found = [name for name in disk.list_dir(path) if name not in IGNORED_WHEN_EMPTY]
+    ignored = (*IGNORED_WHEN_EMPTY, *unfinished_formatting(disk, path))
+    found = [name for name in disk.list_dir(path) if name not in ignored]
     if found:
         raise DataDirectoryError(
             f"{path} holds {found[0]} but no meta.properties, so whose data it is cannot be told; "

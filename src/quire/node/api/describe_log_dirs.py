@@ -23,13 +23,7 @@ def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> D
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describing the cluster is not allowed")
     return DescribeLogDirsResponse(
         results=[
-            DescribeLogDirsResult(
-                error_code=ErrorCode.NONE if directory.failure is None else ErrorCode.KAFKA_STORAGE_ERROR,
-                log_dir=directory.path,
-                topics=_topics(node, directory, request),
-                total_bytes=node.disk.total_bytes(directory.path),
-                usable_bytes=node.disk.free_bytes(directory.path),
-            )
+            _offline(directory) if directory.failure is not None else _describe(node, directory, request)
             for directory in node.partitions.directories()
         ]
     )
@@ -37,6 +31,19 @@ def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> D
 
 def refuse(request: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(error_code=error.code)
+
+
+def _offline(directory: LogDirectory) -> DescribeLogDirsResult:
+    return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
+
+
+def _describe(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> DescribeLogDirsResult:
+    return DescribeLogDirsResult(
+        log_dir=directory.path,
+        topics=_topics(node, directory, request),
+        total_bytes=node.disk.total_bytes(directory.path),
+        usable_bytes=node.disk.free_bytes(directory.path),
+    )
 
 
 def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
