@@ -9,7 +9,7 @@ from struct import unpack_from
 import pytest
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.format import format_directory, format_node
+from quire.controller.format import format_directory, format_node, unfinished_formatting
 from quire.metadata.features import UnsupportedMetadataError
 from quire.protocol import uuids
 from quire.protocol.messages.metadata_records import FeatureLevelRecord
@@ -97,6 +97,14 @@ def test_levels_nobody_knows_are_not_written() -> None:
         format_directory(SimDisk(), "/data", META, now_ms=1, levels={"metadata.version": 30, "group.version": 9})
 
 
+def test_a_metadata_log_without_its_owner_is_data() -> None:
+    disk = SimDisk()
+    format_node(disk, SimRandom(1), BrokerConfig.standalone({"log.dirs": "/data"}), now_ms=1)
+    assert "__cluster_metadata-0" in unfinished_formatting(disk, "/data")
+    disk.open("/data/__cluster_metadata-0/00000000000000000000.log", create=True)
+    assert "__cluster_metadata-0" not in unfinished_formatting(disk, "/data")
+
+
 def test_a_crash_leaves_a_directory_that_can_be_formatted_again() -> None:
     config = BrokerConfig.standalone({"log.dirs": "/data"})
     for number in range(1, 100):
@@ -106,6 +114,8 @@ def test_a_crash_leaves_a_directory_that_can_be_formatted_again() -> None:
             format_node(disk, random, config, now_ms=1)
         except Crashed:
             after = disk.crash(random)
+            if read_meta(after, "/data") is None and after.is_dir("/data"):
+                assert set(after.list_dir("/data")) <= set(unfinished_formatting(after, "/data"))
             format_node(after, random, config, now_ms=2)
             meta = read_meta(after, "/data")
             assert meta is not None

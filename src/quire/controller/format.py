@@ -18,7 +18,7 @@ from quire.raft.log_store import FOLDER
 from quire.raft.log_summary import LogPosition
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.seams import Disk, Random
-from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
+from quire.storage.meta_properties import FILE_NAME, MetaProperties, read_meta, write_meta
 
 KRAFT_VERSION = 1
 
@@ -84,6 +84,17 @@ def format_directory(
     if voter_endpoints is not None:
         _write_voters(disk, directory, meta, voter_endpoints, now_ms)
     write_meta(disk, directory, meta)
+
+
+def unfinished_formatting(disk: Disk, directory: str) -> list[str]:
+    """Names in a directory without `meta.properties` that are what a crash while formatting leaves, not data."""
+    unfinished = snapshot_file.BOOTSTRAP_NAME.removesuffix(snapshot_file.SUFFIX) + snapshot_file.UNFINISHED_SUFFIX
+    names = [snapshot_file.BOOTSTRAP_NAME, unfinished, f"{FILE_NAME}.tmp"]
+    folder = f"{directory}/{FOLDER}"
+    voters = snapshot_file.file_name(LogPosition(0, 0)).removesuffix(snapshot_file.SUFFIX)
+    if disk.is_dir(folder) and all(name.startswith(voters) for name in disk.list_dir(folder)):
+        names.append(FOLDER)
+    return names
 
 
 def _write_voters(disk: Disk, directory: str, meta: MetaProperties, endpoints: Sequence[Endpoint], now_ms: int) -> None:
