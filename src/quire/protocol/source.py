@@ -19,10 +19,13 @@ class Source:
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """`opening` is an `if`, `for`, `def`, ... without its colon."""
+        """`opening` is an `if`, `for`, `def`, ... without its colon. A block that stays empty does nothing."""
         self.line(opening + ":")
         self._indent += 1
+        first = len(self._lines)
         yield
+        if len(self._lines) == first:
+            self.line("pass")
         self._indent -= 1
 
     def variable(self, prefix: str) -> str:
