@@ -117,6 +117,25 @@ def test_the_buffer_goes_back_when_nothing_is_in_it() -> None:
     assert pool.small() is room
 
 
+def test_after_a_large_frame_the_next_one_is_received_whole_into_a_large_buffer_that_lies_about() -> None:
+    pool = BufferPool(1024 * MB)
+    frames = reader(pool=pool)
+    request = frame(payload(MB))
+    feed(frames, request)
+    assert len(frames.buffer()) > len(request)
+    assert feed(frames, request + request) == [payload(MB)] * 2
+    assert feed(frames, frame(payload(50))) == [payload(50)]
+    assert len(frames.buffer()) == SMALL_BYTES
+    assert pool.in_use_bytes == 0
+
+
+def test_expecting_a_large_frame_allocates_nothing() -> None:
+    pool = BufferPool(1024 * MB, keep_bytes=0)
+    frames = reader(pool=pool)
+    feed(frames, frame(payload(MB)))
+    assert len(frames.buffer()) == SMALL_BYTES
+
+
 def test_a_small_frame_behind_a_large_one_does_not_keep_the_large_buffer() -> None:
     pool = BufferPool(1024 * MB)
     frames = reader(pool=pool)

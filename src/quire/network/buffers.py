@@ -30,6 +30,13 @@ class BufferPool:
     def small(self) -> memoryview:
         return self.small_kept.pop() if self.small_kept else memoryview(bytearray(SMALL_BYTES))
 
+    def spare(self, size: int) -> memoryview | None:
+        """A kept buffer of at least `size` bytes, if there is one."""
+        buffer = self._take_kept(size)
+        if buffer is not None:
+            self.in_use_bytes += len(buffer)
+        return buffer
+
     def large(self, wanted: int, enough: int, *, instead_of: memoryview) -> memoryview | None:
         """A buffer of at least `wanted` bytes if one lies about, of at least `enough` if not; None over the limit.
 

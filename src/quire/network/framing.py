@@ -3,7 +3,8 @@
 A request on the wire is a signed 32-bit length and that many bytes. `FrameReader` lends out room for the next bytes and
 cuts what came into frames, in place: the frames of one receive are views of one buffer. A frame that does not fit a
 small buffer moves to a large one, and its remaining bytes are received straight into that. The large buffer grows
-with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB.
+with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB. A client that sends
+one large frame mostly sends another, so the next one begins in a large buffer if one lies about.
 
     small   |= frame =|= frame =|= begin|                 the next frame is known to be larger than this buffer
     large   |= begin|.................................|   and goes on here, up to its end and a little beyond
@@ -30,7 +31,7 @@ class BadFrame(Exception):  # noqa: N818
 class FrameReader:
     """Used in turns: `buffer`, `next_frame` until it gives None, `settle`."""
 
-    __slots__ = ("_buffer", "_end", "_pool", "_room_end", "_small", "_start", "frame_bytes_max")
+    __slots__ = ("_buffer", "_end", "_expected", "_pool", "_room_end", "_small", "_start", "frame_bytes_max")
 
     def __init__(self, pool: BufferPool, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
@@ -40,6 +41,8 @@ class FrameReader:
         self._start = 0
         self._end = 0
         self._room_end = 0
+        self._expected = 0
+        """What the last frame, a large one, took with its length."""
 
     def buffer(self) -> memoryview:
         """Room for the next bytes."""
@@ -47,6 +50,12 @@ class FrameReader:
         if buffer is not None:
             return buffer[self._end : self._room_end]
         self._start = self._end = 0
+        if self._expected:
+            buffer = self._pool.spare(self._expected + _BEYOND_BYTES)
+            if buffer is not None:
+                self._room_end = self._expected + _BEYOND_BYTES
+                self._buffer = buffer
+                return buffer[: self._room_end]
         self._room_end = SMALL_BYTES
         self._buffer = buffer = self._small.pop() if self._small else self._pool.small()
         return buffer
@@ -69,6 +78,7 @@ class FrameReader:
         if frame_end > end:
             return None
         self._start = frame_end
+        self._expected = length + _LENGTH_BYTES if length > SMALL_BYTES else 0
         return self._buffer[start + _LENGTH_BYTES : frame_end]
 
     def settle(self) -> bool:
