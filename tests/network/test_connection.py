@@ -281,6 +281,16 @@ def test_an_idle_client_is_closed_quietly_and_an_active_one_is_not(caplog: pytes
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
 
+def test_without_a_limit_nobody_is_idle_for_too_long_until_there_is_one() -> None:
+    world = World(Limits(idle_ms_max=-1))
+    client = world.client()
+    world.clock.run_for(10_000_000)
+    assert not client.ended
+    world.limits.idle_ms_max = 1000
+    world.clock.run_for(100_000)
+    assert client.ended
+
+
 def test_a_parked_request_is_not_idle() -> None:
     world = World(Limits(idle_ms_max=1000))
     client = world.client()

@@ -27,6 +27,9 @@ _log = logging.getLogger("quire.network")
 _WRITE_TOGETHER_BYTES = 64 * 1024
 """Answers to pipelined requests are collected up to this size before they are written."""
 
+_LOOK_AGAIN_MS = 60_000
+"""How often a connection without a limit on its idle time finds out whether it has one now."""
+
 
 class CloseConnection(Exception):  # noqa: N818
     """Raised by a handler when the only answer is to close; the text is logged as the reason."""
@@ -278,8 +281,9 @@ class Connection:
             self._idle_since_ms = now
         self._last_queued_bytes = queued
         idle_ms_max = self._owner.limits.idle_ms_max
-        if now - self._idle_since_ms < idle_ms_max:
-            self._idle_timer = self._owner.clock.call_later(idle_ms_max / 4, self._check_idle)
+        if idle_ms_max < 0 or now - self._idle_since_ms < idle_ms_max:
+            look_again_ms = idle_ms_max / 4 if idle_ms_max >= 0 else _LOOK_AGAIN_MS
+            self._idle_timer = self._owner.clock.call_later(max(look_again_ms, 1), self._check_idle)
             return
         level = logging.WARNING if queued or self._frames.incomplete else logging.DEBUG
         _log.log(level, "closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)

@@ -7,7 +7,7 @@ _NO_LIMIT = 2**31 - 1
 
 @dataclass(slots=True)
 class Limits:
-    """Read anew each time they matter, so a changed configuration takes effect without a restart.
+    """Read anew each time they matter (the first: once per connection), so a change needs no restart.
 
     The first five are Kafka's: socket.request.max.bytes, connections.max.idle.ms, max.connections,
     max.connections.per.ip and its overrides.
@@ -15,6 +15,7 @@ class Limits:
 
     request_bytes_max: int = 100 * 1024 * 1024
     idle_ms_max: int = 600_000
+    """Negative for never."""
     connections_max: int = _NO_LIMIT
     connections_per_ip_max: int = _NO_LIMIT
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)

@@ -75,7 +75,10 @@ class Server:
         if not self._connections_of[info.host]:
             del self._connections_of[info.host]
         if self._disconnected is not None:
-            self._disconnected(info)
+            try:
+                self._disconnected(info)
+            except Exception:
+                _log.exception("could not tell the node that %s is gone", info.peer)
         if self._stopped is not None and not self._connections:
             if self._deadline is not None:
                 self._deadline.cancel()

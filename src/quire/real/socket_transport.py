@@ -238,6 +238,8 @@ class SocketTransport:
         self._shared.sockets -= 1
         if self._receiver is not None:
             self._shared.loop.call_soon(self._receiver.closed, reason)
+            # It has this transport too; without the circle both are gone at once, not when garbage is collected.
+            self._receiver = None
 
     # The event loop's interest in this socket
 

@@ -1,8 +1,8 @@
 """Where real connections come from: listening sockets and outgoing connects, the Network seam.
 
 A listener that cannot accept because descriptors have run out says so once, leaves clients in the backlog and tries
-again a little later; it never spins. Connections get at most `connections_max` descriptors, so that files always have
-theirs.
+again a little later; it never spins. Connections get at most `connections_max` descriptors, a little under half of all,
+so that files always have theirs.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Callable
 
+from quire.real.open_files import raise_descriptor_limit
 from quire.real.socket_connect import Connect
 from quire.real.socket_transport import Shared, SocketTransport, prepare
 from quire.seams import Clock, Jobs, Receiver, Transport
@@ -19,6 +20,8 @@ _log = logging.getLogger("quire.sockets")
 
 _ACCEPTS_PER_EVENT = 64
 _BACK_OFF_MS = 100
+_OTHER_DESCRIPTORS = 64
+"""Listeners, standard streams, the event loop's own."""
 _CLIENT_IS_GONE = (errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTUNREACH)
 """What Linux reports from accept about the connection, not about the listener (accept(2))."""
 
@@ -39,7 +42,7 @@ class SocketNetwork:
         self._shared = Shared(loop, jobs)
         self._clock = clock
         self._backlog = backlog
-        self._connections_max = connections_max
+        self._connections_max = connections_max or max(16, raise_descriptor_limit() // 2 - _OTHER_DESCRIPTORS)
         self._connect_timeout_ms = connect_timeout_ms
 
     @property
@@ -68,7 +71,7 @@ class SocketListener:
         clock: Clock,
         sockets: list[socket.socket],
         accept: Accept,
-        connections_max: int | None,
+        connections_max: int,
     ) -> None:
         self._shared = shared
         self._clock = clock
@@ -99,7 +102,7 @@ class SocketListener:
 
     def _acceptable(self, listening: socket.socket) -> None:
         for _ in range(_ACCEPTS_PER_EVENT):
-            if self._connections_max is not None and self._shared.sockets >= self._connections_max:
+            if self._shared.sockets >= self._connections_max:
                 self._back_off(f"there are {self._connections_max} connections already")
                 return
             try:
