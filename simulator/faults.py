@@ -142,24 +142,28 @@ class Faults:
             return True
 
         self._struck("disk error", f"a {kind} will fail")
-        self._scene.disk_trouble = True
         machine.disk.fail_when(matches, errno.EIO)
+        self._disk_has_trouble()
         self._later(self._random.between(500.0, 4000.0), self._restart)
 
     def _fill_disk(self) -> None:
         disk = self._machine.disk
         room = self._random.below(20_000)
         self._struck("full disk", f"{room} bytes are left")
-        self._scene.disk_trouble = True
         disk.capacity_bytes = None
         disk.capacity_bytes = disk.total_bytes("/") - disk.free_bytes("/") + room
+        self._disk_has_trouble()
         self._later(self._random.between(100.0, 3000.0), self._make_room)
+
+    def _disk_has_trouble(self) -> None:
+        self._scene.troubled_lives.append(self._machine.life.number)
 
     def _make_room(self) -> None:
         self._machine.disk.capacity_bytes = None
         self._scene.tell("the disk has room again")
 
     def _restart(self) -> None:
+        self._scene.tell("somebody restarts the node because of its disk")
         if self._machine.state is State.SERVING and self._random.chance(0.5):
             self._machine.stop()
         elif self._machine.state in STILL_OPERATING:

@@ -58,6 +58,7 @@ class Machine:
         self.sync_failed = False
         """A sync failed, so the page cache says more than will ever be on disk: this life ends with a power loss."""
         self.started_at_ms = 0.0
+        self.on_start: Callable[[], None] = _nothing
         self.on_serving: Callable[[], None] = _nothing
         self.on_death: Callable[[Death, Flushed], None] = lambda _death, _flushed: None
         self.on_failure: Callable[[str], None] = lambda _reason: None
@@ -76,6 +77,7 @@ class Machine:
     def start(self) -> None:
         assert self.state is State.DOWN
         self.life = Life(self.life.number + 1, self.life.era)
+        self.on_start()
         self.state = State.STARTING
         self.started_at_ms = self._clock.monotonic_ms()
         random = self._random.stream(f"life {self.life.number}")

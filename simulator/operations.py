@@ -59,6 +59,10 @@ class Operations:
     def fail_when(self, matches: Callable[[Operation], bool], code: int, times: int) -> None:
         self._faults.append(_Fault(matches, code, times))
 
+    @property
+    def has_faults(self) -> bool:
+        return bool(self._faults)
+
     def forget_faults(self) -> None:
         self._faults.clear()
 

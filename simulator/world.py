@@ -85,6 +85,7 @@ class World:
         names = [client.name for client in self._clients]
         self._faults = Faults(self.scene, self.machine, random.stream("faults"), names, self.plan.fault_pause_ms)
         self._in_trouble = False
+        self.machine.on_start = self._starts
         self.machine.on_serving = self._serving
         self.machine.on_death = self._died
         self.machine.on_failure = self._failed
@@ -146,11 +147,10 @@ class World:
         """Ends the faults, and lets every client finish what it began."""
         self._faults.stop()
         self.scene.tell("no more faults")
-        self._run_until(self._is_well, START_LIMIT_MS + STOP_LIMIT_MS, "getting well after the last fault")
+        self._run_until(self._is_nursed_well, START_LIMIT_MS + STOP_LIMIT_MS, "getting well after the last fault")
         self._run_for(CALM_AFTER_MS)
         self.scene.finishing = self.scene.calm = True
-        unfinished = "everybody's work: " + ", ".join(task.name for task in self._tasks if not task.ended)
-        self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, unfinished)
+        self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, "finishing everybody's work")
 
     def _stop_and_start_again(self) -> None:
         """A clean stop has everything on disk and lets go of everything; the power may go at once."""
@@ -190,7 +190,8 @@ class World:
         end_ms = self.clock.monotonic_ms() + limit_ms
         while not condition():
             if self.clock.monotonic_ms() > end_ms:
-                raise Violation("the node never hangs", f"{what} took more than {limit_ms:.0f} ms")
+                waiting = [repr(task) for task in self._tasks if not task.ended]
+                raise Violation("the node never hangs", f"{what} took more than {limit_ms:.0f} ms; {waiting} go on")
             self._step()
 
     def _step(self) -> None:
@@ -212,11 +213,22 @@ class World:
     def _is_well(self) -> bool:
         return self.machine.state is State.SERVING and self.scene.gate.is_open and not self.machine.has_failed_directory
 
+    def _is_nursed_well(self) -> bool:
+        """Somebody replaces the disk that has failed and starts the node again."""
+        if self.machine.state is State.SERVING and self.machine.has_failed_directory:
+            self.machine.die(Death.KILL)
+        return self._is_well()
+
     def _serving_node(self) -> Node:
         assert self.machine.node is not None
         return self.machine.node
 
     # What the machine reports
+
+    def _starts(self) -> None:
+        self.scene.life = self.machine.life
+        if self.machine.disk.calls.has_faults or self.machine.disk.capacity_bytes is not None:
+            self.scene.troubled_lives.append(self.machine.life.number)
 
     def _serving(self) -> None:
         self.scene.tell(f"the node serves, life {self.machine.life.number}")
@@ -236,13 +248,11 @@ class World:
             ledger.power_lost()
             self.scene.gate.close()
         self.scene.life = self.machine.life
-        self.scene.disk_trouble = self.machine.disk.capacity_bytes is not None
         self.clock.call_later(self._faults.restart_delay_ms(), self._start)
 
     def _start(self) -> None:
         if self.machine.state is State.DOWN:
             self.machine.start()
-            self.scene.life = self.machine.life
 
     def _failed(self, reason: str) -> None:
         """The node says that it cannot go on: whoever runs it ends the process."""

@@ -21,6 +21,7 @@ class Batch:
     first_number: int
     values: list[bytes]
     content: bytes
+    compression: Compression
     idempotent: bool
     tries: int = 0
     era: int = -1
@@ -64,12 +65,13 @@ class BatchMaker:
             )
             for value in values
         ]
+        compression = random.choice(CODECS)
         content = build_batch(
             records,
-            compression=random.choice(CODECS),
+            compression=compression,
             producer_id=producer_id,
             producer_epoch=0 if producer_id >= 0 else -1,
             base_sequence=sequence,
         )
         self._scene.ledger.counts.records_sent += len(values)
-        return Batch(book, session, first_number, values, bytes(content), idempotent=producer_id >= 0)
+        return Batch(book, session, first_number, values, bytes(content), compression, idempotent=producer_id >= 0)

@@ -1,6 +1,6 @@
 """What all simulated clients share: a host of their own, one connection at a time, and the patience to ask again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from quire.protocol import apis
@@ -42,12 +42,16 @@ class Scene:
     """The node's life now."""
     misbehaviour: float = 0.02
     """How often a client sends a frame twice, breaks off in the middle of one or stops reading for a while."""
-    disk_trouble: bool = False
-    """A disk error was injected in this life of the node, so clients may be told of one."""
+    troubled_lives: list[int] = field(default_factory=list)
+    """Lives of the node in which the disk had errors, so clients may be told of some."""
     finishing: bool = False
     """No new work; what is under way is brought to its end."""
     calm: bool = False
     """There are no faults any more: every request must be answered."""
+
+    @property
+    def disk_trouble(self) -> bool:
+        return self.life.number in self.troubled_lives
 
     def sleep(self, duration_ms: float) -> Promise[None]:
         return sleep(self.clock, duration_ms)
@@ -163,7 +167,8 @@ class SimClient:
     @property
     def disk_errors(self) -> tuple[ErrorCode, ...]:
         """What a client may be told while the disk has trouble."""
-        return (ErrorCode.KAFKA_STORAGE_ERROR,) if self.scene.disk_trouble else ()
+        asked = self.wire.life.number if self.wire is not None else -1
+        return (ErrorCode.KAFKA_STORAGE_ERROR,) if asked in self.scene.troubled_lives else ()
 
     async def run(self) -> None:
         """Works until the run is finishing, and brings to an end what it has begun."""

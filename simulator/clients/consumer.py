@@ -40,6 +40,8 @@ class Consumer(SimClient):
     def __init__(self, scene: Scene, name: str, *, sessions: bool) -> None:
         super().__init__(scene, name)
         self._with_sessions = sessions
+        self._by_id = self.random.chance(0.7)
+        """Whether it asks by topic id; by name it only follows topics that stay."""
         self._session = Session()
         self._without_place: list[PartitionBook] = []
         self.positions: dict[PartitionBook, int] = {}
@@ -62,7 +64,7 @@ class Consumer(SimClient):
         return all(
             self.positions.get(book, 0) >= book.end_offset
             for book in self.scene.ledger.live_partitions()
-            if book.topic.stays or book in self.positions
+            if book in self.positions or book.topic.stays
         )
 
     def _choose_partitions(self) -> None:
@@ -70,7 +72,7 @@ class Consumer(SimClient):
             if book.topic.deletion_asked:
                 del self.positions[book]
         for book in self.scene.ledger.live_partitions():
-            if book not in self.positions and (book.topic.stays or self.random.chance(0.5)):
+            if book not in self.positions and (book.topic.stays or (self._by_id and self.random.chance(0.5))):
                 self.positions[book] = 0
 
     async def _find_places(self) -> None:
@@ -85,8 +87,8 @@ class Consumer(SimClient):
 
     async def _fetch(self) -> None:
         wire = await self.connected()
-        version = self.version(FetchRequest, FIRST_VERSION_WITH_SESSIONS if self._with_sessions else 4)
-        books = [book for book in self.positions if book.topic.stays or version >= FIRST_VERSION_WITH_TOPIC_IDS]
+        version = self._version()
+        books = list(self.positions)
         floors = {book: (self.positions[book], book.floor()) for book in books}
         request = FetchRequest(
             max_wait_ms=self.random.choice((0, 50, 500)),
@@ -106,6 +108,12 @@ class Consumer(SimClient):
         ]
         if any(failed):
             await self.back_off()
+
+    def _version(self) -> int:
+        if self._by_id:
+            return self.version(FetchRequest, FIRST_VERSION_WITH_TOPIC_IDS)
+        oldest = FIRST_VERSION_WITH_SESSIONS if self._with_sessions else 0
+        return self.version(FetchRequest, oldest, FIRST_VERSION_WITH_TOPIC_IDS - 1)
 
     def _topics(self, books: list[PartitionBook]) -> list[FetchTopic]:
         topics: dict[bytes, FetchTopic] = {}

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from quire.protocol.records import Compression
 from simulator.clients.batches import Batch
 from simulator.clients.client import SimClient
-from simulator.ledger import PartitionBook, TopicBook
+from simulator.ledger import PartitionBook
 from simulator.violation import Violation
 
+FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 AGAIN = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
@@ -26,8 +28,12 @@ def request_for(batches: Sequence[Batch], acks: int) -> ProduceRequest:
 
 def version_for(client: SimClient, batches: Sequence[Batch]) -> int:
     """Topics that may be deleted are written to by id, so that late frames never reach another of the same name."""
-    by_name = all(batch.book.topic.stays for batch in batches)
-    return client.version(ProduceRequest, 3 if by_name else FIRST_VERSION_WITH_TOPIC_IDS)
+    oldest = 3
+    if any(batch.compression is Compression.ZSTD for batch in batches):
+        oldest = FIRST_VERSION_WITH_ZSTD
+    if not all(batch.book.topic.stays for batch in batches):
+        oldest = FIRST_VERSION_WITH_TOPIC_IDS
+    return client.version(ProduceRequest, oldest)
 
 
 def base_offset_for(client: SimClient, batch: Batch, answer: ProduceResponse) -> tuple[ErrorCode, int]:
@@ -42,8 +48,4 @@ def base_offset_for(client: SimClient, batch: Batch, answer: ProduceResponse) ->
 
 
 def allowed_errors(client: SimClient, book: PartitionBook) -> tuple[ErrorCode, ...]:
-    return (GONE if is_going(book.topic) else ()) + (AGAIN if client.scene.disk_trouble else ())
-
-
-def is_going(topic: TopicBook) -> bool:
-    return topic.deletion_asked
+    return (GONE if book.topic.deletion_asked else ()) + (AGAIN if client.disk_errors else ())

@@ -5,6 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -137,6 +142,21 @@ def test_a_disk_error_takes_its_directory_offline_and_nothing_else(make_node: Ma
     assert produce(node, second) == ErrorCode.KAFKA_STORAGE_ERROR
     assert produce(node, first) == 0
     assert node.failures == []
+
+
+def test_a_partition_on_a_failed_disk_stays_offline_when_its_metadata_changes(make_node: MakeNode) -> None:
+    node = make_node(settings={"log.dirs": "/one,/two"}).start()
+    for topic in ("a", "b"):
+        node.create_topic(topic)
+    paths = {topic: node.node.partitions.leader(topic, None, 0).log.path for topic in ("a", "b")}
+    second = next(topic for topic, path in paths.items() if path.startswith("/two"))
+    node.disk.fail_when(lambda operation: operation.path.startswith("/two"))
+    assert produce(node, second) == ErrorCode.KAFKA_STORAGE_ERROR
+    growing = CreatePartitionsTopic(name=second, count=2, assignments=None)
+    node.call(CreatePartitionsRequest(topics=[growing], timeout_ms=1000), 3, CreatePartitionsResponse)
+    node.node.stop()
+    assert produce(node, second) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert node.node.partitions.leader(second, None, 1).log.path.startswith("/one")
 
 
 def test_a_full_disk_is_told_and_service_comes_back_with_room(make_node: MakeNode) -> None:

@@ -176,6 +176,15 @@ class TestLogs:
         assert again.logs == {}
         assert not any(name.endswith("-delete") for name in world.disk.list_dir("data"))
 
+    def test_closing_lets_go_of_retired_segments_that_wait_for_their_removal(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *(b"%d" % number for number in range(9)))
+        assert log.read(0, 1000) is not None
+        log.delete_records_before(5)
+        directory.close()
+        assert world.disk.open_paths() == []
+
     def test_retired_segments_are_removed_after_their_delay(self, world: World) -> None:
         directory = world.open()
         log = directory.open_log("orders", 0, SMALL_SEGMENTS)

@@ -32,6 +32,7 @@ class Partitions:
         "_directory_of",
         "_image",
         "_node_id",
+        "_offline",
         "_to_wake",
     )
 
@@ -44,6 +45,8 @@ class Partitions:
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._directory_of: dict[Partition, LogDirectory] = {}
+        self._offline: dict[tuple[bytes, int], None] = {}
+        """Partitions whose logs are, or may be, in a directory that failed: an empty log must not take their place."""
         self._to_wake: dict[Partition, None] = {}
         config.when_changed(lambda _changed: self._refresh_settings())
 
@@ -97,6 +100,8 @@ class Partitions:
 
     def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
         self._image = image
+        if delta.is_snapshot and any(directory.failure is not None for directory in self._directories):
+            self._take_missing_for_offline(image)
         for topic in delta.removed_topics.values():
             for index in topic.partitions:
                 self._remove(topic, index)
@@ -127,9 +132,19 @@ class Partitions:
             image = topic.partitions[index]
             if self._node_id not in image.replicas:
                 continue
+            if (topic.topic_id, index) in self._offline:
+                continue
             partition = self._by_id.get((topic.topic_id, index)) or self._open(topic, index, config)
             if partition is not None and image.leader == self._node_id:
                 self._lead(partition, image)
+
+    def _take_missing_for_offline(self, image: ClusterImage) -> None:
+        """At a start with a failed directory nobody can tell which partitions are in there."""
+        found = {key for directory in self._directories if directory.failure is None for key in directory.logs}
+        for topic in image.topics_by_name.values():
+            for index in topic.partitions:
+                if (topic.name, index) not in found:
+                    self._offline[topic.topic_id, index] = None
 
     def _lead(self, partition: Partition, image: PartitionImage) -> None:
         partition.become_leader(image.leader_epoch, image.isr)
@@ -165,15 +180,16 @@ class Partitions:
 
         A log of the same name with another topic's id is what is left of another topic, and is put out of the way.
         """
-        for directory in self._directories:
+        working = [directory for directory in self._directories if directory.failure is None]
+        for directory in working:
             if key in directory.logs:
                 if directory.topic_ids[key] in (None, topic_id):
                     return directory
                 self._set_aside(directory, *key)
-        working = [directory for directory in self._directories if directory.failure is None]
         return min(working, key=lambda directory: len(directory.logs), default=None)
 
     def _remove(self, topic: TopicImage, index: int) -> None:
+        self._offline.pop((topic.topic_id, index), None)
         partition = self._by_id.pop((topic.topic_id, index), None)
         if partition is None:
             return
@@ -239,4 +255,5 @@ class Partitions:
             del self._by_name[partition.topic, partition.index]
             del self._by_id[partition.topic_id, partition.index]
             del self._directory_of[partition]
+            self._offline[partition.topic_id, partition.index] = None
             partition.resign()

@@ -52,6 +52,8 @@ class LogDirectory:
         self._recovery_points = self._writer(path, checkpoints.RECOVERY_POINTS)
         self._start_offsets = self._writer(path, checkpoints.LOG_START_OFFSETS)
         self._high_watermarks = self._writer(path, checkpoints.HIGH_WATERMARKS)
+        self._retired: list[RetiredSegments] = []
+        """Segments that are out of their logs and will be removed after a while."""
         self._mark_removed = False
         self._closed = False
         self.path = path
@@ -274,6 +276,8 @@ class LogDirectory:
         finally:
             for log in self.logs.values():
                 log.close_files()
+            for retired in self._retired:
+                retired.close_files()
             self._lock.close()
 
     def release(self) -> None:
@@ -307,7 +311,13 @@ class LogDirectory:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} went offline: {error}") from error
 
     def _remove_later(self, retired: RetiredSegments, delay_ms: int) -> None:
-        self._later(delay_ms, lambda: self._jobs.submit(retired.remove, _nothing_more, self._job_failed))
+        self._retired.append(retired)
+
+        def remove() -> None:
+            self._retired.remove(retired)
+            self._jobs.submit(retired.remove, _nothing_more, self._job_failed)
+
+        self._later(delay_ms, remove)
 
     def _remove_folder(self, folder: str) -> None:
         self._jobs.submit(lambda: self._disk.remove_tree(folder), _nothing_more, self._job_failed)

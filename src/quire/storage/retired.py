@@ -20,9 +20,12 @@ class RetiredSegments:
         self._segments = segments
         self._paths = [path for segment in segments for path in segment.retire()]
 
-    def remove(self) -> None:
+    def close_files(self) -> None:
         for segment in self._segments:
             segment.close()
+
+    def remove(self) -> None:
+        self.close_files()
         for path in self._paths:
             if self._disk.exists(path):
                 self._disk.remove(path)
