@@ -171,10 +171,15 @@ def _starts(
         return dict.fromkeys(ends, Start(timestamp_ms=from_timestamp))
     if from_offset is None:
         return dict.fromkeys(ends, END)
-    if from_offset >= 0 and len(ends) == 1:
-        return dict.fromkeys(ends, Start(offset=from_offset))
-    # One number for several partitions of different lengths: each begins as near to it as it can.
     first = _offsets(client, ends, EARLIEST)
+    if len(ends) == 1 and from_offset >= 0:
+        ((place, end),) = ends.items()
+        if not first[place] <= from_offset <= end:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {from_offset} is not there: {place} begins at {first[place]} and ends before {end}",
+            )
+    # One number for several partitions of different lengths: each begins as near to it as it can.
     return {
         place: Start(offset=max(first[place], min(end, from_offset if from_offset >= 0 else end + from_offset)))
         for place, end in ends.items()

@@ -1,7 +1,7 @@
 """`make run`: a node on this machine, a few thousand records through it and back, and then it goes on serving.
 
-The node is a process of its own, started as any user would start it. It obeys this one's standard output pipe, so it
-is gone when this one is, however that ends.
+The node is a process of its own, started as any user would start it. It stops when the pipe to its standard input ends,
+so it is gone when this process is, however that came about.
 """
 
 import json
@@ -26,8 +26,9 @@ TOPIC = "demo"
 PARTITIONS = 3
 RECORDS = 4000
 STEPS = 80
+CUSTOMERS = 97
 STEP_MS = 25
-SHOWN_EVERY = 800
+SHOWN_EVERY = 811
 READY_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 15
 
@@ -111,7 +112,7 @@ def stream(client: BlockingClient, progress: Progress) -> None:
     read = 0
     for step in range(STEPS):
         for number in range(step * RECORDS // STEPS, (step + 1) * RECORDS // STEPS):
-            producer.send(TOPIC, _order(number), key=CITIES[number % len(CITIES)].encode())
+            producer.send(TOPIC, _order(number), key=b"customer-%d" % (number % CUSTOMERS))
         _let_happen(client, STEP_MS)
         read = _take(consumer, read, progress.say)
         progress.show((step + 1) * RECORDS // STEPS, read)
@@ -168,8 +169,9 @@ def demo(seconds: float, listen: str, data: str) -> None:
             stream(client, Progress())
         click.echo(f"All {RECORDS:,} records were read back, each once and whole.\n")
         click.echo(f'Connect any Kafka client:  bootstrap.servers = "{address}"')
-        click.echo(f"or look around:            .venv/bin/quire consume {TOPIC} --from-beginning -n 5")
-        click.echo("Ctrl-C stops it." if not seconds else "")
+        click.echo(f"or look around:            .venv/bin/quire consume {TOPIC} -b {address} --from-beginning -n 5")
+        if not seconds:
+            click.echo("Ctrl-C stops it.")
         left = max(0.0, seconds - (time.monotonic() - started)) if seconds else None
         code = node.wait(left)
         if code is not None:

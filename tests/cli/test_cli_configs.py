@@ -1,0 +1,61 @@
+import json
+
+from tests.cli.command import quire
+
+
+def value_of(servers: str, *arguments: str) -> dict[str, str]:
+    shown = quire("configs", "describe", *arguments, "--json", servers=servers)
+    assert shown.returncode == 0, shown.stderr
+    return {entry["name"]: entry["value"] for entry in json.loads(shown.stdout)}
+
+
+def test_topic_settings_are_set_appended_taken_out_and_unset(servers: str) -> None:
+    quire("topics", "create", "settings", servers=servers)
+    alter = ("configs", "alter", "topic", "settings")
+    assert quire(*alter, "--set", "retention.ms=5000", servers=servers).stdout == b"topic settings: 1 setting changed\n"
+    assert value_of(servers, "topic", "settings")["retention.ms"] == "5000"
+    quire(*alter, "--append", "cleanup.policy=compact", servers=servers)
+    assert value_of(servers, "topic", "settings")["cleanup.policy"] == "delete,compact"
+    quire(*alter, "--subtract", "cleanup.policy=delete", "--unset", "retention.ms", servers=servers)
+    assert value_of(servers, "topic", "settings", "cleanup.policy", "retention.ms") == {
+        "cleanup.policy": "compact",
+        "retention.ms": "604800000",
+    }
+
+
+def test_only_what_was_set_is_shown_unless_everything_is_asked_for(servers: str) -> None:
+    quire("topics", "create", "few", "-c", "max.message.bytes=2000", servers=servers)
+    assert value_of(servers, "topic", "few")["max.message.bytes"] == "2000"
+    assert "segment.bytes" not in value_of(servers, "topic", "few")
+    assert "segment.bytes" in value_of(servers, "topic", "few", "--all")
+
+
+def test_the_table_says_where_a_setting_comes_from(servers: str) -> None:
+    quire("topics", "create", "origin", "-c", "retention.ms=1", servers=servers)
+    lines = quire("configs", "describe", "topic", "origin", servers=servers).stdout.decode().splitlines()
+    assert ["retention.ms", "1", "topic", "any", "time"] in [line.split() for line in lines]
+
+
+def test_a_broker_shows_its_file_settings_and_takes_new_ones_while_it_runs(servers: str) -> None:
+    assert value_of(servers, "broker", "1")["num.partitions"] == "3"
+    assert quire("configs", "alter", "brokers", "--set", "message.max.bytes=500000", servers=servers).returncode == 0
+    assert value_of(servers, "broker", "1", "message.max.bytes") == {"message.max.bytes": "500000"}
+    assert value_of(servers, "brokers")["message.max.bytes"] == "500000"
+    quire("configs", "alter", "brokers", "--unset", "message.max.bytes", servers=servers)
+    assert value_of(servers, "broker", "1", "message.max.bytes") == {"message.max.bytes": "1048588"}
+
+
+def test_wrong_values_and_unknown_things_are_refused_in_one_sentence(servers: str) -> None:
+    quire("topics", "create", "refused", servers=servers)
+    wrong = quire("configs", "alter", "topic", "refused", "--set", "retention.ms=soon", servers=servers)
+    assert wrong.returncode == 1 and "retention.ms" in wrong.stderr.decode()
+    assert quire("configs", "describe", "topic", "missing", servers=servers).returncode == 4
+    absent = quire("configs", "describe", "broker", "77", servers=servers)
+    assert absent.returncode == 1 and "the cluster has 1" in absent.stderr.decode()
+
+
+def test_validating_changes_nothing(servers: str) -> None:
+    quire("topics", "create", "checked", servers=servers)
+    arguments = ("configs", "alter", "topic", "checked", "--set", "retention.ms=9", "--validate-only")
+    assert b"could be changed" in quire(*arguments, servers=servers).stdout
+    assert "retention.ms" not in value_of(servers, "topic", "checked")

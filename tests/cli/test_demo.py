@@ -1,0 +1,75 @@
+"""`make run`, as a process."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.cli.command import PATIENCE_S, environment
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def demo(tmp_path: Path, *arguments: str, port: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "quire.cli.demo", "--listen", f"127.0.0.1:{port}", *arguments]
+    return subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+
+
+def nobody_listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_it_shows_records_going_through_and_ends_by_itself_twice_on_the_same_data(tmp_path: Path) -> None:
+    port = free_port()
+    for runs_before in (0, 1):
+        with demo(tmp_path, "--seconds", "0.5", port=port) as process:
+            out, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, err
+        assert err == ""
+        assert "4,000 written  4,000 read back" in out
+        assert "All 4,000 records were read back" in out
+        assert f'bootstrap.servers = "127.0.0.1:{port}"' in out
+        assert ("still has its 4,000 records" in out) == bool(runs_before)
+    assert (tmp_path / "quire-data" / "meta.properties").exists()
+    assert nobody_listens(port)
+
+
+def test_ctrl_c_ends_it_and_its_node(tmp_path: Path) -> None:
+    port = free_port()
+    with demo(tmp_path, port=port) as process:
+        assert process.stdout is not None
+        while "Ctrl-C" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+    assert nobody_listens(port)
+
+
+def test_the_node_goes_away_even_when_the_demo_is_killed(tmp_path: Path) -> None:
+    port = free_port()
+    with demo(tmp_path, port=port) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    deadline = time.monotonic() + PATIENCE_S
+    while not nobody_listens(port):
+        assert time.monotonic() < deadline, "the node outlived the demo"
+
+
+def test_a_port_in_use_gets_a_clear_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with demo(tmp_path, port=port) as process:
+            out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert f"port {port} of 127.0.0.1 is in use" in err and err.count("\n") == 1
+    assert out == ""

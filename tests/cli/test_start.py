@@ -1,0 +1,152 @@
+"""`quire start` as a process: what it says, how it ends, what it refuses."""
+
+import re
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import PATIENCE_S, quire, started
+
+
+def test_one_line_says_where_it_serves_and_clients_can_connect_then() -> None:
+    with started("--ephemeral") as node:
+        assert re.fullmatch(r"ready 127\.0\.0\.1:\d+\n", node.first_line)
+        assert quire("topics", "create", "t", servers=node.address).returncode == 0
+        code, out, _ = node.stop()
+    assert (code, out) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_cleanly_when_asked_to(number: int, tmp_path: Path) -> None:
+    with started("--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0") as node:
+        before = time.monotonic()
+        code, out, err = node.stop(number)
+        assert (code, out) == (0, "")
+        assert "Traceback" not in err
+        assert time.monotonic() - before < 10
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+    arguments = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    with started(*arguments) as node:
+        assert quire("produce", "t", servers=node.address, stdin=b"kept\n").returncode == 0
+        node.stop()
+    with started(*arguments) as node:
+        assert quire("consume", "t", "--from-beginning", servers=node.address).stdout == b"kept\n"
+
+
+def test_ephemeral_data_is_gone_afterwards(tmp_path: Path) -> None:
+    with started("--ephemeral", env={"TMPDIR": str(tmp_path)}) as node:
+        assert list(tmp_path.iterdir())
+        node.stop()
+    assert not list(tmp_path.iterdir())
+
+
+def test_ephemeral_keeps_data_that_was_given_a_place(tmp_path: Path) -> None:
+    with started("--ephemeral", "--data", str(tmp_path / "data")) as node:
+        node.stop()
+    assert (tmp_path / "data" / "meta.properties").exists()
+
+
+def test_data_goes_to_quire_data_in_the_current_folder_by_default(tmp_path: Path) -> None:
+    with started("--listen", "127.0.0.1:0", cwd=tmp_path) as node:
+        node.stop()
+    assert (tmp_path / "quire-data" / "meta.properties").exists()
+
+
+def test_a_port_in_use_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = quire("start", "--data", str(tmp_path / "data"), "--listen", f"127.0.0.1:{port}")
+    assert result.returncode == 1
+    assert result.stdout == b""
+    assert result.stderr.decode().count("\n") == 1
+    assert f"port {port} of 127.0.0.1 is in use" in result.stderr.decode()
+    assert not (tmp_path / "data").exists(), "nothing was touched"
+
+
+def test_a_data_directory_in_use_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    with started("--data", str(tmp_path), "--listen", "127.0.0.1:0"):
+        result = quire("start", "--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert result.returncode == 1
+    assert "is in use by another process" in result.stderr.decode()
+    assert "Traceback" not in result.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "num.partitions=many"], "num.partitions"),
+        (["--set", "num.partition=3"], "num.partitions"),
+        (["--set", "nonsense"], "key=value"),
+        (["--listen", "nowhere"], "nowhere"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(arguments: list[str], words: str, tmp_path: Path) -> None:
+    result = quire("start", "--data", str(tmp_path / "data"), *arguments)
+    assert result.returncode == 1
+    assert words in result.stderr.decode()
+    assert result.stderr.decode().count("\n") == 1
+
+
+def test_an_error_in_a_file_names_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# mine\nlog.retention.hours=a week\n")
+    result = quire("start", "--config", str(file), "--data", str(tmp_path / "data"))
+    assert result.returncode == 1
+    assert "line 2" in result.stderr.decode() and "log.retention.hours" in result.stderr.decode()
+
+
+def test_settings_come_from_the_file_below_the_environment_below_set(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=2\nlog.retention.hours=1\nlog.segment.bytes=2000000\n")
+    env = {"QUIRE_NUM_PARTITIONS": "4", "QUIRE_LOG_RETENTION_HOURS": "2", "QUIRE_BOOTSTRAP": "elsewhere:1"}
+    with started("--ephemeral", "--config", str(file), "--set", "num.partitions=6", env=env) as node:
+        keys = ("num.partitions", "log.retention.hours", "log.segment.bytes")
+        shown = quire("configs", "describe", "broker", "1", *keys, "--json", servers=node.address)
+    assert re.findall(r'"value": "(\d+)"', shown.stdout.decode()) == ["2", "2000000", "6"]
+
+
+def test_a_node_under_control_obeys_lines_and_stops_when_they_end() -> None:
+    with started("--ephemeral", "--control-stdin") as node:
+        process = node.process
+        assert process.stdin is not None and process.stdout is not None
+        for line, answer in [
+            (b"fail_next Produce NOT_LEADER_OR_FOLLOWER 1\n", b"ok\n"),
+            (b"make coffee\n", b"error: 'make coffee' is neither fail_next, delay nor clear\n"),
+        ]:
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline() == answer
+        process.stdin.close()
+        process.stdin = None
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_process_that_was_killed_leaves_a_directory_that_starts_again(tmp_path: Path) -> None:
+    arguments = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    with started(*arguments) as node:
+        assert quire("produce", "t", servers=node.address, stdin=b"a\nb\n").returncode == 0
+        node.process.kill()
+        node.process.wait()
+    with started(*arguments) as node:
+        assert quire("consume", "t", "--from-beginning", servers=node.address).stdout.split() == [b"a", b"b"]
+
+
+def test_standard_output_carries_nothing_else_even_when_everything_is_said() -> None:
+    with started("--ephemeral", "--log-level", "debug") as node:
+        quire("produce", "t", servers=node.address, stdin=b"x\n")
+        _, out, err = node.stop()
+    assert out == ""
+    assert err
+
+
+def test_the_process_is_found_by_python_dash_m_and_by_its_script() -> None:
+    script = Path(__import__("sys").executable).with_name("quire")
+    result = subprocess.run([script, "--version"], capture_output=True, check=True)
+    assert result.stdout.startswith(b"quire ")
