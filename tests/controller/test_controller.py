@@ -154,16 +154,24 @@ def test_a_controller_that_closed_refuses_and_so_does_what_waited() -> None:
 
 def test_a_silent_broker_is_fenced_and_comes_back() -> None:
     sim = SimController().start()
-    sim.create("orders")
+    epoch = sim.register(2)
+    sim.heartbeat(2, epoch)
+    sim.create("orders", replication_factor=2)
     for _ in range(10):
         sim.run(2_000)
-        sim.heartbeat()
-    assert sim.image.brokers[NODE_ID].is_active
+        sim.heartbeat(2, epoch)
+    assert sim.image.brokers[2].is_active
     sim.run(9_100)
-    assert sim.image.brokers[NODE_ID].fenced
-    assert not sim.image.topics_by_name["orders"].partitions[0].has_leader
-    assert not sim.heartbeat().is_fenced
-    assert sim.image.topics_by_name["orders"].partitions[0].leader == NODE_ID
+    assert sim.image.brokers[2].fenced
+    assert sim.image.topics_by_name["orders"].partitions[0].isr == (NODE_ID,)
+    assert not sim.heartbeat(2, epoch).is_fenced
+    assert sim.image.brokers[2].is_active
+
+
+def test_the_broker_in_the_same_process_is_never_taken_for_gone() -> None:
+    sim = SimController().start()
+    sim.run(60_000)
+    assert sim.image.brokers[NODE_ID].is_active
 
 
 def test_a_second_life_of_another_broker_waits_until_the_first_is_silent() -> None:

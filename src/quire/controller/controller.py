@@ -358,10 +358,14 @@ class Controller:
 
     def _fence_the_silent(self) -> None:
         assert self._ahead is not None
-        for broker_id in self._heartbeats.silent(self._clock.monotonic_ms()):
+        now_ms = self._clock.monotonic_ms()
+        for broker_id in self._heartbeats.silent(now_ms):
             self._heartbeats.forget(broker_id)
             broker = self._ahead.brokers.get(broker_id)
-            if broker is not None and not broker.fenced:
+            if broker is not None and broker_id == self._config.node_id:
+                # The broker in this process is not gone while its controller runs: both were held up together.
+                self._heartbeats.heard(broker_id, broker.epoch, now_ms)
+            elif broker is not None and not broker.fenced:
                 logger.warning("broker fenced broker=%d reason=no heartbeat within the session timeout", broker_id)
                 self._write(brokers.fence(self._ahead, self._config, broker_id), self._clock.now_ms())
         self._watch_sessions()
