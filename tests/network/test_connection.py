@@ -149,6 +149,17 @@ def test_a_parked_connection_holds_no_buffer() -> None:
     assert world.server.pool.small() is room
 
 
+def test_room_that_nothing_came_into_is_given_back_after_a_while() -> None:
+    world = World(Limits(idle_ms_max=1000))
+    client = world.client()
+    world.settle()
+    room = client.receiver.buffer()  # type: ignore[union-attr]
+    world.clock.run_for(300)
+    assert world.server.pool.small() is room
+    client.send(frame(b"echo...1"))
+    assert frames_in(client.taken) == [b"echo...1"]
+
+
 def test_requests_without_an_answer_get_no_bytes() -> None:
     world = World()
     client = world.client()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 SMALL_BYTES = 16 * 1024
 _ROUND_BYTES = 64 * 1024
+_KEEP_LARGE = 64
 
 
 class BufferPool:
@@ -80,18 +81,20 @@ class BufferPool:
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not owner)
 
     def _keep(self, buffer: memoryview) -> None:
-        if self._kept_bytes + len(buffer) <= self._keep_bytes:
+        if self._kept_bytes + len(buffer) <= self._keep_bytes and len(self._large) < _KEEP_LARGE:
             self._kept_bytes += len(buffer)
             self._large.append(buffer)
 
     def _take_kept(self, size: int) -> memoryview | None:
-        """The smallest kept buffer that is large enough."""
-        best: memoryview | None = None
-        for buffer in self._large:
-            if len(buffer) >= size and (best is None or len(buffer) < len(best)):
-                best = buffer
-        if best is not None:
-            # By identity: comparing memoryviews compares their bytes.
-            self._large = [buffer for buffer in self._large if buffer is not best]
-            self._kept_bytes -= len(best)
-        return best
+        """A kept buffer that is large enough: the last one given back that fits well, or else the smallest."""
+        best, best_size = -1, 0
+        for i in range(len(self._large) - 1, -1, -1):
+            size_kept = len(self._large[i])
+            if size_kept >= size and (best < 0 or size_kept < best_size):
+                best, best_size = i, size_kept
+                if size_kept <= 2 * size:
+                    break
+        if best < 0:
+            return None
+        self._kept_bytes -= best_size
+        return self._large.pop(best)

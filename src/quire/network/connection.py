@@ -188,11 +188,6 @@ class Connection:
 
     # The server's side
 
-    @property
-    def in_progress(self) -> bool:
-        """Whether a request waits for its answer."""
-        return self._parked
-
     def finish(self) -> None:
         """Closes once the request in progress, if any, is answered and the answer sent."""
         self._ending = True
@@ -280,6 +275,8 @@ class Connection:
             self._active = False
             self._idle_since_ms = now
         self._last_queued_bytes = queued
+        # Room that was asked for, and then nothing came.
+        self._frames.shrink()
         idle_ms_max = self._owner.limits.idle_ms_max
         if idle_ms_max < 0 or now - self._idle_since_ms < idle_ms_max:
             look_again_ms = idle_ms_max / 4 if idle_ms_max >= 0 else _LOOK_AGAIN_MS

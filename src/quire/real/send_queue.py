@@ -26,6 +26,7 @@ _WARM_BYTES = 1024 * 1024
 _READ_BYTES = 128 * 1024
 _IOV_MAX = 256
 _MORE = getattr(socket, "MSG_MORE", 0)
+"""More follows at once: the kernel may wait for it before it sends half a packet."""
 
 
 class ColdSlice(Exception):  # noqa: N818
@@ -92,10 +93,9 @@ class SendQueue:
     def add(self, parts: Sequence[Part]) -> None:
         """Queues behind what is there."""
         for part in parts:
-            size = len(part)
-            if size:
+            if part_size := len(part):
                 self._parts.append(_kept(part))
-                self.size += size
+                self.size += part_size
 
     def send(self) -> None:
         """Sends until the queue is empty, the socket is full, or it is the turn of others."""
@@ -131,8 +131,12 @@ class SendQueue:
         size = 0
         used = 0
         for part in parts:
+            part_size = len(part)
+            if not part_size:
+                continue
+            if len(buffers) == _IOV_MAX:
+                return buffers, size, False
             if isinstance(part, FileSlice):
-                part_size = part.size
                 if part_size >= SENDFILE_FROM_BYTES or used + part_size > len(self._scratch):
                     return buffers, size, False
                 room = self._scratch[used : used + part_size]
@@ -140,12 +144,9 @@ class SendQueue:
                     return buffers, size, False
                 buffers.append(room)
                 used += part_size
-                size += part_size
             else:
                 buffers.append(part)
-                size += len(part)
-            if len(buffers) == _IOV_MAX:
-                return buffers, size, False
+            size += part_size
         return buffers, size, True
 
     def _send_joined(self, first: Part) -> int:

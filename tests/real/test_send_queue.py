@@ -1,0 +1,57 @@
+"""The send queue: as few system calls as possible, and never a promise of more that does not follow."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from quire.real.send_queue import SendQueue
+
+KB = 1024
+
+
+class WatchedSocket(socket.socket):
+    """A socket that remembers the flags of each sendmsg."""
+
+    def sendmsg(self, buffers: Any, ancillary: Any = (), flags: int = 0, *rest: Any) -> int:
+        self.flags = [*getattr(self, "flags", []), flags]
+        return super().sendmsg(buffers, ancillary, flags, *rest)
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[WatchedSocket, socket.socket]]:
+    near, far = socket.socketpair()
+    watched = WatchedSocket(fileno=near.detach())
+    watched.setblocking(False)
+    with watched, far:
+        yield watched, far
+
+
+@pytest.mark.parametrize("empty_behind", [0, 1])
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 512, 513])
+def test_the_last_call_promises_nothing_and_every_earlier_one_does(
+    ends: tuple[WatchedSocket, socket.socket], count: int, empty_behind: int
+) -> None:
+    near, far = ends
+    queue = SendQueue(near, memoryview(bytearray(256 * KB)))
+    queue.send_at_once([b"%03d" % i for i in range(count)] + [b""] * empty_behind)
+    assert queue.size == 0
+    assert far.recv(10_000) == b"".join(b"%03d" % i for i in range(count))
+    calls = -(-count // 256)
+    assert near.flags == [socket.MSG_MORE] * (calls - 1) + [0]
+
+
+def test_only_what_could_not_be_sent_and_may_change_is_copied(ends: tuple[WatchedSocket, socket.socket]) -> None:
+    near, _ = ends
+    queue = SendQueue(near, memoryview(bytearray(256 * KB)))
+    fixed, view_of_fixed = b"x" * 4000 * KB, memoryview(b"y" * KB)
+    changing = bytearray(b"z" * KB)
+    queue.send_at_once([fixed, view_of_fixed, changing])
+    rest, second, third = queue._parts
+    assert isinstance(rest, memoryview)
+    assert rest.obj is fixed
+    assert second is view_of_fixed
+    assert third == changing
+    assert isinstance(third, bytes)
+    assert queue.size == len(rest) + 2 * KB
