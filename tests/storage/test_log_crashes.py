@@ -133,13 +133,14 @@ class Usage:
 
 
 def content_of(log: Log) -> list[tuple[int, bytes]]:
-    found = []
+    found: list[tuple[int, bytes]] = []
     offset = log.start_offset
     while (part := log.read(offset, 1 << 20)) is not None:
         content = part.read()
-        for header in walk_batches(content):
-            found.append((header.base_offset, content[header.position : header.end]))
-            offset = header.next_offset
+        headers = walk_batches(content)
+        assert headers and headers[-1].next_offset > offset, f"reading does not get past offset {offset}"
+        found += [(header.base_offset, content[header.position : header.end]) for header in headers]
+        offset = headers[-1].next_offset
     return found
 
 

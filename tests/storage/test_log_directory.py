@@ -230,6 +230,36 @@ class TestStopping:
         assert (values_of(log), log.epochs.entries, len(log.producers())) == ([b"a"], [(4, 0)], 1)
         assert again.topic_ids["orders", 0] == TOPIC_ID
 
+    def test_flushing_before_the_stop_leaves_the_stop_little_to_do(self, world: World) -> None:
+        directory = world.open()
+        for partition in range(3):
+            log = directory.open_log("orders", partition, SMALL_SEGMENTS)
+            append(log, batch(b"a", producer_id=5, producer_epoch=0, sequence=0))
+        told: list[str] = []
+        directory.prepare_close(lambda: told.append("prepared"))
+        assert told == []
+        world.jobs.run_all()
+        assert told == ["prepared"]
+        operations = world.disk.operations
+        directory.close()
+        assert world.disk.operations - operations == 3 * 6, "two checkpoints and the mark, six operations each"
+        again = world.lost_power()
+        again.load_logs(config_of)
+        assert [len(log.producers()) for log in again.logs.values()] == [1, 1, 1]
+
+    def test_preparing_ends_at_once_without_logs_and_when_the_disk_fails(self, world: World) -> None:
+        directory = world.open()
+        told: list[str] = []
+        directory.prepare_close(lambda: told.append("prepared"))
+        assert told == ["prepared"]
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+        world.disk.fail_when(lambda operation: operation.kind == "sync")
+        directory.prepare_close(lambda: told.append("prepared"))
+        world.jobs.run_all()
+        assert told == ["prepared", "prepared"]
+        directory.prepare_close(lambda: told.append("prepared"))
+        assert told == ["prepared"] * 3
+
     def test_no_file_stays_open(self, world: World) -> None:
         directory = world.open()
         append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), *[bytes(50)] * 6)

@@ -214,8 +214,8 @@ class Log:
         it did not come to that.
         """
         completed = self._segments.active
-        self._flush_state.wrote(completed.save_indexes())
-        self._flush_state.wrote([self._snapshots.write(base_offset, self._producers)])
+        completed.save_indexes()
+        self._flush_state.wrote([*completed.index_paths, self._snapshots.write(base_offset, self._producers)])
         segment = Segment.create(self._disk, self.path, base_offset, self.config, self._cache, now_ms=now_ms)
         completed.unpin_indexes()
         self._segments.add(segment)
@@ -421,16 +421,26 @@ class Log:
                 raise
             self.finish_flush(plan)
 
+    def write_last_files(self) -> None:
+        """Writes what a clean stop leaves beside the batches: indexes, and producers if there are any.
+
+        Before `close`, which does it too; a flush in between then leaves `close` nothing to wait for.
+        """
+        active = self._segments.active
+        # Without an offset entry a clean start reads the whole segment, and needs neither index to be right.
+        if active.save_indexes() and active.offset_index.count:
+            self._flush_state.wrote(active.index_paths)
+        if (len(self._producers) or self._snapshots.offsets) and self.end_offset not in self._snapshots.offsets:
+            self._flush_state.wrote([self._snapshots.write(self.end_offset, self._producers)])
+        self.epochs.truncate_from_end(self.end_offset)
+
     def close(self) -> None:
         """Makes everything durable and closes the files; after this the log may be opened as clean.
 
         A crash at any point leaves what a crash without closing would: the clean-shutdown mark comes later.
         """
         self._flush_state.flushing = False
-        self._flush_state.wrote(self._segments.active.save_indexes())
-        if (len(self._producers) or self._snapshots.offsets) and self.end_offset not in self._snapshots.offsets:
-            self._flush_state.wrote([self._snapshots.write(self.end_offset, self._producers)])
-        self.epochs.truncate_from_end(self.end_offset)
+        self.write_last_files()
         self.flush()
         self.close_files()
 

@@ -244,7 +244,8 @@ class _Opener:
 
     def _save_indexes(self, first: Segment) -> None:
         for segment in self._segments.between(first.base_offset, self._segments.active.base_offset):
-            self._unsynced += segment.save_indexes()
+            segment.save_indexes()
+            self._unsynced += segment.index_paths
             segment.unpin_indexes()
         self._segments.active.pin_indexes()
 

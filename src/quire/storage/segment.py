@@ -311,16 +311,20 @@ class Segment:
 
     # Ending
 
-    def save_indexes(self) -> list[str]:
-        """Writes the indexes if they changed, the highest timestamp last; returns the files that now need a sync."""
+    @property
+    def index_paths(self) -> list[str]:
+        return [self.offset_index.path, self.time_index.path]
+
+    def save_indexes(self) -> bool:
+        """Writes the indexes, the highest timestamp last; returns whether there was anything to be written."""
         if self.time_index.append(*self.max_timestamp()):
             self._indexes_saved = False
         if self._indexes_saved:
-            return []
+            return False
         self.offset_index.write()
         self.time_index.write()
         self._indexes_saved = True
-        return [index.path for index in (self.offset_index, self.time_index) if index.entries]
+        return True
 
     def pin_indexes(self) -> None:
         self.offset_index.pin()
