@@ -9,10 +9,13 @@ import os
 import time
 from pathlib import Path
 
+from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.testing import Cluster, WireConnection
 
-PATIENCE_S = 3.0
+TOPICS = ["t", "fuzz"]
+"""What the node has from the start, so that a saved input finds the same."""
+PATIENCE_S = 10.0
 LOG_LINE_LIMIT = 1000
 _NOTHING = MetadataRequest(topics=[])
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -24,7 +27,9 @@ class Victim:
         self.address = cluster.bootstrap_servers
         (self.pid,) = cluster.pids.values()
         self.bystander = WireConnection(self.address, client_id="bystander", timeout_s=PATIENCE_S)
-        self.bystander.call(_NOTHING, 12, MetadataResponse)
+        topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPICS]
+        made = self.bystander.call(CreateTopicsRequest(topics=topics), 7, CreateTopicsResponse).topics
+        assert [topic.error_code for topic in made] == [0] * len(TOPICS)
         self._log_seen = cluster.log_size
 
     def connect(self) -> WireConnection:
@@ -32,8 +37,9 @@ class Victim:
 
     def throw(self, data: bytes) -> None:
         """Sends the bytes on a connection of their own and hangs up without reading."""
-        with contextlib.suppress(ConnectionError, TimeoutError), self.connect() as connection:
-            connection.send_bytes(data)
+        with self.connect() as connection:
+            with contextlib.suppress(ConnectionError):
+                connection.send_bytes(data)
             self.bystander.call(_NOTHING, 12, MetadataResponse)
 
     @property

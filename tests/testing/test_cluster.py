@@ -141,6 +141,13 @@ def test_a_bad_setting_is_named_and_no_process_stays() -> None:
     assert time.monotonic() - began < 10
 
 
+def test_settings_in_the_environment_do_not_reach_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIRE_NO_SUCH_SETTING", "1")
+    monkeypatch.setenv("QUIRE_NODE_ID", "5")
+    with Cluster() as cluster:
+        assert ask(cluster).brokers[0].node_id == 1
+
+
 def test_the_log_is_printed_when_a_block_fails(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ZeroDivisionError), Cluster() as cluster:
         address = cluster.bootstrap_servers

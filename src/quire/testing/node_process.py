@@ -45,10 +45,17 @@ class NodeProcess:
         # The parent-death signal belongs to the thread that forked, and only the main thread lives as long as we do.
         main_thread = threading.current_thread() is threading.main_thread()
         command = [sys.executable, "-m", "quire.testing.launch", str(os.getpid() if main_thread else 0)]
+        # Settings in the environment are the developer's, not the test's.
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("QUIRE_")}
         self._received.clear()
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *self._arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0
+                [*command, *self._arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                bufsize=0,
+                env=environment,
             )
         line = self._read_line()
         if line is None or not line.startswith("ready "):
