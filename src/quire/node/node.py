@@ -10,11 +10,9 @@ import logging
 from collections.abc import Callable
 
 from quire.config.broker_config import BrokerConfig
-from quire.config.listeners import SECURITY_PROTOCOLS
 from quire.config.topic_config import TopicConfig
 from quire.controller.controller import Controller
 from quire.metadata.delta import ImageDelta
-from quire.metadata.features import SUPPORTED
 from quire.metadata.image import BROKER, BrokerImage, ClusterImage, PartitionImage
 from quire.network.limits import Limits
 from quire.network.server import Server
@@ -26,11 +24,12 @@ from quire.node.faults import Faults
 from quire.node.fetch_sessions import FetchSessions
 from quire.node.partitions import Partitions
 from quire.node.producer_ids import ProducerIds
+from quire.node.registration import as_broker, as_controller
 from quire.node.throttle import Throttle
 from quire.node.topic_settings import log_config
 from quire.pending import Pending
+from quire.protocol.errors import ApiError
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
 from quire.storage import LogConfig
 from quire.storage.log_directory import LogDirectory
@@ -110,19 +109,37 @@ class Node:
         except OSError as error:
             self.failed(f"the node cannot start: {error}")
             return
+        self._register(self.random.uuid())
+
+    def _register(self, incarnation_id: bytes) -> None:
+        clean_epoch = self._directories[0].clean_broker_epoch
+        registration = as_broker(
+            self.config,
+            self.cluster_id,
+            incarnation_id,
+            self.ports,
+            [directory.meta.directory_id for directory in self.partitions.directories() if directory.meta],
+            NO_EPOCH if clean_epoch is None else clean_epoch,
+        )
         self.broker = BrokerLifecycle(
             self.controller,
             self.clock,
-            self._registration(),
+            registration,
             self.config.get_int("broker.heartbeat.interval.ms"),
             lambda: self.image.offset,
             self._serve,
         )
+        introduction = as_controller(self.config, incarnation_id, self.ports)
+        self.controller.register_controller(introduction, self.clock.now_ms())
         self.broker.start()
 
     def _load(self) -> None:
         for directory in self.partitions.directories():
-            directory.load_logs(self._log_config)
+            try:
+                directory.load_logs(self._log_config)
+            except ApiError:
+                # It has said why and is out of service; the others go on.
+                continue
         self.controller.loader.subscribe(self._metadata_changed)
         self.partitions.set_strays_aside()
 
@@ -132,30 +149,6 @@ class Node:
     def _listen(self) -> None:
         for listener in self.config.topology.broker_listeners + self.config.topology.controller_listeners:
             self.ports[listener.name] = self.server.listen(listener.name, listener.host, listener.port)
-
-    def _registration(self) -> BrokerRegistrationRequest:
-        previous_epoch = self._directories[0].clean_broker_epoch
-        return BrokerRegistrationRequest(
-            broker_id=self.node_id,
-            cluster_id=self.cluster_id,
-            incarnation_id=self.random.uuid(),
-            listeners=[
-                Listener(
-                    name=listener.name,
-                    host=listener.host,
-                    port=listener.port or self.ports[listener.name],
-                    security_protocol=SECURITY_PROTOCOLS.index(listener.security_protocol),
-                )
-                for listener in self.config.topology.advertised_listeners
-            ],
-            features=[
-                Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(SUPPORTED.items())
-            ],
-            rack=self.config.get_str("broker.rack") if self.config.get("broker.rack") else None,
-            log_dirs=[directory.meta.directory_id for directory in self.partitions.directories() if directory.meta],
-            previous_broker_epoch=-1 if previous_epoch is None else previous_epoch,
-        )
 
     def _serve(self) -> None:
         """The controller has let this broker in."""

@@ -1,0 +1,71 @@
+"""How this node introduces itself to the controller: as a broker, and as a controller."""
+
+from collections.abc import Mapping
+
+from quire.config.broker_config import BrokerConfig
+from quire.config.listeners import SECURITY_PROTOCOLS
+from quire.config.listeners import Listener as ConfiguredListener
+from quire.metadata.features import SUPPORTED
+from quire.protocol.messages import broker_registration as broker
+from quire.protocol.messages import controller_registration as controller
+
+Ports = Mapping[str, int]
+"""The bound port of each listener; what a listener is advertised with where it asked for any free one."""
+
+
+def as_broker(
+    config: BrokerConfig,
+    cluster_id: str,
+    incarnation_id: bytes,
+    ports: Ports,
+    directory_ids: list[bytes],
+    previous_epoch: int,
+) -> broker.BrokerRegistrationRequest:
+    """`previous_epoch` is the epoch of the last run if it stopped cleanly, else -1."""
+    return broker.BrokerRegistrationRequest(
+        broker_id=config.node_id,
+        cluster_id=cluster_id,
+        incarnation_id=incarnation_id,
+        listeners=[
+            broker.Listener(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port or ports[listener.name],
+                security_protocol=protocol_number(listener),
+            )
+            for listener in config.topology.advertised_listeners
+        ],
+        features=[
+            broker.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in sorted(SUPPORTED.items())
+        ],
+        rack=config.get_str("broker.rack") if config.get("broker.rack") else None,
+        log_dirs=directory_ids,
+        previous_broker_epoch=previous_epoch,
+    )
+
+
+def as_controller(
+    config: BrokerConfig, incarnation_id: bytes, ports: Ports
+) -> controller.ControllerRegistrationRequest:
+    return controller.ControllerRegistrationRequest(
+        controller_id=config.node_id,
+        incarnation_id=incarnation_id,
+        listeners=[
+            controller.Listener(
+                name=listener.name,
+                host=listener.host or "localhost",
+                port=ports[listener.name],
+                security_protocol=protocol_number(listener),
+            )
+            for listener in config.topology.controller_listeners
+        ],
+        features=[
+            controller.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in sorted(SUPPORTED.items())
+        ],
+    )
+
+
+def protocol_number(listener: ConfiguredListener) -> int:
+    return SECURITY_PROTOCOLS.index(listener.security_protocol)
