@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import PATIENCE_S, quire, started
+from tests.cli.command import PATIENCE_S, QUIRE, quire, started
 
 
 def test_one_line_says_where_it_serves_and_clients_can_connect_then() -> None:
@@ -126,6 +126,14 @@ def test_a_node_under_control_obeys_lines_and_stops_when_they_end() -> None:
         process.stdin.close()
         process.stdin = None
         assert process.wait(PATIENCE_S) == 0
+
+
+def test_control_needs_a_pipe() -> None:
+    result = subprocess.run(
+        [*QUIRE, "start", "--ephemeral", "--control-stdin"], stdin=subprocess.DEVNULL, capture_output=True
+    )
+    assert result.returncode == 1
+    assert result.stderr == b"quire: --control-stdin needs a pipe on standard input.\n"
 
 
 def test_a_process_that_was_killed_leaves_a_directory_that_starts_again(tmp_path: Path) -> None:

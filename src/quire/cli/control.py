@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable
 
 from quire.cli.line_splitter import LineSplitter
+from quire.cli.serve import NodeFailedError
 from quire.node.faults import Faults
 from quire.node.node import Node
 
 
-class UnknownControlError(ValueError):
-    pass
+class UnknownControlError(Exception):
+    """A line that is no control line."""
 
 
 def carry_out(faults: Faults, line: str) -> None:
@@ -34,8 +35,6 @@ def carry_out(faults: Faults, line: str) -> None:
             case _:
                 raise UnknownControlError(f"{line!r} is neither fail_next, delay nor clear")
     except (KeyError, ValueError) as error:
-        if isinstance(error, UnknownControlError):
-            raise
         raise UnknownControlError(f"{line!r} names an API, an error or a number that does not exist") from error
 
 
@@ -63,4 +62,7 @@ def obey_stdin(loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], N
                 answer = f"error: {error}"
             print(answer, flush=True)
 
-    loop.add_reader(descriptor, read)
+    try:
+        loop.add_reader(descriptor, read)
+    except PermissionError as error:
+        raise NodeFailedError("--control-stdin needs a pipe on standard input.") from error

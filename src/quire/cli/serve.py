@@ -10,13 +10,16 @@ import socket
 from collections.abc import Callable
 
 from quire.config.broker_config import BrokerConfig
+from quire.metadata.features import UnsupportedMetadataError
 from quire.node.node import Node
+from quire.raft.errors import MetadataLogError
 from quire.real.clock import RealClock
 from quire.real.disk import RealDisk
 from quire.real.jobs import ThreadJobs
 from quire.real.loop import new_event_loop, on_stop_signal
 from quire.real.random import RealRandom
 from quire.real.sockets import SocketNetwork
+from quire.storage.errors import DataDirectoryError
 
 
 class NodeFailedError(Exception):
@@ -64,7 +67,9 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
 
     def stop() -> None:
         nonlocal stopping
-        if not stopping:
+        if stopping:
+            fail("it was told to stop twice and did so at once; the next start recovers what was not closed.")
+        else:
             stopping = True
             node.stop().when_done(lambda _: loop.stop())
 
@@ -83,14 +88,16 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
     node.ready.when_done(ready)
     on_stop_signal(loop, stop)
     try:
-        node.start()
         if control:
             from quire.cli.control import obey_stdin
 
-            obey_stdin(loop, node, stop)
+            obey_stdin(loop, node, lambda: None if stopping else stop())
+        node.start()
         loop.run_forever()
+    except (DataDirectoryError, MetadataLogError, UnsupportedMetadataError, OSError) as error:
+        failure = str(error)
     finally:
         jobs.stop()
         loop.close()
     if failure:
-        raise NodeFailedError(failure)
+        raise NodeFailedError(f"{failure.rstrip('.')}.")

@@ -1,9 +1,7 @@
 """`quire start`: one node in the foreground."""
 
 import logging
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -55,20 +53,27 @@ def start(
     from quire.cli.node_config import load_config
     from quire.cli.serve import NodeFailedError, run_node
     from quire.config.errors import ConfigError
-    from quire.storage.errors import DataDirectoryError
 
     logging.basicConfig(
         stream=sys.stderr, level=log_level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S", force=True
     )
     with ExitStack() as stack:
         if ephemeral and data is None:
-            data = tempfile.mkdtemp(prefix="quire-")
-            stack.callback(shutil.rmtree, data, ignore_errors=True)
+            data = _temporary_folder(stack)
         try:
             config = load_config(path, assignments, data=data, listen=listen, ephemeral=ephemeral)
             run_node(config, _announce, control=control_stdin)
-        except (ConfigError, DataDirectoryError, NodeFailedError) as error:
+        except (ConfigError, NodeFailedError) as error:
             raise Failure(str(error)) from error
+
+
+def _temporary_folder(stack: ExitStack) -> str:
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="quire-")
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _announce(address: str) -> None:

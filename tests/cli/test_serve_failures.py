@@ -1,0 +1,37 @@
+"""Data that a node cannot run on: one sentence, exit code 1."""
+
+from pathlib import Path
+
+from tests.cli.command import quire
+
+
+def start(data: Path) -> str:
+    result = quire("start", "--data", str(data), "--listen", "127.0.0.1:0", "--log-level", "error")
+    assert result.returncode == 1
+    assert result.stdout == b""
+    last = result.stderr.decode().splitlines()[-1]
+    assert last.startswith("quire: ") and last.endswith(".") and not last.endswith("..")
+    assert "Traceback" not in result.stderr.decode()
+    return last
+
+
+def test_a_place_that_cannot_be_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    assert "cannot be used as a data directory" in start(tmp_path / "file" / "data")
+
+
+def test_another_nodes_directory(tmp_path: Path) -> None:
+    quire("storage", "format", "--data", str(tmp_path), "--node-id", "5")
+    assert "belongs to node 5" in start(tmp_path)
+
+
+def test_a_damaged_description_of_the_directory(tmp_path: Path) -> None:
+    quire("storage", "format", "--data", str(tmp_path))
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert "meta.properties has no" in start(tmp_path)
+
+
+def test_a_directory_without_its_bootstrap_records(tmp_path: Path) -> None:
+    quire("storage", "format", "--data", str(tmp_path))
+    (tmp_path / "bootstrap.checkpoint").unlink()
+    assert "bootstrap.checkpoint" in start(tmp_path)
