@@ -326,6 +326,17 @@ def test_an_answer_for_a_client_that_has_gone_is_dropped() -> None:
     assert world.handled == [b"park...1"]
 
 
+def test_what_waits_for_a_client_that_has_gone_is_told_so() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1"))
+    told: list[str] = []
+    world.parked[0][1].on_abandoned = lambda: told.append("gone")
+    client.hang_up()
+    world.settle()
+    assert told == ["gone"]
+
+
 def test_who_pushes_all_queues_together_over_the_limit_is_closed(caplog: pytest.LogCaptureFixture) -> None:
     world = World(Limits(queued_bytes_max=5 * MB // 2))
     slow = [world.client(takes=0) for _ in range(4)]

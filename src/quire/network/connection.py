@@ -96,8 +96,8 @@ class Connection:
         self._transport = transport
         self._frames = FrameReader(owner.pool, owner.limits.request_bytes_max)
         self.buffer = self._frames.buffer
-        self._parked = False
-        """A request is in progress; somebody will complete its Pending."""
+        self._parked: Pending[Answer] | None = None
+        """A request is in progress; somebody will complete it."""
         self._behind = False
         """The client has more to take than `queued_bytes_pause`."""
         self._starved = False
@@ -133,7 +133,7 @@ class Connection:
                 answer = owner.handle(self.info, frame)
                 if isinstance(answer, Pending):
                     if not answer.done:
-                        self._parked = True
+                        self._parked = answer
                         answer.when_done(self._completed)
                         break
                     answer = answer.value
@@ -157,7 +157,7 @@ class Connection:
         if failure is not None:
             self._fail(failure)
         if self._ending:
-            if not self._parked:
+            if self._parked is None:
                 self._transport.close()
         elif self._parked or self._behind:
             frames.shrink()
@@ -179,6 +179,9 @@ class Connection:
     def closed(self, reason: str) -> None:
         self._gone = self._ending = True
         self._idle_timer.cancel()
+        if self._parked is not None:
+            # Whatever waits for this client's sake, timers and places in queues, need not wait any longer.
+            self._parked.abandon()
         if self._starved:
             self._owner.pool.stop_waiting(self)
         self._frames.release()
@@ -191,7 +194,7 @@ class Connection:
     def finish(self) -> None:
         """Closes once the request in progress, if any, is answered and the answer sent."""
         self._ending = True
-        if not self._parked:
+        if self._parked is None:
             self._transport.close()
 
     def abort(self) -> None:
@@ -201,7 +204,7 @@ class Connection:
     # Waiting, and going on
 
     def _completed(self, answer: Answer) -> None:
-        self._parked = False
+        self._parked = None
         if self._gone:
             return
         self._active = True
@@ -224,7 +227,7 @@ class Connection:
         return not self._starved
 
     def _read_or_not(self) -> None:
-        wanted = self._parked or self._behind or self._starved
+        wanted = self._parked is not None or self._behind or self._starved
         if wanted != self._paused:
             self._paused = wanted
             if wanted:
