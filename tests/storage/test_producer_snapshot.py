@@ -43,6 +43,19 @@ def test_reading_gives_back_each_producers_last_batch() -> None:
     assert producer.current_txn_first_offset == -1
 
 
+def test_all_remembered_batches_survive_the_newest_last() -> None:
+    state = ProducerState()
+    for number in range(7):
+        state.update(header(batch(producer_id=9, producer_epoch=0, sequence=number, base_offset=number)))
+        state.update(header(batch(producer_id=10, producer_epoch=0, sequence=number, base_offset=100 + number)))
+    first, second = from_bytes(to_bytes(state))
+    assert [known.last_offset for known in first.batches] == [2, 3, 4, 5, 6]
+    assert [known.last_offset for known in second.batches] == [102, 103, 104, 105, 106]
+    resent = header(batch(producer_id=9, producer_epoch=0, sequence=2, base_offset=0))
+    duplicate = from_bytes(to_bytes(state)).check(resent)
+    assert duplicate is not None and duplicate.last_offset == 2
+
+
 def test_an_open_transaction_survives() -> None:
     state = ProducerState()
     state.update(header(batch(producer_id=9, producer_epoch=0, sequence=0, base_offset=33, transactional=True)))

@@ -117,11 +117,15 @@ class Partitions:
         """Logs of topics that the metadata does not know are kept, out of the way, and said aloud."""
         for directory in self._directories:
             for topic, index in list(directory.logs):
-                if (topic, index) not in self._by_name:
+                if (topic, index) not in self._by_name and directory.failure is None:
                     self._set_aside(directory, topic, index)
 
     def _set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
-        folder = directory.set_aside(topic, index)
+        try:
+            folder = directory.set_aside(topic, index)
+        except ApiError as error:
+            log.error("%s-%d is of a topic that is gone, and could not be set aside: %s", topic, index, error.message)
+            return
         log.warning(
             "%s-%d is of a topic that is gone; its data is kept in %s until you remove it", topic, index, folder
         )

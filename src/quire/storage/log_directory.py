@@ -145,7 +145,8 @@ class LogDirectory:
                 clean_shutdown.remove_mark(self._disk, self.path)
                 self._mark_removed = True
             folder = f"{self.path}/{file_names.partition_folder(topic, partition)}"
-            self._disk.make_dirs(folder)
+            if not self._disk.is_dir(folder):
+                self._disk.make_dirs(folder)
             log = Log.open(
                 self._disk,
                 folder,
@@ -188,9 +189,9 @@ class LogDirectory:
         Its topic may have been deleted just before a crash. Or the metadata was lost, and these are all that is left.
         """
         log = self._take_out(topic, partition)
-        log.close()
         folder = f"{self.path}/{file_names.stray_folder(topic, partition, self._random.uuid())}"
         with self._guarded():
+            log.close()
             self._disk.rename(log.path, folder)
         return folder
 

@@ -1,8 +1,12 @@
 """`.snapshot` files: the producers of a partition as they were before the offset in the file's name.
 
 Kafka's format: a version (int16), then the ProducerSnapshot message, which begins with the CRC-32C (uint32) of all that
-follows it and has each producer's last batch only. Snapshots are written without a sync: one that does not check out is
-as good as none, and the state comes back from an older one and the headers of the log behind it.
+follows it. Kafka keeps each producer's last batch; a node that starts from such a snapshot refuses the four before it
+when they are sent again, though they are in the log. So a producer has an entry here for each batch that is remembered,
+the newest last, which is the one that counts for Kafka.
+
+Snapshots are written without a sync: one that does not check out is as good as none, and the state comes back from an
+older one and the headers of the log behind it.
 """
 
 import logging
@@ -15,7 +19,14 @@ from quire.protocol.messages.producer_snapshot import ProducerSnapshot
 from quire.protocol.records.checksum import crc32c
 from quire.seams import Disk
 from quire.storage import file_names
-from quire.storage.producer_state import NO_OFFSET, NO_SEQUENCE, ProducerEntry, ProducerState, RememberedBatch
+from quire.storage.producer_state import (
+    NO_OFFSET,
+    NO_SEQUENCE,
+    REMEMBERED_BATCHES,
+    ProducerEntry,
+    ProducerState,
+    RememberedBatch,
+)
 
 VERSION = 1
 
@@ -29,7 +40,7 @@ class CorruptSnapshotError(Exception):
 
 
 def to_bytes(state: ProducerState) -> bytes:
-    entries = [_to_entry(producer) for producer in state]
+    entries = [entry for producer in state for entry in _to_entries(producer)]
     content = bytearray(VERSION.to_bytes(2, "big") + encode(ProducerSnapshot(producer_entries=entries), VERSION))
     content[2:_CHECKSUM_FROM] = crc32c(content[_CHECKSUM_FROM:]).to_bytes(4, "big")
     return bytes(content)
@@ -47,26 +58,47 @@ def from_bytes(content: bytes) -> ProducerState:
         raise CorruptSnapshotError("the checksum does not match")
     state = ProducerState()
     for entry in snapshot.producer_entries:
-        state.put(_from_entry(entry))
+        state.put(_with_entry(state.get(entry.producer_id), entry))
     return state
 
 
-def _to_entry(producer: ProducerEntry) -> SnapshotEntry:
-    last = producer.batches[-1] if producer.batches else None
-    return SnapshotEntry(
+def _to_entries(producer: ProducerEntry) -> list[SnapshotEntry]:
+    newest = SnapshotEntry(
         producer_id=producer.producer_id,
         epoch=producer.epoch,
-        last_sequence=last.last_sequence if last else NO_SEQUENCE,
-        last_offset=last.last_offset if last else NO_OFFSET,
-        offset_delta=last.offset_delta if last else 0,
+        last_sequence=NO_SEQUENCE,
+        last_offset=NO_OFFSET,
         timestamp=producer.last_timestamp,
         coordinator_epoch=producer.coordinator_epoch,
         current_txn_first_offset=producer.current_txn_first_offset,
     )
+    if not producer.batches:
+        return [newest]
+    *earlier, last = producer.batches
+    newest.last_sequence = last.last_sequence
+    newest.last_offset = last.last_offset
+    newest.offset_delta = last.offset_delta
+    return [_earlier_entry(producer, batch) for batch in earlier] + [newest]
 
 
-def _from_entry(entry: SnapshotEntry) -> ProducerEntry:
+def _earlier_entry(producer: ProducerEntry, batch: RememberedBatch) -> SnapshotEntry:
+    return SnapshotEntry(
+        producer_id=producer.producer_id,
+        epoch=producer.epoch,
+        last_sequence=batch.last_sequence,
+        last_offset=batch.last_offset,
+        offset_delta=batch.offset_delta,
+        timestamp=batch.timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_first_offset=NO_OFFSET,
+    )
+
+
+def _with_entry(known: ProducerEntry | None, entry: SnapshotEntry) -> ProducerEntry:
+    """The producer with one entry more: what is in the last one holds, batches of the same epoch add up."""
     producer = ProducerEntry(entry.producer_id, entry.epoch)
+    if known is not None and known.epoch == entry.epoch:
+        producer.batches = known.batches
     producer.last_timestamp = entry.timestamp
     producer.coordinator_epoch = entry.coordinator_epoch
     producer.current_txn_first_offset = entry.current_txn_first_offset
@@ -74,6 +106,7 @@ def _from_entry(entry: SnapshotEntry) -> ProducerEntry:
         producer.batches.append(
             RememberedBatch(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
         )
+        del producer.batches[:-REMEMBERED_BATCHES]
     return producer
 
 
