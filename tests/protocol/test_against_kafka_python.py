@@ -64,7 +64,7 @@ def test_kafka_python_knows_a_good_part_of_the_protocol() -> None:
 def test_kafka_python_reads_and_writes_the_same_bytes(message: type[Message], version: int) -> None:
     their_class = THEIRS[message.__name__]
 
-    @settings(max_examples=3, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=2, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(messages(message, version, plain=True, unknown_tags=False))
     def compare(ours: Message) -> None:
         if isinstance(ours, ApiVersionsResponse):

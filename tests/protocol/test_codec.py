@@ -21,7 +21,7 @@ from tests.protocol.strategies import messages
 
 @pytest.mark.parametrize(("message", "version"), EVERY_VERSION)
 def test_what_was_encoded_decodes_to_the_same_message(message: type[Message], version: int) -> None:
-    @settings(max_examples=8, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=6, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(messages(message, version))
     def round_trip(original: Message) -> None:
         data = encode(original, version)

@@ -1,30 +1,61 @@
 """Messages to bytes and back.
 
 `encode` and `decode` are what most callers want; `encoder` and `decoder` are the functions behind them, compiled at
-their first use for one class and version, and kept. Malformed bytes raise ProtocolError and nothing else; a message
-that its version cannot carry raises EncodeError.
+their first use for one class and version, and kept. `encode_parts` is for responses with records: slices of files go
+out as they are. Malformed bytes raise ProtocolError and nothing else; a message that its version cannot carry raises
+EncodeError. Produce, Fetch and Metadata have hand-tuned functions in front of the compiled ones.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from quire.protocol.errors import EncodeError, ProtocolError
 from quire.protocol.schema import Message
-from quire.seams import Buffer
+from quire.seams import Buffer, Part
 
 M = TypeVar("M", bound=Message)
-Decoder = Callable[[Buffer, int], tuple[M, int]]
-Encoder = Callable[[M, bytearray], None]
+M_contra = TypeVar("M_contra", bound=Message, contravariant=True)
+
+Decoder: TypeAlias = Callable[[Buffer, int], tuple[M, int]]
+"""`(data, position) -> (message, position behind it)`."""
+
+
+class Encoder(Protocol[M_contra]):
+    def __call__(self, message: M_contra, out: bytearray, parts: list[Part] | None = None, /) -> None:
+        """Appends the message to `out`; given `parts`, adds `out` and what follows it to those."""
+
+
+# What has hand-tuned functions, and where. They are given the compiled one to fall back to.
+_TUNED_DECODERS = {
+    "FetchRequest": ("fast_fetch", "request_decoder"),
+    "ProduceRequest": ("fast_produce", "request_decoder"),
+}
+_TUNED_ENCODERS = {
+    "MetadataResponse": ("fast_metadata", "response_encoder"),
+    "ProduceResponse": ("fast_produce", "response_encoder"),
+}
 
 _decoders: dict[type[Message], dict[int, Any]] = {}
 _encoders: dict[type[Message], dict[int, Any]] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of a message, without any header."""
+    """The bytes of a message, without any header. File slices among its records are read."""
     out = bytearray()
     encoder(type(message), version)(message, out)
     return bytes(out)
+
+
+def encode_parts(message: Message, version: int, head: bytearray | None = None) -> list[Part]:
+    """The message as parts for a transport: file slices and large records as they are, the rest in between.
+
+    `head` is what stands before the message; it becomes the first part, without a copy, and its bytes may still be
+    changed afterwards (to fill in the size of the whole).
+    """
+    parts: list[Part] = []
+    encoder(type(message), version)(message, bytearray() if head is None else head, parts)
+    return parts
 
 
 def decode(cls: type[M], data: Buffer, version: int, offset: int = 0) -> M:
@@ -39,36 +70,43 @@ def decode(cls: type[M], data: Buffer, version: int, offset: int = 0) -> M:
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
-    """`(data, position) -> (message, position behind it)`.
+    """The function that decodes one version of a message.
 
-    Messages other than headers and those with records are decoded from a copy of `data`, so that should not be much
+    Messages other than headers and those with records are decoded from a copy of the data, so that should not be much
     longer than the message.
     """
     try:
-        compiled: Decoder[M] = _decoders[cls][version]
+        found: Decoder[M] = _decoders[cls][version]
     except KeyError:
         from quire.protocol.compile_decode import compile_decoder
 
         _check_version(cls, version, ProtocolError)
-        compiled = compile_decoder(cls, version)
-        _decoders.setdefault(cls, {})[version] = compiled
-    return compiled
+        found = _tuned(_TUNED_DECODERS, cls, version, compile_decoder(cls, version))
+        _decoders.setdefault(cls, {})[version] = found
+    return found
 
 
 def encoder(cls: type[M], version: int) -> Encoder[M]:
-    """`(message, out)`: appends the message to the bytearray `out`."""
+    """The function that encodes one version of a message."""
     try:
-        compiled: Encoder[M] = _encoders[cls][version]
+        found: Encoder[M] = _encoders[cls][version]
     except KeyError:
         from quire.protocol.compile_encode import compile_encoder
 
         _check_version(cls, version, EncodeError)
-        compiled = compile_encoder(cls, version)
-        _encoders.setdefault(cls, {})[version] = compiled
-    return compiled
+        found = _tuned(_TUNED_ENCODERS, cls, version, compile_encoder(cls, version))
+        _encoders.setdefault(cls, {})[version] = found
+    return found
 
 
 def _check_version(cls: type[Message], version: int, error: type[Exception]) -> None:
     oldest, newest = cls.VERSIONS
     if not oldest <= version <= newest:
         raise error(f"{cls.__name__} has versions {oldest} to {newest}, not {version}")
+
+
+def _tuned(table: dict[str, tuple[str, str]], cls: type[Message], version: int, compiled: Any) -> Any:
+    if cls.__name__ not in table:
+        return compiled
+    module, name = table[cls.__name__]
+    return getattr(import_module(f"quire.protocol.{module}"), name)(version, compiled)

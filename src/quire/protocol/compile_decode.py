@@ -21,28 +21,14 @@ from collections.abc import Callable
 from struct import Struct as Packing
 from struct import error as struct_error
 from struct import unpack_from
-from typing import Any, Final
+from typing import Any
 
 from quire.protocol import varints
 from quire.protocol.errors import ProtocolError
+from quire.protocol.packing import FIXED, SHORT_ROW, SIZES, short_rows
 from quire.protocol.schema import FRESH, Field, Header, Message, Struct
 from quire.protocol.source import Source
 from quire.protocol.tags import MAX_STRUCTURES, keep_unknown, read_unknown
-
-FIXED: Final = {
-    "boolean": "?",
-    "int8": "b",
-    "int16": "h",
-    "int32": "i",
-    "int64": "q",
-    "uint16": "H",
-    "uint32": "I",
-    "float64": "d",
-    "uuid": "16s",
-}
-"""Kinds of a fixed size, as the struct module writes them."""
-
-SIZES: Final = {kind: Packing(">" + letter).size for kind, letter in FIXED.items()}
 
 
 def compile_decoder(message: type[Message], version: int) -> Callable[[Any, int], tuple[Any, int]]:
@@ -191,7 +177,12 @@ class _Decoder:
     def _elements(self, field: Field, place: str) -> None:
         source = self.source
         if isinstance(field.of, str) and field.of in FIXED and field.of != "uuid":
-            source.line(f"{place} = list(unpack_from(f'>{{n}}{FIXED[field.of]}', data, pos))")
+            letter = FIXED[field.of]
+            rows = source.bind(f"unpack_{letter}s", [row.unpack_from for row in short_rows(letter)])
+            with source.block(f"if n <= {SHORT_ROW}"):
+                source.line(f"{place} = list({rows}[n](data, pos))")
+            with source.block("else"):
+                source.line(f"{place} = list(unpack_from(f'>{{n}}{letter}', data, pos))")
             source.line(f"pos += {SIZES[field.of]} * n")
             return
         items = source.variable("items")

@@ -1,9 +1,12 @@
 """Turns a message class and a version into one flat Python function that encodes it.
 
-The function takes `(message, out)` and appends to the bytearray `out`. Fixed-size fields that follow each other are
-written by a single `pack`, with the length of the variable one behind them where it fits one byte; structures are
-inlined. A field that the version cannot carry must be ignorable or hold its default, as in Kafka: dropping it silently
-would change what the message says. Tagged fields are written when they differ from their default.
+The function takes `(message, out)` and appends to the bytearray `out`. Given a list of parts as a third argument it
+adds to that instead: `out` first, then file slices and large records with more bytes between them (`record_parts`).
+
+Fixed-size fields that follow each other are written by a single `pack`, with the length of the variable one behind them
+where it fits one byte; structures are inlined. A field that the version cannot carry must be ignorable or hold its
+default, as in Kafka: dropping it silently would change what the message says. Tagged fields are written when they
+differ from their default.
 """
 
 from collections.abc import Callable
@@ -13,12 +16,12 @@ from struct import pack
 from typing import Any
 
 from quire.protocol import varints
-from quire.protocol.compile_decode import FIXED
 from quire.protocol.errors import EncodeError
+from quire.protocol.packing import FIXED, SHORT_ROW, short_rows
+from quire.protocol.record_parts import add_records, records_size
 from quire.protocol.schema import FRESH, Field, Message, Struct
 from quire.protocol.source import Source
 from quire.protocol.tags import write_tags
-from quire.seams import Buffer, FileSlice, Part
 
 
 def compile_encoder(message: type[Message], version: int) -> Callable[[Any, bytearray], None]:
@@ -31,13 +34,6 @@ def compile_encoder(message: type[Message], version: int) -> Callable[[Any, byte
 def encoder_source(message: type[Message], version: int) -> str:
     """The text of the encoder, for whoever wants to read it."""
     return _Encoder(message, version).source.text()
-
-
-def whole(batches: Buffer | list[Part]) -> Buffer:
-    """Record batches as one buffer; file slices are read here, so whoever minds passes them on as parts instead."""
-    if isinstance(batches, list):
-        return b"".join(part.read() if isinstance(part, FileSlice) else part for part in batches)
-    return batches
 
 
 class _Encoder:
@@ -55,17 +51,19 @@ class _Encoder:
             fail=fail,
             write_varint=varints.write,
             write_tags=write_tags,
-            whole=whole,
+            add_records=add_records,
+            records_size=records_size,
             pack=pack,
             struct_error=struct_error,
         )
-        with source.block("def encode(message, out)"):
+        with source.block("def encode(message, out, parts=None)"):
             with source.block("try"):
                 self._structure(message, "message")
                 self._flush()
-                source.line("return")
             with source.block("except struct_error as problem"):
                 source.line("raise fail(problem) from None")
+            with source.block("if parts is not None and out"):
+                source.line("parts.append(out)")
 
     def _structure(self, structure: type[Struct], value: str) -> None:
         tagged = []
@@ -101,7 +99,6 @@ class _Encoder:
     def _text_or_bytes(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
         source = self.source
         compact = self.flexible and not field.legacy
-        to_bytes = {"string": "x.encode()", "record_batches": "whole(x)"}.get(kind, "x")
         source.line(f"x = {place}")
         with source.block("if x is None"):
             if nullable:
@@ -109,15 +106,22 @@ class _Encoder:
             else:
                 source.line(f"raise fail('{field.name} must not be null')")
         with source.block("else"):
-            if to_bytes != "x":
-                source.line(f"x = {to_bytes}")
-            source.line(f"n = len(x){' + 1' if compact else ''}")
+            if kind == "string":
+                source.line("x = x.encode()")
+            size = "(len(x) if x.__class__ is not list else records_size(x))" if kind == "record_batches" else "len(x)"
+            source.line(f"n = {size}{' + 1' if compact else ''}")
         if compact:
             self._flush_with_varint(too_long=field.name if kind == "string" else None)
         else:
             self._write("h" if kind == "string" else "i", "n")
             self._flush()
-        source.line(f"{self._out} += x")
+        if kind == "record_batches":
+            with source.block("if parts is not None or x.__class__ is list"):
+                source.line(f"{self._out} = add_records(x, {self._out}, parts)")
+            with source.block("else"):
+                source.line(f"{self._out} += x")
+        else:
+            source.line(f"{self._out} += x")
 
     def _struct(self, field: Field, place: str, *, nullable: bool) -> None:
         source = self.source
@@ -165,7 +169,13 @@ class _Encoder:
         if field.of == "uuid":
             source.line(f"{self._out} += b''.join({items})")
         elif isinstance(field.of, str) and field.of in FIXED:
-            source.line(f"{self._out} += pack(f'>{{len({items})}}{FIXED[field.of]}', *{items})")
+            letter = FIXED[field.of]
+            rows = source.bind(f"pack_{letter}s", [row.pack for row in short_rows(letter)])
+            source.line(f"n = len({items})")
+            with source.block(f"if n <= {SHORT_ROW}"):
+                source.line(f"{self._out} += {rows}[n](*{items})")
+            with source.block("else"):
+                source.line(f"{self._out} += pack(f'>{{n}}{letter}', *{items})")
         else:
             item = source.variable(f"{field.name}_")
             with source.block(f"for {item} in {items}"):
@@ -186,17 +196,17 @@ class _Encoder:
                 source.line(f"write_tags({self._out}, {{}}, {value}.unknown_tags)")
             return
         self._flush()
-        source.line(f"{tags} = {{}}")
         out = self._out
-        for field in known:
-            place = f"{value}.{field.name}"
-            with source.block(f"if {self._is_set(field, place)}"):
-                self._out = source.variable("body")
-                source.line(f"{tags}[{field.tag}] = {self._out} = bytearray()")
-                self._field(field, place)
-                self._flush()
-                self._out = out
-        with source.block(f"if {tags} or {value}.unknown_tags is not None"):
+        any_set = [self._is_set(field, f"{value}.{field.name}") for field in known]
+        with source.block(f"if {' or '.join([*any_set, f'{value}.unknown_tags is not None'])}"):
+            source.line(f"{tags} = {{}}")
+            for field, is_set in zip(known, any_set, strict=True):
+                with source.block(f"if {is_set}"):
+                    self._out = source.variable("body")
+                    source.line(f"{tags}[{field.tag}] = {self._out} = bytearray()")
+                    self._field(field, f"{value}.{field.name}")
+                    self._flush()
+                    self._out = out
             source.line(f"write_tags({out}, {tags}, {value}.unknown_tags)")
         with source.block("else"):
             source.line(f"{out}.append(0)")

@@ -1,0 +1,213 @@
+"""Fetch by hand: requests of no partition or one from version 12 on, and responses of one from version 13 on.
+
+Consumers repeat one small request for ever, mostly with no partition in it (a fetch session that goes on) or with one.
+Everything else (more partitions, forgotten topics, tags, older versions, malformed bytes) goes to the compiled codec,
+which also has the last word on what is malformed. Slices of files pass through a response untouched.
+"""
+
+from struct import Struct, error
+
+from quire.protocol import codec, varints
+from quire.protocol.codec import Decoder
+from quire.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    PartitionData,
+    ReplicaState,
+    SnapshotId,
+)
+from quire.seams import Buffer, Part
+
+_new = object.__new__
+_no_id = bytes(16)
+
+# max wait, min bytes, max bytes, isolation level, session id, session epoch, number of topics
+_start = Struct(">iiibiiB").unpack_from
+_int32 = Struct(">i").unpack_from
+# number of partitions; partition, leader epoch, offset, last fetched epoch, log start offset, max bytes; tags of the
+# partition and of the topic
+_partition = Struct(">BiiqiqiH").unpack_from
+# number of forgotten topics, length of the rack
+_end = Struct(">BB").unpack_from
+
+
+def request_decoder(version: int, compiled: Decoder[FetchRequest]) -> Decoder[FetchRequest]:
+    if version < 12:
+        return compiled
+    names = version == 12
+    has_replica_id = version < 15
+
+    def decode(data: Buffer, position: int) -> tuple[FetchRequest, int]:
+        readable = data if data.__class__ is bytes else bytes(data)
+        at = position
+        replica_id = -1
+        try:
+            if has_replica_id:
+                (replica_id,) = _int32(readable, at)
+                at += 4
+            max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, count = _start(readable, at)
+            at += 22
+            if count == 2:
+                name, topic_id = "", _no_id
+                if names:
+                    size = readable[at]
+                    if not 0 < size < 128:
+                        return compiled(readable, position)
+                    name = readable[at + 1 : at + size].decode()
+                    at += size
+                else:
+                    topic_id = readable[at : at + 16]
+                    at += 16
+                partitions, index, leader_epoch, offset, last_epoch, log_start, partition_bytes, tags = _partition(
+                    readable, at
+                )
+                at += 35
+                if partitions != 2 or tags:
+                    return compiled(readable, position)
+                partition = _new(FetchPartition)
+                partition.partition = index
+                partition.current_leader_epoch = leader_epoch
+                partition.fetch_offset = offset
+                partition.last_fetched_epoch = last_epoch
+                partition.log_start_offset = log_start
+                partition.partition_max_bytes = partition_bytes
+                partition.replica_directory_id = _no_id
+                partition.high_watermark = 0x7FFFFFFFFFFFFFFF
+                partition.unknown_tags = None
+                topic = _new(FetchTopic)
+                topic.topic = name
+                topic.topic_id = topic_id
+                topic.partitions = [partition]
+                topic.unknown_tags = None
+                topics = [topic]
+            elif count == 1:
+                topics = []
+            else:
+                return compiled(readable, position)
+            forgotten, size = _end(readable, at)
+            at += 1 + size
+            if forgotten != 1 or not 0 < size < 128 or readable[at]:
+                return compiled(readable, position)
+            request = _new(FetchRequest)
+            request.rack_id = "" if size == 1 else readable[at - size + 1 : at].decode()
+        except (error, IndexError, UnicodeDecodeError):
+            return compiled(readable, position)
+        request.cluster_id = None
+        request.replica_id = replica_id
+        request.replica_state = state = _new(ReplicaState)
+        state.replica_id = state.replica_epoch = -1
+        state.unknown_tags = None
+        request.max_wait_ms = max_wait_ms
+        request.min_bytes = min_bytes
+        request.max_bytes = max_bytes
+        request.isolation_level = isolation_level
+        request.session_id = session_id
+        request.session_epoch = session_epoch
+        request.topics = topics
+        request.forgotten_topics_data = []
+        request.unknown_tags = None
+        return request, at + 1
+
+    return decode
+
+
+# The defaults of a partition's tagged fields, shared by what `partition_data` makes.
+_NOT_DIVERGING = EpochEndOffset()
+_NO_LEADER = LeaderIdAndEpoch()
+_NO_SNAPSHOT = SnapshotId()
+
+
+def partition_data(
+    partition_index: int,
+    error_code: int,
+    high_watermark: int,
+    last_stable_offset: int,
+    log_start_offset: int,
+    aborted_transactions: list[AbortedTransaction] | None,
+    records: Buffer | list[Part] | None,
+) -> PartitionData:
+    """A partition of a response, made faster than by the constructor.
+
+    Its diverging epoch, current leader and snapshot id are shared defaults: replace them, do not change them.
+    """
+    partition = _new(PartitionData)
+    partition.partition_index = partition_index
+    partition.error_code = error_code
+    partition.high_watermark = high_watermark
+    partition.last_stable_offset = last_stable_offset
+    partition.log_start_offset = log_start_offset
+    partition.diverging_epoch = _NOT_DIVERGING
+    partition.current_leader = _NO_LEADER
+    partition.snapshot_id = _NO_SNAPSHOT
+    partition.aborted_transactions = aborted_transactions
+    partition.preferred_read_replica = -1
+    partition.records = records
+    partition.unknown_tags = None
+    return partition
+
+
+# The whole response up to its records, whose length takes one byte, two, and so on.
+_packs = [Struct(">ihiB16sBihqqqBi" + "B" * size_of_size).pack for size_of_size in range(6)]
+_no_tags = b"\0\0\0"
+
+
+def encode_parts(response: FetchResponse, version: int, head: bytearray | None = None) -> list[Part]:
+    """`codec.encode_parts`, with a short way for one partition whose records are one slice of a file, or none."""
+    out = bytearray() if head is None else head
+    topics = response.responses
+    if version < 13 or len(topics) != 1 or len(topics[0].partitions) != 1:
+        return codec.encode_parts(response, version, out)
+    topic = topics[0]
+    partition = topic.partitions[0]
+    records = partition.records
+    if (
+        not isinstance(records, list)
+        or len(records) > 1
+        or partition.aborted_transactions
+        or partition.diverging_epoch is not _NOT_DIVERGING
+        or partition.current_leader is not _NO_LEADER
+        or partition.snapshot_id is not _NO_SNAPSHOT
+        or partition.unknown_tags is not None
+        or topic.unknown_tags is not None
+        or response.unknown_tags is not None
+        or response.node_endpoints
+    ):
+        return codec.encode_parts(response, version, out)
+    size = _varint(len(records[0]) + 1 if records else 1)
+    try:
+        out += _packs[len(size)](
+            response.throttle_time_ms,
+            response.error_code,
+            response.session_id,
+            2,  # one topic
+            topic.topic_id,
+            2,  # one partition
+            partition.partition_index,
+            partition.error_code,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            0 if partition.aborted_transactions is None else 1,
+            partition.preferred_read_replica,
+            *size,
+        )
+    except error:
+        return codec.encode_parts(response, version, out)
+    return [out, *records, _no_tags]
+
+
+def _varint(value: int) -> tuple[int, ...]:
+    if value < 1 << 7:
+        return (value,)
+    if value < 1 << 14:
+        return value & 0x7F | 0x80, value >> 7
+    if value < 1 << 21:
+        return value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14
+    out = bytearray()
+    varints.write(out, value)
+    return tuple(out)

@@ -1,0 +1,28 @@
+"""How numbers lie in bytes: each kind of field in the letters of Python's struct module, and packers for rows."""
+
+from functools import cache
+from struct import Struct
+from typing import Final
+
+FIXED: Final = {
+    "boolean": "?",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint16": "H",
+    "uint32": "I",
+    "float64": "d",
+    "uuid": "16s",
+}
+"""Kinds of a fixed size."""
+
+SIZES: Final = {kind: Struct(">" + letter).size for kind, letter in FIXED.items()}
+
+SHORT_ROW: Final = 8
+
+
+@cache
+def short_rows(letter: str) -> tuple[Struct, ...]:
+    """Rows of up to `SHORT_ROW` values, such as the replicas of a partition, by their length."""
+    return tuple(Struct(f">{count}{letter}") for count in range(SHORT_ROW + 1))

@@ -1,0 +1,124 @@
+"""Hand-tuned Produce: the same as the compiled codec on good messages and bad bytes, and used where it applies."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quire.protocol import codec
+from quire.protocol.errors import EncodeError
+from quire.protocol.fast_produce import request_decoder, response_encoder
+from quire.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from tests.protocol.every_message import full_message, versions_of
+from tests.protocol.strategies import VALUES, messages
+from tests.protocol.tuned import (
+    QUICK,
+    TOPIC_ID,
+    assert_decodes_alike,
+    assert_encodes_alike,
+    assert_in_use,
+    assert_refuses_alike,
+    compiled_bytes,
+    never,
+)
+
+every_version = pytest.mark.parametrize("version", versions_of(ProduceRequest))
+tuned_responses = pytest.mark.parametrize("version", range(9, 14))
+
+
+@st.composite
+def requests_of_one_partition(draw: st.DrawFn, version: int) -> ProduceRequest:
+    size = draw(st.sampled_from([0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 70_000]))
+    topic = TopicProduceData(partition_data=[PartitionProduceData(index=draw(VALUES["int32"]), records=bytes(size))])
+    if version < 13:
+        topic.name = draw(st.one_of(st.text(max_size=30), st.just("x" * 126)))
+    else:
+        topic.topic_id = draw(VALUES["uuid"])
+    return ProduceRequest(acks=draw(VALUES["int16"]), timeout_ms=draw(VALUES["int32"]), topic_data=[topic])
+
+
+def request(version: int) -> ProduceRequest:
+    topic = TopicProduceData(name="topic") if version < 13 else TopicProduceData(topic_id=TOPIC_ID)
+    topic.partition_data.append(PartitionProduceData(index=1, records=b"r" * 200))
+    return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+
+
+def response() -> ProduceResponse:
+    partition = PartitionProduceResponse(index=1, error_code=2, base_offset=3, log_append_time_ms=4, log_start_offset=5)
+    topic = TopicProduceResponse(name="topic", topic_id=TOPIC_ID, partition_responses=[partition])
+    return ProduceResponse(responses=[topic], throttle_time_ms=6)
+
+
+@every_version
+def test_requests_of_any_kind_are_read_as_by_the_compiled_decoder(version: int) -> None:
+    @QUICK
+    @given(st.one_of(messages(ProduceRequest, version), requests_of_one_partition(version)), st.binary(max_size=3))
+    def compare(request: ProduceRequest, behind: bytes) -> None:
+        assert_decodes_alike(request_decoder, request, version, behind)
+
+    compare()
+
+
+@every_version
+def test_malformed_requests_fare_as_with_the_compiled_decoder(version: int) -> None:
+    assert_refuses_alike(request_decoder, request(version), version)
+    assert_refuses_alike(request_decoder, full_message(ProduceRequest, version), version)
+
+
+@every_version
+def test_a_request_of_one_partition_takes_the_short_way(version: int) -> None:
+    assert_in_use(codec.decoder(ProduceRequest, version), request_decoder)
+
+    @QUICK
+    @given(requests_of_one_partition(version))
+    def decode(request: ProduceRequest) -> None:
+        data = compiled_bytes(request, version)
+        assert request_decoder(version, never)(data, 0) == (request, len(data))
+
+    decode()
+
+
+@every_version
+def test_records_are_a_view_of_the_request(version: int) -> None:
+    data = bytearray(codec.encode(request(version), version))
+    records = codec.decode(ProduceRequest, data, version).topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    assert records.obj is data
+
+
+@every_version
+def test_responses_of_any_kind_are_written_as_by_the_compiled_encoder(version: int) -> None:
+    @QUICK
+    @given(messages(ProduceResponse, version))
+    def compare(response: ProduceResponse) -> None:
+        assert_encodes_alike(response_encoder, response, version)
+
+    compare()
+
+
+@tuned_responses
+def test_a_response_of_one_partition_takes_the_short_way(version: int) -> None:
+    assert_in_use(codec.encoder(ProduceResponse, version), response_encoder)
+    out = bytearray()
+    response_encoder(version, never)(response(), out)
+    assert out == compiled_bytes(response(), version)
+
+
+@tuned_responses
+def test_a_number_that_does_not_fit_is_refused(version: int) -> None:
+    too_large = response()
+    too_large.responses[0].partition_responses[0].index = 2**31
+    with pytest.raises(EncodeError):
+        codec.encode(too_large, version)
+
+
+def test_a_name_too_long_for_the_short_way_is_written_all_the_same() -> None:
+    long = response()
+    long.responses[0].name = "x" * 200
+    assert codec.encode(long, 9) == compiled_bytes(long, 9)
