@@ -10,6 +10,7 @@ import logging
 from quire.seams import Disk
 from quire.storage import batch_scan, file_names
 
+_SUFFIXES = (file_names.DELETED, file_names.CLEANED, file_names.SWAP, file_names.TEMPORARY)
 _RAFT_SNAPSHOT_DELETED = ".checkpoint.deleted"
 
 _log = logging.getLogger("quire.storage")
@@ -18,7 +19,7 @@ _log = logging.getLogger("quire.storage")
 def tidy(disk: Disk, folder: str) -> list[str]:
     """Finishes or removes left-overs; returns the names that are in the folder afterwards."""
     names = disk.list_dir(folder)
-    if not any(_is_left_over(name) for name in names):
+    if not any(name.endswith(_SUFFIXES) for name in names):
         return names
     cleaned = [name for name in names if name.endswith(file_names.CLEANED)]
     swaps = [name for name in names if name.endswith(file_names.SWAP)]
@@ -59,10 +60,6 @@ def _end_offset(disk: Disk, path: str, base_offset: int) -> int:
         return end_offset
     finally:
         file.close()
-
-
-def _is_left_over(name: str) -> bool:
-    return name.endswith((file_names.CLEANED, file_names.SWAP, file_names.TEMPORARY)) or _is_deleted(name)
 
 
 def _is_deleted(name: str) -> bool:
