@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from quire.cli.options import OWN_VARIABLES
 from quire.config.broker_config import BrokerConfig
-from quire.config.standalone import EPHEMERAL_SETTINGS
+from quire.config.standalone import CONTROLLER_NAME, EPHEMERAL_SETTINGS
+
+# A free port for the controller even where the clients' is given: the one above theirs may be anybody's in a test run.
+EPHEMERAL = {**EPHEMERAL_SETTINGS, "listeners": f"{CONTROLLER_NAME}://127.0.0.1:0"}
 
 
 def load_config(
@@ -28,6 +31,6 @@ def load_config(
         assignments=assignments,
         listen="127.0.0.1:0" if ephemeral and listen is None else listen,
         data_dir=data,
-        extra=EPHEMERAL_SETTINGS if ephemeral else None,
+        extra=EPHEMERAL if ephemeral else None,
         hostname=socket.gethostname(),
     )
