@@ -4,13 +4,14 @@ The first request of every client. A version we do not know is answered in versi
 client can step back (dispatch does that through `refuse`).
 """
 
+import re
 from typing import TYPE_CHECKING
 
 from quire.metadata.features import KRAFT_VERSION, SUPPORTED
 from quire.node.api import SERVED
 from quire.node.context import Context
 from quire.protocol import apis
-from quire.protocol.errors import ApiError
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -22,8 +23,14 @@ from quire.protocol.messages.api_versions import (
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+NAMES_SOFTWARE = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
 
 def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    software = (request.client_software_name, request.client_software_version)
+    if context.api_version >= NAMES_SOFTWARE and not all(map(_SOFTWARE.fullmatch, software)):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a client's name and version are letters, digits, '.' and '-'")
     features = {**node.image.features, KRAFT_VERSION: node.controller.log.kraft_version}
     controller = node.is_controller_listener(context.listener)
     return ApiVersionsResponse(
