@@ -105,7 +105,7 @@ class PartitionBook:
 class Setting:
     """One configuration key of a topic: the value last acknowledged, and those that may or may not have been set."""
 
-    acknowledged: str | None
+    acknowledged: str
     doubtful: list[str] = field(default_factory=list)
 
 

@@ -57,6 +57,7 @@ class Machine:
         self.longest_job_ms = 5.0
         self.sync_failed = False
         """A sync failed, so the page cache says more than will ever be on disk: this life ends with a power loss."""
+        self.leaving_lives: list[int] = []
         self.started_at_ms = 0.0
         self.on_start: Callable[[], None] = _nothing
         self.on_serving: Callable[[], None] = _nothing
@@ -103,6 +104,7 @@ class Machine:
         """Asks the node to stop; when it has, everything it was told is on disk."""
         assert self.node is not None
         self.state = State.STOPPING
+        self.leaving_lives.append(self.life.number)
         self.node.stop().when_done(lambda _: self.die(Death.KILL))
 
     def jump_clock(self, by_ms: int) -> None:

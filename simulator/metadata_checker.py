@@ -64,9 +64,7 @@ class MetadataChecker:
             if name not in asked and name not in self._ledger.doubtful_names:
                 raise Violation(COMMITTED, f"topic {name} is there, and nobody asked for it")
 
-    def settings(
-        self, topic: TopicBook, allowed: Mapping[str, list[str | None]], found: Mapping[str, str | None]
-    ) -> None:
+    def settings(self, topic: TopicBook, allowed: Mapping[str, list[str]], found: Mapping[str, str | None]) -> None:
         """`allowed` is, per key, what it may be set to according to all that was known when asking began."""
         self._ledger.counts.checks += 1
         for key, values in allowed.items():

@@ -73,6 +73,7 @@ class World:
             checker=Checker(ledger),
             gate=Gate(is_open=True),
             life=self.machine.life,
+            leaving_lives=self.machine.leaving_lives,
             misbehaviour=self.plan.misbehaviour,
         )
         self._log = NodeLog(self.scene.tell)

@@ -27,6 +27,7 @@ TOPIC_RESOURCE = 2
 SET = 0
 MOST_PARTITIONS = 6
 ALTERED = "max.message.bytes"
+KAFKAS_DEFAULT = "1048588"
 """Any value that is above what producers send changes nothing for them."""
 
 
@@ -127,7 +128,7 @@ class Administrator(SimClient):
 
     async def _alter(self, topic: TopicBook) -> None:
         value = str(1_048_588 + self.random.below(1_000_000))
-        setting = topic.settings.setdefault(ALTERED, Setting(None))
+        setting = topic.settings.setdefault(ALTERED, Setting(KAFKAS_DEFAULT))
         setting.doubtful.append(value)
         resource = AlterConfigsResource(
             resource_type=TOPIC_RESOURCE,
@@ -157,7 +158,10 @@ class Administrator(SimClient):
             lost = lost or self.sent_twice
             allowed = (already,) if already is not None else ()
             result = getattr(answer, results)[0]
-            return self.expect(result.error_code, f"{type(request).__name__} of {what}", *allowed), lost
+            error = self.expect(result.error_code, f"{type(request).__name__} of {what}", *allowed, *self.excuses)
+            if error is ErrorCode.NONE or error in allowed:
+                return error, lost
+            await self.back_off()
 
     async def _try(self, question: Awaitable[None]) -> None:
         try:

@@ -85,7 +85,7 @@ class Auditor(SimClient):
         found = answer.responses[0].partitions[0]
         gone = GONE if book.topic.deletion_asked else ()
         cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if book.deletion_asked > offset else ()
-        error = self.expect(found.error_code, f"reading {book}", *self.disk_errors, *gone, *cut)
+        error = self.expect(found.error_code, f"reading {book}", *self.excuses, *gone, *cut)
         if error is not ErrorCode.NONE:
             return None
         records = self.scene.checker.fetched(book, era, floor, offset, found)

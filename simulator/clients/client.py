@@ -25,6 +25,9 @@ NODE_PORT = 9092
 REQUEST_TIMEOUT_MS = 4000.0
 BACKOFF_MS = (5.0, 150.0)
 
+TROUBLE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
+LEAVING = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.INVALID_REPLICATION_FACTOR)
+
 
 @dataclass(slots=True)
 class Scene:
@@ -44,6 +47,8 @@ class Scene:
     """How often a client sends a frame twice, breaks off in the middle of one or stops reading for a while."""
     troubled_lives: list[int] = field(default_factory=list)
     """Lives of the node in which the disk had errors, so clients may be told of some."""
+    leaving_lives: list[int] = field(default_factory=list)
+    """Lives in which the node was asked to stop: it gives up its partitions before it closes connections."""
     finishing: bool = False
     """No new work; what is under way is brought to its end."""
     calm: bool = False
@@ -165,10 +170,11 @@ class SimClient:
         return error
 
     @property
-    def disk_errors(self) -> tuple[ErrorCode, ...]:
-        """What a client may be told while the disk has trouble."""
+    def excuses(self) -> tuple[ErrorCode, ...]:
+        """What a client may be told by a node whose disk has trouble, or that is on its way out."""
         asked = self.wire.life.number if self.wire is not None else -1
-        return (ErrorCode.KAFKA_STORAGE_ERROR,) if asked in self.scene.troubled_lives else ()
+        in_trouble, leaving = asked in self.scene.troubled_lives, asked in self.scene.leaving_lives
+        return (TROUBLE if in_trouble else ()) + (LEAVING if leaving else ())
 
     async def run(self) -> None:
         """Works until the run is finishing, and brings to an end what it has begun."""

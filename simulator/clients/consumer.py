@@ -147,9 +147,7 @@ class Consumer(SimClient):
         wanted, floor = floors[book]
         era = wire.life.era
         gone = GONE if book.topic.deletion_asked else ()
-        error = self.expect(
-            answer.error_code, f"reading {book}", ErrorCode.OFFSET_OUT_OF_RANGE, *gone, *self.disk_errors
-        )
+        error = self.expect(answer.error_code, f"reading {book}", ErrorCode.OFFSET_OUT_OF_RANGE, *gone, *self.excuses)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self.scene.checker.out_of_range(book, era, floor, wanted)
             # Past the end after a power loss, or before the start because records were deleted.

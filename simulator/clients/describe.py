@@ -30,10 +30,10 @@ async def describe_settings(client: SimClient, topic: TopicBook) -> None:
     if error or topic.deletion_asked:
         return
     after = _possible(topic)
-    allowed = {key: before.get(key, [None]) + values for key, values in after.items()}
+    allowed = {key: before.get(key, []) + values for key, values in after.items()}
     found = {each.name: each.value for each in result.configs}
     MetadataChecker(client.scene.ledger).settings(topic, allowed, found)
 
 
-def _possible(topic: TopicBook) -> dict[str, list[str | None]]:
+def _possible(topic: TopicBook) -> dict[str, list[str]]:
     return {key: [setting.acknowledged, *setting.doubtful] for key, setting in topic.settings.items()}

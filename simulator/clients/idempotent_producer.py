@@ -9,8 +9,8 @@ from collections import deque
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest
 from simulator.clients.batches import Batch, BatchMaker
-from simulator.clients.client import REQUEST_TIMEOUT_MS, Scene, SimClient
-from simulator.clients.produce import AGAIN, GONE, allowed_errors, base_offset_for, request_for, version_for
+from simulator.clients.client import LEAVING, REQUEST_TIMEOUT_MS, TROUBLE, Scene, SimClient
+from simulator.clients.produce import GONE, allowed_errors, base_offset_for, request_for, version_for
 from simulator.clients.wire import Lost, Wire
 from simulator.ledger import PartitionBook
 from simulator.violation import Violation
@@ -115,7 +115,7 @@ class IdempotentProducer(SimClient):
                     error, _ = base_offset_for(self, batch, await self._answer(answer))
                 except Lost:
                     break
-                allowed = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, *AGAIN, *GONE)
+                allowed = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, *TROUBLE, *LEAVING, *GONE)
                 if error is not ErrorCode.NONE and error not in allowed:
                     raise Violation("errors have a cause", f"{self.name} got {error.name} for {batch.book}")
         self._pull_back(batches)

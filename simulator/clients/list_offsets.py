@@ -38,7 +38,7 @@ async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *,
             )
         )
         found = answer.topics[0].partitions[0]
-        error = client.expect(found.error_code, f"ListOffsets of {book}", *client.disk_errors)
+        error = client.expect(found.error_code, f"ListOffsets of {book}", *client.excuses)
         if error is ErrorCode.NONE:
             break
         await client.back_off()

@@ -13,7 +13,6 @@ from simulator.violation import Violation
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-AGAIN = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
 TIMEOUT_MS = 3000
 
 
@@ -48,4 +47,4 @@ def base_offset_for(client: SimClient, batch: Batch, answer: ProduceResponse) ->
 
 
 def allowed_errors(client: SimClient, book: PartitionBook) -> tuple[ErrorCode, ...]:
-    return (GONE if book.topic.deletion_asked else ()) + (AGAIN if client.disk_errors else ())
+    return (GONE if book.topic.deletion_asked else ()) + client.excuses
