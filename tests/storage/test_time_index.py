@@ -1,4 +1,6 @@
-from quire.storage.index_file import IndexCache
+import pytest
+
+from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.time_index import TimeIndex
 from simulator.disk import SimDisk
 
@@ -49,6 +51,27 @@ def test_truncating_drops_entries_of_batches_that_reach_the_offset(disk: SimDisk
     index.append(6000, 120)
     index.truncate_to(120)
     assert index.last() == (5000, 110)
+
+
+def test_the_last_entry_of_an_index_on_disk_is_all_that_is_read_for_it(disk: SimDisk) -> None:
+    index = new_index(disk)
+    for timestamp in range(100):
+        index.append(timestamp, 100 + timestamp)
+    index.write()
+    cache = IndexCache()
+    again = TimeIndex(disk, PATH, 100, cache)
+    assert again.last() == (99, 199)
+    assert cache.size_bytes == 0
+    assert again.lookup(50) == (50, 150)
+    assert cache.size_bytes == 1200
+    disk.open(PATH).truncate(13)
+    with pytest.raises(CorruptIndexError):
+        TimeIndex(disk, PATH, 100, cache).last()
+    disk.open(PATH).truncate(0)
+    assert TimeIndex(disk, PATH, 100, cache).last() == (-1, 100)
+    disk.remove(PATH)
+    with pytest.raises(CorruptIndexError):
+        TimeIndex(disk, PATH, 100, cache).last()
 
 
 def test_it_keeps_one_slot_for_the_entry_of_a_completed_segment(disk: SimDisk) -> None:

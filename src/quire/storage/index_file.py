@@ -76,6 +76,14 @@ class IndexFile:
     def count(self) -> int:
         return len(self.entries) // self.ENTRY.size
 
+    def last_entry(self) -> tuple[int, ...] | None:
+        """The fields of the last entry. Of an index that is not in memory nothing else is read."""
+        if self._entries is None and not self.pinned:
+            tail = self._read_tail()
+            return self.ENTRY.unpack(tail) if tail else None
+        entries = self.entries
+        return self.ENTRY.unpack_from(entries, len(entries) - self.ENTRY.size) if entries else None
+
     def is_full(self, limit_bytes: int) -> bool:
         return len(self.entries) + self.ENTRY.size > limit_bytes
 
@@ -123,6 +131,21 @@ class IndexFile:
             content = bytearray(self._disk.read_file(self.path))
         except FileNotFoundError as missing:
             raise CorruptIndexError(f"{self.path} is missing") from missing
-        if len(content) % self.ENTRY.size:
-            raise CorruptIndexError(f"{self.path} has {len(content)} bytes, not a multiple of {self.ENTRY.size}")
+        self._check_size(len(content))
         return content
+
+    def _read_tail(self) -> bytes:
+        try:
+            file = self._disk.open(self.path)
+        except FileNotFoundError as missing:
+            raise CorruptIndexError(f"{self.path} is missing") from missing
+        try:
+            size = file.size()
+            self._check_size(size)
+            return file.pread(self.ENTRY.size, size - self.ENTRY.size) if size else b""
+        finally:
+            file.close()
+
+    def _check_size(self, size: int) -> None:
+        if size % self.ENTRY.size:
+            raise CorruptIndexError(f"{self.path} has {size} bytes, not a multiple of {self.ENTRY.size}")

@@ -4,7 +4,7 @@ A Java properties file that formatting writes and every start checks, so that a 
 another node or cluster by mistake.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.config.errors import ConfigError
 from quire.config.properties import read_properties
@@ -18,8 +18,7 @@ FILE_NAME = "meta.properties"
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     cluster_id: str
     node_id: int
     directory_id: bytes

@@ -28,7 +28,8 @@ class OffsetIndex(IndexFile):
         return self._entry(slot) if slot >= 0 else None
 
     def last(self) -> tuple[int, int] | None:
-        return self._entry(self.count - 1) if self.entries else None
+        entry = self.last_entry()
+        return (self.base_offset + entry[0], entry[1]) if entry is not None else None
 
     def truncate_to(self, offset: int) -> None:
         """Drops entries of batches that end at or after `offset`."""

@@ -37,7 +37,8 @@ class TimeIndex(IndexFile):
         return self._entry(slot) if slot >= 0 else (NO_TIMESTAMP, self.base_offset)
 
     def last(self) -> tuple[int, int]:
-        return self._entry(self.count - 1) if self.entries else (NO_TIMESTAMP, self.base_offset)
+        entry = self.last_entry()
+        return (entry[0], self.base_offset + entry[1]) if entry is not None else (NO_TIMESTAMP, self.base_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drops entries of batches that end at or after `offset`."""
