@@ -1,6 +1,6 @@
 """Brokers and controllers as they registered. Values: a change makes a new one."""
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from quire.protocol.messages.metadata_records import (
     BrokerEndpoint,
@@ -13,8 +13,7 @@ from quire.protocol.messages.metadata_records import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a node listens, under a listener's name. `security_protocol` is Kafka's number; 0 is plaintext."""
 
     name: str
@@ -23,8 +22,7 @@ class Endpoint:
     security_protocol: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     """A registered broker. Its epoch is the offset of its registration; fenced, it leads nothing."""
 
     broker_id: int
@@ -96,13 +94,12 @@ class BrokerImage:
         )
 
     def with_fencing(self, fenced: bool) -> "BrokerImage":
-        return replace(self, fenced=fenced)
+        return self._replace(fenced=fenced)
 
     def changed_by(self, record: BrokerRegistrationChangeRecord) -> "BrokerImage":
         """In `fenced` and `in_controlled_shutdown` 1 sets, -1 clears and 0 leaves as it is."""
         cordoned = record.cordoned_log_dirs
-        return replace(
-            self,
+        return self._replace(
             fenced=self.fenced if record.fenced == 0 else record.fenced > 0,
             in_controlled_shutdown=self.in_controlled_shutdown or record.in_controlled_shutdown > 0,
             log_dirs=tuple(record.log_dirs) or self.log_dirs,
@@ -110,8 +107,7 @@ class BrokerImage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerImage:
+class ControllerImage(NamedTuple):
     controller_id: int
     incarnation_id: bytes
     endpoints: tuple[Endpoint, ...] = ()

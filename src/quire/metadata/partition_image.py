@@ -1,6 +1,6 @@
 """One partition as the metadata log has it. A value: a change makes a new one."""
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from quire.protocol import uuids
 from quire.protocol.messages.metadata_records import PartitionChangeRecord, PartitionRecord
@@ -14,8 +14,7 @@ MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 """What Kafka calls the directory of a replica from before directories had ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionImage:
+class PartitionImage(NamedTuple):
     """Who holds, leads and may lead a partition.
 
     `leader_epoch` counts leaders, `partition_epoch` every change. `elr` are replicas outside the ISR that hold all
@@ -96,7 +95,7 @@ class PartitionImage:
         )
 
     def without_elr(self) -> "PartitionImage":
-        return replace(self, elr=(), last_known_elr=())
+        return self._replace(elr=(), last_known_elr=())
 
     def _directories_for(self, record: PartitionChangeRecord, replicas: tuple[int, ...]) -> tuple[bytes, ...]:
         if record.directories is not None:

@@ -1,10 +1,10 @@
 """Who asks: what every handler knows about the request's sender."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(slots=True, frozen=True)
-class Principal:
+class Principal(NamedTuple):
     """Kafka's `Type:name`; everybody is anonymous on a listener without authentication."""
 
     kind: str

@@ -53,7 +53,7 @@ def start_of_epoch(start: StartOfEpoch, kraft_version: int, *, base_offset: int,
     controls: Controls = [(ControlRecordType.LEADER_CHANGE, encode(change, 0))]
     if start.with_voters:
         controls += quorum_controls(kraft_version, start.voters)
-    assert len(controls) == start.count
+    assert len(controls) == start.record_count
     return build_control_batch(controls, now_ms, base_offset=base_offset, leader_epoch=epoch)
 
 

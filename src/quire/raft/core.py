@@ -9,7 +9,7 @@
 - the high watermark never moves back, and covers only what a majority has on disk.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.raft.effects import (
     Effect,
@@ -42,8 +42,7 @@ class NotLeaderError(Exception):
     """Records were proposed to a replica that does not lead."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumView:
+class QuorumView(NamedTuple):
     """The quorum as this replica sees it; the progress of others is known to the leader alone."""
 
     leader_id: int | None

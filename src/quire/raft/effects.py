@@ -4,7 +4,7 @@ An event happened; an effect is to be carried out, in the order given. That orde
 disk before it is sent, a batch is in the log before anyone is told of it.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchRequest, Message
@@ -14,57 +14,49 @@ from quire.raft.replicas import ReplicaKey, VoterSet
 # --- events
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """The deadline the machine asked for has come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """A message from node `sender`."""
 
     sender: int
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(NamedTuple):
     """A request to `peer` went unanswered: no connection, or no answer in time."""
 
     peer: int
 
 
-@dataclass(frozen=True, slots=True)
-class Propose:
-    """The state machine above wants `count` records, encoded in `payload`, in the log as one batch."""
+class Propose(NamedTuple):
+    """The state machine above wants `record_count` records, encoded in `payload`, in the log as one batch."""
 
-    count: int
+    record_count: int
     payload: object
 
 
-@dataclass(frozen=True, slots=True)
-class LogSynced:
+class LogSynced(NamedTuple):
     """Everything below `offset` is on disk."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotInstalled:
+class SnapshotInstalled(NamedTuple):
     """The snapshot a leader named is here, whole, in place of the log."""
 
     position: LogPosition
 
 
-@dataclass(frozen=True, slots=True)
-class LogCleaned:
+class LogCleaned(NamedTuple):
     """A snapshot up to `position` exists and the log before it is gone."""
 
     position: LogPosition
 
 
-@dataclass(frozen=True, slots=True)
-class Resign:
+class Resign(NamedTuple):
     """This node is stopping: whoever follows should not have to wait to notice."""
 
 
@@ -73,42 +65,36 @@ Event = Tick | Received | Unreachable | Propose | LogSynced | SnapshotInstalled 
 # --- effects
 
 
-@dataclass(frozen=True, slots=True)
-class PersistElection:
+class PersistElection(NamedTuple):
     """Write `quorum-state` and sync it, before anything that follows."""
 
     election: Election
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Write a batch at the end of the log."""
 
     batch: Batch
 
 
-@dataclass(frozen=True, slots=True)
-class SyncLog:
+class SyncLog(NamedTuple):
     """Bring the log to disk up to `offset`, in the background, and report LogSynced; one sync may serve several."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(NamedTuple):
     """Cut the log at `offset`: what follows was never committed."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     to: int
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFetch:
+class AnswerFetch(NamedTuple):
     """Send node `to` the batches from `request.offset` on, as many as fit; there may be none."""
 
     to: int
@@ -117,31 +103,27 @@ class AnswerFetch:
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
-class InstallSnapshot:
+class InstallSnapshot(NamedTuple):
     """Fetch the snapshot at `position` from `leader_id`, put it in place of the log and report SnapshotInstalled."""
 
     leader_id: int
     position: LogPosition
 
 
-@dataclass(frozen=True, slots=True)
-class HighWatermark:
+class HighWatermark(NamedTuple):
     """Everything below `offset` is committed."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChanged:
+class LeaderChanged(NamedTuple):
     """Whom this node follows from here on: itself, another, or nobody yet."""
 
     leader_id: int | None
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class StartOfEpoch:
+class StartOfEpoch(NamedTuple):
     """The payload of a new leader's first batch: a LeaderChange control record.
 
     The first leader of a log also copies the version and the voters it was formatted with into the log, so that the
@@ -154,7 +136,7 @@ class StartOfEpoch:
     with_voters: bool
 
     @property
-    def count(self) -> int:
+    def record_count(self) -> int:
         return 3 if self.with_voters else 1
 
 

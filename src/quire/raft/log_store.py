@@ -6,7 +6,7 @@ together: the log never starts after the newest snapshot ends. It is `MetadataLo
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError
@@ -33,8 +33,7 @@ KEPT_SNAPSHOTS = 2
 log = logging.getLogger("quire.raft")
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedBatch:
+class CommittedBatch(NamedTuple):
     """A batch that every later leader will have, with its records decoded; control batches show none."""
 
     base_offset: int

@@ -4,14 +4,13 @@ One class per message of KRaft; the wire has them as Vote, BeginQuorumEpoch, End
 list of topics of which there is always one. Every message carries its sender's epoch: whoever is behind learns of it.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.raft.log_summary import LogPosition
 from quire.raft.replicas import ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
-class VoteRequest:
+class VoteRequest(NamedTuple):
     """May I lead `epoch`? A pre-vote (KIP-996) asks whether it is worth asking, and binds nobody."""
 
     epoch: int
@@ -20,24 +19,21 @@ class VoteRequest:
     pre_vote: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VoteAnswer:
+class VoteAnswer(NamedTuple):
     epoch: int
     leader_id: int | None
     granted: bool
     pre_vote: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BeginEpoch:
+class BeginEpoch(NamedTuple):
     """I lead `epoch`: fetch from me."""
 
     epoch: int
     leader_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndEpoch:
+class EndEpoch(NamedTuple):
     """I lead `epoch` no longer; elect one of you, best placed first."""
 
     epoch: int
@@ -45,16 +41,14 @@ class EndEpoch:
     successors: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EpochAnswer:
+class EpochAnswer(NamedTuple):
     """The answer to BeginEpoch and EndEpoch."""
 
     epoch: int
     leader_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FetchRequest:
+class FetchRequest(NamedTuple):
     """My log ends, durably, at `offset` after a record of `last_epoch`: what follows, or where do we differ?"""
 
     epoch: int
@@ -69,8 +63,7 @@ class FetchRequest:
         return LogPosition(self.last_epoch, self.offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """A record batch: one or more records that are committed together, in bytes that the machine never looks into."""
 
     base_offset: int
@@ -79,8 +72,7 @@ class Batch:
     payload: object
 
 
-@dataclass(frozen=True, slots=True)
-class FetchAnswer:
+class FetchAnswer(NamedTuple):
     """Records from where the asker's log ends; or where the logs part; or the snapshot to start from; or who leads.
 
     `asked_at` is the end of the log that asked, so that an answer which comes late, to a log that has moved on, is

@@ -13,9 +13,8 @@ committed after it.
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from quire.protocol.records import Record, build_batch
 from quire.protocol.schema import Message
@@ -53,8 +52,7 @@ VersionedRecord = tuple[Message, int]
 """A metadata record and the version it is to be written in."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotContent:
+class SnapshotContent(NamedTuple):
     """The state up to and including `last_offset`; `records` is read in another thread and must not change."""
 
     last_offset: int
@@ -81,8 +79,7 @@ class LogListener(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Proposal:
+class _Proposal(NamedTuple):
     records: Sequence[VersionedRecord]
     timestamp_ms: int
 

@@ -5,7 +5,7 @@ is JSON: version 1 goes with kraft.version 1, version 0 (with the voters in it) 
 """
 
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.protocol import uuids
 from quire.raft.errors import MetadataLogError
@@ -18,8 +18,7 @@ class QuorumStateError(MetadataLogError):
     """The file is there and cannot be understood: starting anyway could vote twice in one epoch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Election:
+class Election(NamedTuple):
     """What is known of one epoch. Once its leader is known, who voted for whom no longer matters and is dropped."""
 
     epoch: int = 0

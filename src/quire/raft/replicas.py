@@ -7,15 +7,14 @@ VotersRecord control records in the log and in snapshots, or come from `controll
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.protocol import uuids
 from quire.protocol.messages import control_records
 from quire.protocol.messages.control_records import KRaftVersionFeature, VotersRecord, VotersRecordVoter
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaKey:
+class ReplicaKey(NamedTuple):
     """A node id, and the directory id where it is known (ZERO where it is not)."""
 
     id: int
@@ -28,8 +27,7 @@ class ReplicaKey:
         return uuids.ZERO in (self.directory_id, other.directory_id) or self.directory_id == other.directory_id
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """An address of a voter, under the name of its listener."""
 
     name: str
@@ -37,8 +35,7 @@ class Endpoint:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(NamedTuple):
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...] = ()
     kraft_versions: tuple[int, int] = (0, 1)

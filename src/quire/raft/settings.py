@@ -1,10 +1,9 @@
 """The timeouts of an election, by the names of their Kafka settings (`controller.quorum.*`)."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumSettings:
+class QuorumSettings(NamedTuple):
     election_timeout_ms: int = 1000
     """How long a voter without a leader waits before it asks for votes; doubled at random, so that one is first."""
 
@@ -18,8 +17,7 @@ class QuorumSettings:
     fetch_max_wait_ms: int = 500
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataLogSettings:
+class MetadataLogSettings(NamedTuple):
     """The metadata log on disk, by the names of Kafka's settings (`metadata.log.*` and `metadata.max.*`)."""
 
     quorum: QuorumSettings = QuorumSettings()

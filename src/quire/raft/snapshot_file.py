@@ -7,8 +7,8 @@ place, synced and renamed, so a name without `.part` is a whole snapshot; readin
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from quire.protocol.errors import ApiError, ProtocolError
 from quire.protocol.records import (
@@ -50,8 +50,7 @@ class SnapshotError(MetadataLogError):
     """A snapshot that is not whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What a file held. `position` is where the log goes on after it."""
 
     position: LogPosition

@@ -7,7 +7,7 @@ class; it calls the partition's `Log`. An OSError of the disk becomes KAFKA_STOR
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import BatchHeader, read_header, rewrite, validate
@@ -34,8 +34,7 @@ Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""
 
 
-@dataclass(slots=True, frozen=True)
-class Appended:
+class Appended(NamedTuple):
     base_offset: int
     last_offset: int
     log_start_offset: int

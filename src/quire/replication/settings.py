@@ -1,12 +1,11 @@
 """The settings of a topic that decide what a producer may append and how it is kept."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.protocol.records import Compression
 
 
-@dataclass(slots=True, frozen=True)
-class PartitionSettings:
+class PartitionSettings(NamedTuple):
     max_message_bytes: int = 1_048_588
     min_insync_replicas: int = 1
     segment_bytes: int = 1 << 30

@@ -7,11 +7,10 @@ This table is what ApiVersions advertises, so an API that is not here does not e
 imported when its first request comes.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(slots=True, frozen=True)
-class Served:
+class Served(NamedTuple):
     """The versions a handler understands, and the listeners that offer it."""
 
     oldest: int

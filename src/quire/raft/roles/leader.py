@@ -35,7 +35,7 @@ class Leader(Role):
 
     def entered(self, replica: Replica, now_ms: float) -> Become | None:
         payload = StartOfEpoch(replica.key.id, replica.voters, self._granting, not replica.voters_in_log)
-        self.append(replica, payload.count, payload)
+        self.append(replica, payload.record_count, payload)
         replica.voters_in_log = True
         self._announce(replica, now_ms)
         return None
