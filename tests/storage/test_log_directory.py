@@ -166,6 +166,17 @@ class TestLogs:
         directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
         assert directory.topic_ids["orders", 0] == TOPIC_ID
 
+    def test_a_new_log_inherits_nothing_from_a_deleted_one_of_the_same_name(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *[bytes(50)] * 5)
+        log.delete_records_before(3)
+        directory.checkpoint()
+        world.jobs.run_all()
+        directory.delete_log("orders", 0)
+        again = world.killed()
+        assert again.open_log("orders", 0, SMALL_SEGMENTS).start_offset == 0
+
     def test_what_was_being_deleted_is_removed_by_the_next_start(self, world: World) -> None:
         directory = world.open()
         directory.open_log("orders", 0, SMALL_SEGMENTS)

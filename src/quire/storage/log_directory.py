@@ -146,6 +146,7 @@ class LogDirectory:
                 self._mark_removed = True
             folder = f"{self.path}/{file_names.partition_folder(topic, partition)}"
             if not self._disk.is_dir(folder):
+                self._forget_checkpoints(key)
                 self._disk.make_dirs(folder)
             log = Log.open(
                 self._disk,
@@ -197,9 +198,13 @@ class LogDirectory:
 
     def _take_out(self, topic: str, partition: int) -> Log:
         self.topic_ids.pop((topic, partition))
-        self._known_recovery_points.pop((topic, partition), None)
-        self._known_start_offsets.pop((topic, partition), None)
+        self._forget_checkpoints((topic, partition))
         return self.logs.pop((topic, partition))
+
+    def _forget_checkpoints(self, key: TopicPartition) -> None:
+        """What was known of a log that is gone must not be taken for what is known of a new one of the same name."""
+        self._known_recovery_points.pop(key, None)
+        self._known_start_offsets.pop(key, None)
 
     def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
         """Truncates logs to offsets.
