@@ -23,6 +23,7 @@ from quire.config.security_keys import SECURITY_KEYS
 from quire.config.standalone import CONTROLLER_NAME, listening_on, standalone_defaults
 from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS, UNIT_MS
 from quire.config.topology import topology_of
+from quire.config.typed_values import TypedValues
 from quire.config.unsupported import check_supported, check_supported_topology
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _NOT_YET = ("listeners", "listener.security.protocol.map")
 """Kafka opens and closes listeners while it runs; Quire does not."""
 
 
-class BrokerConfig:
+class BrokerConfig(TypedValues):
     def __init__(
         self,
         static: Mapping[str, str],
@@ -50,7 +51,7 @@ class BrokerConfig:
         _join_node_id(self.static)
         self.cluster_wide: dict[str, Value] = {}
         self.per_broker: dict[str, Value] = {}
-        self._values = self._layered({}, {})
+        super().__init__(self._layered({}, {}))
         self._topic_defaults: dict[str, Value] | None = None
         self._observers: list[Callable[[list[str]], None]] = []
         try:
@@ -104,35 +105,6 @@ class BrokerConfig:
         return cls({**settings, **standalone_defaults(settings, listen=listen)})
 
     # Reading
-
-    def get(self, name: str) -> Value:
-        return self._values[name]
-
-    def get_int(self, name: str) -> int:
-        value = self._values[name]
-        assert type(value) is int, name
-        return value
-
-    def get_bool(self, name: str) -> bool:
-        value = self._values[name]
-        assert isinstance(value, bool), name
-        return value
-
-    def get_float(self, name: str) -> float:
-        value = self._values[name]
-        assert isinstance(value, int | float), name
-        return value
-
-    def get_str(self, name: str) -> str:
-        value = self._values[name]
-        assert isinstance(value, str), name
-        return value
-
-    def get_list(self, name: str) -> tuple[str, ...]:
-        """The elements; none where the setting is not set."""
-        value = self._values[name]
-        assert value is None or isinstance(value, tuple), name
-        return value or ()
 
     @property
     def node_id(self) -> int:

@@ -15,6 +15,7 @@ from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.config.layers import find_key
 from quire.config.topic_keys import TOPIC_KEYS
+from quire.config.typed_values import TypedValues
 
 if TYPE_CHECKING:
     from quire.config.sources import ConfigEntry
@@ -52,47 +53,19 @@ def validate_topic_configs(overrides: Mapping[str, str | None], broker: BrokerCo
         )
 
 
-class TopicConfig:
-    __slots__ = ("_broker", "_values", "overrides")
+class TopicConfig(TypedValues):
+    __slots__ = ("_broker", "overrides")
 
     def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
         """Overrides that another version wrote and this one does not understand are said aloud and ignored."""
         self.overrides = dict(overrides)
         self._broker = broker
-        self._values = dict(broker.topic_defaults())
+        super().__init__(dict(broker.topic_defaults()))
         for name, text in overrides.items():
             try:
                 self._values[name] = find_key(TOPIC_KEYS, name, text).parse(text)
             except ConfigError as error:
                 logger.error("a topic setting is ignored: %s", error)
-
-    def get(self, name: str) -> Value:
-        return self._values[name]
-
-    def get_int(self, name: str) -> int:
-        value = self._values[name]
-        assert type(value) is int, name
-        return value
-
-    def get_bool(self, name: str) -> bool:
-        value = self._values[name]
-        assert isinstance(value, bool), name
-        return value
-
-    def get_float(self, name: str) -> float:
-        value = self._values[name]
-        assert isinstance(value, int | float), name
-        return value
-
-    def get_str(self, name: str) -> str:
-        value = self._values[name]
-        assert isinstance(value, str), name
-        return value
-
-    def get_list(self, name: str) -> tuple[str, ...]:
-        value = self._values[name]
-        assert isinstance(value, tuple), name
-        return value
 
     @property
     def segment_bytes(self) -> int:
