@@ -375,11 +375,22 @@ class TestTruncating:
         for sequence in range(6):
             append(log, batch(bytes(40), producer_id=5, producer_epoch=0, sequence=sequence), leader_epoch=3)
         log.truncate_fully_and_start_at(1000)
-        assert (log.start_offset, log.end_offset, log.recovery_point) == (1000, 1000, 1000)
+        assert (log.start_offset, log.end_offset) == (1000, 1000)
         assert (log.epochs.entries, log.producers(), log.size_bytes) == ([], [], 0)
         assert disk.list_dir(FOLDER) == ["00000000000000001000.log"]
         append_values(log, b"x", leader_epoch=4)
         assert read_all(log) == [(1000, b"x")]
+
+    def test_starting_over_makes_nothing_durable_by_itself(self, disk: SimDisk) -> None:
+        log = open_log(disk)
+        append_values(log, *letters(2))
+        log.flush()
+        append_values(log, *letters(2))
+        log.truncate_fully_and_start_at(1000)
+        assert log.recovery_point == 2
+        append_values(log, b"x")
+        log.flush()
+        assert log.recovery_point == 1001
 
     def test_starting_over_at_the_base_of_a_segment_works_too(self, disk: SimDisk) -> None:
         log = open_log(disk, SMALL_SEGMENTS)

@@ -375,7 +375,9 @@ class Log:
             Segment.create(self._disk, self.path, offset, self.config, self._cache, now_ms=created_ms)
         )
         self.start_offset = self.end_offset = offset
-        self._flush_state.started_over(offset)
+        # Not `offset` itself: until the next flush a crash may bring the old segments back, whose end was never synced.
+        self._flush_state.truncated(min(self.recovery_point, offset))
+        self._flush_state.created_file()
         self.epochs.clear()
         self._snapshots.remove_all()
         self._producers = ProducerState()

@@ -103,12 +103,6 @@ class FlushState:
         self._truncations += 1
         self.recovery_point = recovery_point
 
-    def started_over(self, offset: int) -> None:
-        """The log is empty and begins at `offset`: there is nothing below that could be lost."""
-        self._truncations += 1
-        self._names_version += 1
-        self.recovery_point = offset
-
     def start(self, disk: Disk, folder: str, segments: Segments, epochs: bytes, up_to: int) -> FlushPlan | None:
         assert not self.flushing, f"{folder} is being flushed"
         if up_to <= self.recovery_point and not self._unsynced and epochs == self._epochs_saved:
