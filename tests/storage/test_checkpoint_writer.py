@@ -3,6 +3,7 @@ import pytest
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import read_offsets
 from simulator.disk import SimDisk
+from simulator.random import SimRandom
 from tests.storage.manual_jobs import ManualJobs
 
 PATH = "data/recovery-point-offset-checkpoint"
@@ -63,6 +64,16 @@ def test_a_job_that_comes_late_does_not_undo_what_was_written_at_once(
     assert read_offsets(disk, PATH) == {KEY: 10}
 
 
+def test_a_job_that_comes_late_does_not_undo_what_was_on_disk_already(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
+) -> None:
+    writer.save_now({KEY: 3})
+    writer.save_soon({KEY: 10})
+    writer.save_now({KEY: 3})
+    jobs.run_all()
+    assert read_offsets(disk, PATH) == {KEY: 3}
+
+
 def test_a_failing_disk_is_reported(
     disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
@@ -72,3 +83,27 @@ def test_a_failing_disk_is_reported(
         jobs.run_all()
     assert len(failures) == 2
     assert read_offsets(disk, PATH) == {}
+
+
+def test_who_waits_is_called_when_no_power_cut_can_take_the_checkpoint_back(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
+) -> None:
+    done: list[str] = []
+    writer.save_soon({KEY: 5}, lambda: done.append("first"))
+    writer.save_soon({KEY: 6}, lambda: done.append("second"))
+    assert done == []
+    jobs.run_all()
+    assert done == ["first", "second"]
+    writer.save_soon({KEY: 6}, lambda: done.append("third"))
+    jobs.run_all()
+    assert done == ["first", "second", "third"]
+    assert read_offsets(disk.crash(SimRandom(1)), PATH) == {KEY: 6}
+
+
+def test_who_waits_is_not_called_when_the_disk_fails(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs, failures: list[Exception]
+) -> None:
+    disk.fail_when(lambda operation: operation.kind == "sync_dir")
+    writer.save_soon({KEY: 5}, lambda: pytest.fail("nothing was saved for good"))
+    jobs.run_all()
+    assert len(failures) == 1

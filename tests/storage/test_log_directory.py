@@ -187,6 +187,28 @@ class TestLogs:
         assert again.logs == {}
         assert not any(name.endswith("-delete") for name in world.disk.list_dir("data"))
 
+    def test_a_log_starts_later_only_when_no_crash_can_take_that_back(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, b"a", b"b", b"c")
+        log.flush()
+        done: list[int] = []
+        directory.delete_records("orders", 0, 2, lambda: done.append(log.start_offset))
+        directory.delete_records("orders", 0, 1, lambda: done.append(log.start_offset))
+        assert (log.start_offset, done) == (0, [])
+        world.jobs.run_all()
+        assert done == [2, 2]
+        assert world.lost_power().open_log("orders", 0, SMALL_SEGMENTS).start_offset == 2
+
+    def test_a_log_that_cannot_be_cut_takes_its_directory_offline(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *[bytes(50)] * 6)
+        world.disk.fail_when(lambda operation: operation.kind == "rename" and operation.path.endswith(".log"))
+        directory.delete_records("orders", 0, 5, lambda: pytest.fail("nothing was deleted"))
+        world.jobs.run_all()
+        assert len(world.failures) == 1
+
     def test_closing_lets_go_of_retired_segments_that_wait_for_their_removal(self, world: World) -> None:
         directory = world.open()
         log = directory.open_log("orders", 0, SMALL_SEGMENTS)

@@ -2,8 +2,8 @@
 
 In the background a job writes and syncs a temporary file, and the event loop renames it, unless something newer was
 written meanwhile. The rename is not synced: after a power cut the previous checkpoint may be back, and a checkpoint
-that lags behind only costs time. A checkpoint that takes something back (a recovery point after a truncation) must not
-lag: `save_now` returns when it is on disk.
+that lags behind only costs time. Who cannot live with that waits: for `then`, which is called when even a power cut
+leaves this checkpoint or a newer one, or for `save_now`, which returns when it is on disk.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,24 +22,32 @@ class CheckpointWriter:
         self._failed = failed
         self._latest: bytes | None = None
         self._under_way: bytes | None = None
+        self._waiting: list[Callable[[], None]] = []
         self._on_disk: bytes | None = None
         """What the file has for certain, even after a power cut; None when that is not known."""
 
     def save_now(self, offsets: Mapping[TopicPartition, int]) -> None:
-        content = format_offsets(offsets)
+        # What a job is writing meanwhile is out of date even if the file itself is right.
+        content = self._latest = format_offsets(offsets)
         if content != self._on_disk:
-            self._latest = content
             self._on_disk = None
             write_atomically(self._disk, self._path, content)
             self._on_disk = content
 
-    def save_soon(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Does nothing if this is what was saved last. Of several calls while a job runs, the last one counts."""
+    def save_soon(self, offsets: Mapping[TopicPartition, int], then: Callable[[], None] | None = None) -> None:
+        """Does nothing if this is what was saved last. Of several calls while a job runs, the last one counts.
+
+        `then` is not called if the disk fails first.
+        """
         content = format_offsets(offsets)
+        if then is not None:
+            self._waiting.append(then)
         if content != self._latest:
             self._latest = content
             if self._under_way is None:
                 self._start()
+        elif self._under_way is None:
+            self._sync_for_those_who_wait()
 
     def _start(self) -> None:
         content = self._under_way = self._latest
@@ -63,8 +71,16 @@ class CheckpointWriter:
                 self._disk.rename(self._background_path, self._path)
             except OSError as error:
                 self._failed(error)
+            else:
+                self._sync_for_those_who_wait()
         else:
             self._start()
+
+    def _sync_for_those_who_wait(self) -> None:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            folder = self._path.rpartition("/")[0] or "."
+            self._jobs.submit(lambda: self._disk.sync_dir(folder), lambda _: _call(waiting), self._failed)
 
     def _not_written(self, error: Exception) -> None:
         self._under_way = None
@@ -73,3 +89,8 @@ class CheckpointWriter:
     @property
     def _background_path(self) -> str:
         return f"{self._path}.background{TEMPORARY}"
+
+
+def _call(waiting: list[Callable[[], None]]) -> None:
+    for then in waiting:
+        then()

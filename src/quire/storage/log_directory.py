@@ -69,6 +69,8 @@ class LogDirectory:
         """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
         self._known_recovery_points = self._read(checkpoints.RECOVERY_POINTS)
         self._known_start_offsets = self._read(checkpoints.LOG_START_OFFSETS)
+        self._coming_start_offsets: dict[TopicPartition, int] = {}
+        """Where logs will start once the checkpoint says so."""
 
     @classmethod
     def open(
@@ -205,6 +207,7 @@ class LogDirectory:
         """What was known of a log that is gone must not be taken for what is known of a new one of the same name."""
         self._known_recovery_points.pop(key, None)
         self._known_start_offsets.pop(key, None)
+        self._coming_start_offsets.pop(key, None)
 
     def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
         """Truncates logs to offsets.
@@ -230,6 +233,27 @@ class LogDirectory:
         for log, point in points:
             all_points[keys[log]] = min(all_points[keys[log]], point)
         self._recovery_points.save_now(all_points)
+
+    def delete_records(self, topic: str, partition: int, offset: int, then: Then) -> None:
+        """Moves a log's start to `offset` once the checkpoint says so, for good: a start that was seen stays.
+
+        `then` is called when that is done; not if the disk fails or the log is deleted first.
+        """
+        key = (topic, partition)
+        log = self.logs[key]
+        self._coming_start_offsets[key] = max(offset, self._coming_start_offsets.get(key, 0))
+
+        def saved() -> None:
+            if self.logs.get(key) is not log or self._closed:
+                return
+            with suppress(ApiError), self._guarded():
+                if offset > log.start_offset:
+                    log.delete_records_before(offset)
+                if self._coming_start_offsets.get(key, 0) <= log.start_offset:
+                    self._coming_start_offsets.pop(key, None)
+                then()
+
+        self._start_offsets.save_soon(self._start_offsets_now(), saved)
 
     def flush(self, log: Log, then: Then | None = None) -> None:
         """Makes what is in the log now durable, in a job; `then` is called when it is, and only then."""
@@ -260,6 +284,8 @@ class LogDirectory:
 
     def _start_offsets_now(self) -> dict[TopicPartition, int]:
         started = {**self._known_start_offsets, **{key: log.start_offset for key, log in self.logs.items()}}
+        for key, offset in self._coming_start_offsets.items():
+            started[key] = max(offset, started.get(key, 0))
         return {key: offset for key, offset in started.items() if offset > 0}
 
     # Ending
