@@ -32,7 +32,7 @@ class Checker:
         """A producer was told that its records are at `base_offset` and behind it."""
         self._ledger.counts.checks += 1
         self._ledger.counts.records_acknowledged += len(values)
-        late = era != self._ledger.era
+        late = self._is_over(book, era)
         if first_try and not late and base_offset < floor.end_offset:
             raise Violation(
                 "an offset is given once",
@@ -43,7 +43,7 @@ class Checker:
                 self._learn(book, offset, Known(value, "acknowledged"))
 
     def deleted_records(self, book: PartitionBook, era: int, floor: Floor, low_watermark: int) -> None:
-        if era == self._ledger.era:
+        if not self._is_over(book, era):
             self._check_start(book, floor, low_watermark)
             book.start_offset = max(book.start_offset, low_watermark)
 
@@ -53,7 +53,7 @@ class Checker:
         self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int, answer: PartitionData
     ) -> list[Record] | None:
         """The records of an answer from `wanted_offset` on; None for one that a power loss has overtaken."""
-        if era != self._ledger.era:
+        if self._is_over(book, era):
             return None
         self._ledger.counts.checks += 1
         self._check_end(book, floor, answer.high_watermark)
@@ -122,7 +122,7 @@ class Checker:
 
     def out_of_range(self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int) -> None:
         """A reader was told that there is no such offset."""
-        if era == self._ledger.era and book.deletion_asked <= wanted_offset <= floor.end_offset:
+        if not self._is_over(book, era) and book.deletion_asked <= wanted_offset <= floor.end_offset:
             raise Violation(
                 "the high watermark never goes back for a reader",
                 f"{book} says that {wanted_offset} is out of range, but it has ended at {floor.end_offset}",
@@ -131,18 +131,18 @@ class Checker:
     # Looking up
 
     def listed_end(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
-        if era == self._ledger.era:
+        if not self._is_over(book, era):
             self._check_end(book, floor, offset)
             book.end_offset = max(book.end_offset, offset)
 
     def listed_start(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
-        if era == self._ledger.era:
+        if not self._is_over(book, era):
             self._check_start(book, floor, offset)
             book.start_offset = max(book.start_offset, offset)
 
     def listed_time(self, book: PartitionBook, era: int, floor: Floor, timestamp: int, offset: int) -> None:
         """`offset` (-1: none) is said to be the first whose record is of `timestamp` or later."""
-        if era != self._ledger.era:
+        if self._is_over(book, era):
             return
         self._ledger.counts.checks += 1
         found = book.known.get(offset)
@@ -174,6 +174,10 @@ class Checker:
                 "nothing is deleted unasked",
                 f"{book} starts at {start_offset}; nobody asked to delete beyond {book.deletion_asked}",
             )
+
+    def _is_over(self, book: PartitionBook, era: int) -> bool:
+        """Whether an answer of this era says nothing about the log as it is now."""
+        return era != self._ledger.era or book.topic.given_up
 
     # Producers
 

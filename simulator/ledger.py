@@ -110,7 +110,17 @@ class Setting:
 
 
 class TopicBook:
-    __slots__ = ("deleted", "deletion_asked", "name", "partitions", "partitions_asked", "settings", "stays", "topic_id")
+    __slots__ = (
+        "deleted",
+        "deletion_asked",
+        "given_up",
+        "name",
+        "partitions",
+        "partitions_asked",
+        "settings",
+        "stays",
+        "topic_id",
+    )
 
     def __init__(self, name: str, topic_id: bytes, partition_count: int, *, stays: bool) -> None:
         self.name = name
@@ -123,6 +133,8 @@ class TopicBook:
         self.settings: dict[str, Setting] = {}
         self.deletion_asked = False
         self.deleted = False
+        self.given_up = False
+        """A power loss came while it was being deleted: nobody looks any more what is in it."""
 
     def __repr__(self) -> str:
         return self.name
@@ -174,6 +186,8 @@ class Ledger:
 
     def power_lost(self) -> None:
         self.era += 1
+        for topic in self.topics.values():
+            topic.given_up = topic.deletion_asked
 
     def flushed(self, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
         """At the end of a life: what the node believes to have on disk."""

@@ -27,6 +27,8 @@ class IdempotentProducer(SimClient):
         self._era = -1
         """When the session began: a power loss since then may have taken what the node remembered of it."""
         self._next_numbers: dict[PartitionBook, int] = {}
+        self._introduced: dict[PartitionBook, None] = {}
+        """Partitions that have a batch of this session."""
 
     async def run(self) -> None:
         while not self.scene.finishing:
@@ -51,6 +53,7 @@ class IdempotentProducer(SimClient):
             self._producer_id = answer.producer_id
             self._era = era
             self._next_numbers.clear()
+            self._introduced.clear()
             return
 
     def _make(self, book: PartitionBook) -> Batch:
@@ -72,7 +75,7 @@ class IdempotentProducer(SimClient):
                 await self.back_off()
                 continue
             if error is ErrorCode.NONE:
-                batches.popleft()
+                self._introduced[batches.popleft().book] = None
             elif error in GONE:
                 return
             elif error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
@@ -84,7 +87,10 @@ class IdempotentProducer(SimClient):
                 await self.back_off()
 
     def _fill_pipeline(self, wire: Wire, batches: deque[Batch]) -> None:
-        for batch in list(batches)[:IN_FLIGHT_MOST]:
+        # A node takes any first batch from a producer it does not know: were the first refused and a later one taken,
+        # the order would be gone. So the first goes alone, as it does in careful clients.
+        most = IN_FLIGHT_MOST if batches[0].book in self._introduced else 1
+        for batch in list(batches)[:most]:
             if not batch.answers:
                 copies = 2 if self.misbehaves() else 1
                 batch.sending(wire.life.era, copies)

@@ -17,7 +17,7 @@ from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.records import iterate_records
 from quire.storage.errors import DataDirectoryError
-from simulator.disk import SimDisk
+from simulator.disk import Operation, SimDisk
 from simulator.random import SimRandom
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -157,6 +157,29 @@ def test_a_partition_on_a_failed_disk_stays_offline_when_its_metadata_changes(ma
     node.node.stop()
     assert produce(node, second) == ErrorCode.KAFKA_STORAGE_ERROR
     assert node.node.partitions.leader(second, None, 1).log.path.startswith("/one")
+    # A stopping node gives up its leaderships; old versions have no place for who leads instead.
+    node.clock.run_until(lambda: produce(node, second) == ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+@pytest.mark.parametrize("kind", ["write", "sync", "rename", "sync_dir"])
+@pytest.mark.parametrize("skipped", range(0, 12, 3))
+def test_a_stop_on_a_failing_disk_comes_to_its_end_or_says_that_it_cannot(
+    make_node: MakeNode, kind: str, skipped: int
+) -> None:
+    node = make_node(settings={"log.dirs": "/one,/two"}).start()
+    node.create_topic("a", partitions=2)
+    produce(node, "a")
+    calls: list[str] = []
+
+    def fails(operation: Operation) -> bool:
+        if operation.kind == kind:
+            calls.append(operation.path)
+        return operation.kind == kind and len(calls) > skipped
+
+    stopped = node.node.stop()
+    node.disk.fail_when(fails)
+    node.clock.run_until(lambda: stopped.done or bool(node.failures))
+    assert node.failures or node.disk.open_paths() == []
 
 
 def test_a_full_disk_is_told_and_service_comes_back_with_room(make_node: MakeNode) -> None:

@@ -214,16 +214,16 @@ def test_a_full_disk_is_a_storage_error_and_the_next_append_goes_on() -> None:
     assert leader.read(0) == [b"a", b"c"]
 
 
-def test_deleting_records_moves_the_start_and_never_past_the_high_watermark() -> None:
+def test_records_are_deleted_from_the_start_on_and_never_past_the_high_watermark() -> None:
     leader = Leader()
     leader.append(b"a", b"b", b"c")
-    assert leader.partition.delete_records(2) == 2
-    assert leader.partition.delete_records(1) == 2
+    assert leader.partition.deletion_target(2) == 2
+    leader.partition.log.delete_records_before(2)
+    assert leader.partition.deletion_target(1) == 2
     with pytest.raises(ApiError) as refused:
-        leader.partition.delete_records(4)
+        leader.partition.deletion_target(4)
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert leader.partition.delete_records(-1) == 3
-    assert leader.partition.log_start_offset == 3
+    assert leader.partition.deletion_target(-1) == 3
 
 
 def test_list_offsets_landmarks_and_times() -> None:

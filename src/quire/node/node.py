@@ -8,6 +8,7 @@ told once through `failed`; the caller ends the process.
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
@@ -242,7 +243,9 @@ class Node:
             self.jobs.stop()
             self.controller.close()
             for directory in self._directories:
-                directory.close(self.broker.epoch if self.broker is not None else NO_EPOCH)
+                # One that fails even now has said so, and has no mark: its next start is one as after a crash.
+                with suppress(ApiError):
+                    directory.close(self.broker.epoch if self.broker is not None else NO_EPOCH)
             stopped.complete(None)
 
         def left() -> None:

@@ -13,6 +13,7 @@ from quire.config.topic_config import TopicConfig
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import TOPIC, ClusterImage, PartitionImage, TopicImage
 from quire.node.topic_settings import log_config, partition_settings
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import ZERO
 from quire.replication.partition import Partition
@@ -221,6 +222,22 @@ class Partitions:
         """A broker setting changed that topics may inherit."""
         for name in self._image.topics_by_name:
             self._refresh_topic(name)
+
+    def delete_records(self, partition: Partition, offset: int) -> Pending[int]:
+        """Lets the partition start at `offset` (-1: the high watermark); becomes where it then starts.
+
+        ApiError when that is not allowed. Stays pending when the disk fails first, or the partition is deleted.
+        """
+        started: Pending[int] = Pending()
+        target = partition.deletion_target(offset)
+        if target == partition.log_start_offset:
+            started.complete(target)
+        else:
+            directory = self._directory_of[partition]
+            directory.delete_records(
+                partition.topic, partition.index, target, lambda: started.complete(partition.log_start_offset)
+            )
+        return started
 
     # Waking whoever waits
 

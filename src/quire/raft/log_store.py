@@ -236,7 +236,10 @@ class LogStore:
         return self._settings.retention_ms >= 0 and timestamp_ms < now_ms - self._settings.retention_ms
 
     def close(self) -> None:
-        self._log.close()
+        try:
+            self._log.close()
+        finally:
+            self._log.close_files()
 
 
 def _decode(content: bytes, header: BatchHeader) -> list[Record]:

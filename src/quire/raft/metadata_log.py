@@ -213,7 +213,11 @@ class MetadataLog:
         if self._core is not None:
             self._step(Resign())
         self._stop()
-        self._store.close()
+        try:
+            self._store.close()
+        except OSError as error:
+            # What is committed is on disk already; the next start scans the rest, as after a crash.
+            log.error("metadata log not closed cleanly path=%s error=%s", self._directory, error)
 
     def _stop(self) -> None:
         self._stopped = True

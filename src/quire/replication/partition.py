@@ -265,8 +265,8 @@ class Partition:
 
     # Deleting
 
-    def delete_records(self, offset: int) -> int:
-        """Moves the log start offset to `offset` (-1: the high watermark) and returns where it is now."""
+    def deletion_target(self, offset: int) -> int:
+        """Where the log will start without what is before `offset` (-1: the high watermark); ApiError if refused."""
         if not self.settings.deletable:
             raise ApiError(ErrorCode.POLICY_VIOLATION, f"{self} is compacted, and its records cannot be deleted")
         target = self.high_watermark if offset == HIGH_WATERMARK else offset
@@ -274,6 +274,4 @@ class Partition:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{self} can be deleted up to {self.high_watermark}, not {offset}"
             )
-        if target > self.log.start_offset:
-            self.log.delete_records_before(target)
-        return self.log.start_offset
+        return max(target, self.log.start_offset)

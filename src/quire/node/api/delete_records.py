@@ -1,9 +1,15 @@
-"""DeleteRecords: move a partition's log start offset forward, so that everything before it is gone for readers."""
+"""DeleteRecords: move a partition's log start offset forward, so that everything before it is gone for readers.
 
+Answered when the new start is in the data directory's checkpoint, for good; until then readers see the old one. So
+records that were said to be deleted do not come back.
+"""
+
+from functools import partial
 from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -12,21 +18,28 @@ from quire.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from quire.seams import Timer
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+Waiting = list[tuple[DeleteRecordsPartitionResult, Pending[int]]]
 
-def handle(node: "Node", context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
+
+def handle(
+    node: "Node", context: Context, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
+    waiting: Waiting = []
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
-                partitions=[_delete(node, context, topic.name, wanted) for wanted in topic.partitions],
+                partitions=[_delete(node, context, topic.name, wanted, waiting) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]
     )
+    return _when_done(node, response, waiting, request.timeout_ms) if waiting else response
 
 
 def refuse(request: DeleteRecordsRequest, error: ApiError) -> DeleteRecordsResponse:
@@ -46,14 +59,43 @@ def refuse(request: DeleteRecordsRequest, error: ApiError) -> DeleteRecordsRespo
     )
 
 
-def _delete(node: "Node", context: Context, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+def _delete(
+    node: "Node", context: Context, topic: str, wanted: DeleteRecordsPartition, waiting: Waiting
+) -> DeleteRecordsPartitionResult:
     answer = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
     try:
         if not node.authorizer.allows(context, Operation.DELETE, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"deleting from {topic} is not allowed")
         partition = node.partitions.leader(topic, None, wanted.partition_index)
-        answer.low_watermark = partition.delete_records(wanted.offset)
-        node.partitions.checkpoint()
+        waiting.append((answer, node.partitions.delete_records(partition, wanted.offset)))
     except ApiError as error:
         answer.error_code = error.code
     return answer
+
+
+def _when_done(
+    node: "Node", response: DeleteRecordsResponse, waiting: Waiting, timeout_ms: int
+) -> Pending[DeleteRecordsResponse]:
+    """The response when every partition has moved, or the client's time is up."""
+    pending: Pending[DeleteRecordsResponse] = Pending()
+    left = len(waiting)
+    timer: Timer | None = None
+
+    def answer_now() -> None:
+        if timer is not None:
+            timer.cancel()
+        pending.complete_once(response)
+
+    def moved(answer: DeleteRecordsPartitionResult, start_offset: int) -> None:
+        nonlocal left
+        answer.error_code, answer.low_watermark = ErrorCode.NONE, start_offset
+        left -= 1
+        if left == 0:
+            answer_now()
+
+    for answer, started in waiting:
+        answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        started.when_done(partial(moved, answer))
+    if not pending.done:
+        timer = node.clock.call_later(timeout_ms, answer_now)
+    return pending

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 READ_COMMITTED = 1
+FIRST_VERSION_WITH_LEADER_HINTS = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 
@@ -177,7 +178,8 @@ class _Fetch:
         except ApiError as error:
             self._failed = True
             answer = _failed(wanted.index, error.code)
-            if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            hint_wanted = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+            if hint_wanted and self._context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS:
                 leader_id, epoch = node.partitions.current_leader(wanted.topic, wanted.topic_id, wanted.index)
                 answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
             return answer

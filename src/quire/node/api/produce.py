@@ -34,6 +34,7 @@ Result = ProduceResponse | Pending[ProduceResponse | None] | None
 Uncommitted = list[tuple[Partition, int, PartitionProduceResponse]]
 
 FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_WITH_LEADER_HINTS = 10
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
@@ -91,7 +92,11 @@ def _append(
             _check_no_zstd(data.records)
         appended = partition.append(data.records, acks == ACKS_ALL, node.clock.now_ms())
     except ApiError as error:
-        return _failed(data.index, error, node, topic)
+        answer = _failed(data.index, error)
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS:
+            leader_id, leader_epoch = node.partitions.current_leader(topic.name, topic.topic_id, data.index)
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+        return answer
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=appended.base_offset,
@@ -109,9 +114,7 @@ def _check_no_zstd(records: Buffer) -> None:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
 
 
-def _failed(
-    index: int, error: ApiError, node: "Node | None" = None, topic: TopicProduceData | None = None
-) -> PartitionProduceResponse:
+def _failed(index: int, error: ApiError) -> PartitionProduceResponse:
     answer = PartitionProduceResponse(
         index=index, error_code=error.code, base_offset=-1, error_message=error.message or None
     )
@@ -120,9 +123,6 @@ def _failed(
             BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
             for number, message in error.record_errors
         ]
-    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and node is not None and topic is not None:
-        leader_id, leader_epoch = node.partitions.current_leader(topic.name, topic.topic_id, index)
-        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
     return answer
 
 
