@@ -56,6 +56,20 @@ def test_responses_take_the_short_way(version: int) -> None:
 
 
 @tuned_versions
+@pytest.mark.parametrize("replicas", range(5))
+def test_partitions_whose_replicas_are_all_in_sync_take_the_short_way(version: int, replicas: int) -> None:
+    each = response()
+    for number, partition in enumerate(each.topics[0].partitions):
+        partition.error_code, partition.leader_epoch = 8 + number, 5
+        partition.replica_nodes = list(range(10, 10 + replicas))
+        partition.isr_nodes = list(range(20, 20 + replicas))
+        partition.offline_replicas = []
+    out = bytearray()
+    response_encoder(version, never)(each, out)
+    assert out == compiled_bytes(each, version)
+
+
+@tuned_versions
 def test_lists_too_long_for_the_short_way_are_written_all_the_same(version: int) -> None:
     assert codec.encode(response(replicas=127), version) == compiled_bytes(response(replicas=127), version)
 

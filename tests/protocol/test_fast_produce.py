@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from quire.protocol import codec
 from quire.protocol.errors import EncodeError
-from quire.protocol.fast_produce import request_decoder, response_encoder
+from quire.protocol.fast_produce import partition_response, request_decoder, response_encoder
 from quire.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -105,9 +105,12 @@ def test_responses_of_any_kind_are_written_as_by_the_compiled_encoder(version: i
 @tuned_responses
 def test_a_response_of_one_partition_takes_the_short_way(version: int) -> None:
     assert_in_use(codec.encoder(ProduceResponse, version), response_encoder)
-    out = bytearray()
-    response_encoder(version, never)(response(), out)
-    assert out == compiled_bytes(response(), version)
+    made = response()
+    made.responses[0].partition_responses = [partition_response(1, 2, 3, 4, 5)]
+    for each in (response(), made):
+        out = bytearray()
+        response_encoder(version, never)(each, out)
+        assert out == compiled_bytes(response(), version)
 
 
 @tuned_responses
@@ -122,3 +125,7 @@ def test_a_name_too_long_for_the_short_way_is_written_all_the_same() -> None:
     long = response()
     long.responses[0].name = "x" * 200
     assert codec.encode(long, 9) == compiled_bytes(long, 9)
+
+
+def test_partition_response_equals_what_the_constructor_makes() -> None:
+    assert partition_response(1, 2, 3, 4, 5) == response().responses[0].partition_responses[0]

@@ -11,13 +11,18 @@ from struct import Struct, error
 
 from quire.protocol import varints
 from quire.protocol.codec import Encoder
-from quire.protocol.messages.metadata import MetadataResponse
+from quire.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
 from quire.seams import Part
 
 _int16 = Struct(">h").pack
 _int32 = Struct(">i").pack
 _NO_OPERATIONS = -0x80000000
 _LONGEST_LIST = 126
+
+_ONE = (1, 1, 0)
+_THREE = (3, 3, 0)
+_pack_one = Struct(">hiiiBiBiBx").pack
+_pack_three = Struct(">hiiiB3iB3iBx").pack
 
 _Shapes = dict[tuple[int, int, int], Callable[..., bytes]]
 
@@ -67,24 +72,7 @@ def _encode(response: MetadataResponse, version: int, out: bytearray, shapes: _S
             out += topic.topic_id
         out.append(topic.is_internal)
         out += _count(len(topic.partitions))
-        for partition in topic.partitions:
-            if partition.unknown_tags is not None:
-                raise _UnusualError
-            replicas, isr, offline = partition.replica_nodes, partition.isr_nodes, partition.offline_replicas
-            lengths = len(replicas), len(isr), len(offline)
-            pack = shapes.get(lengths) or _add_shape(shapes, lengths)
-            out += pack(
-                partition.error_code,
-                partition.partition_index,
-                partition.leader_id,
-                partition.leader_epoch,
-                lengths[0] + 1,
-                *replicas,
-                lengths[1] + 1,
-                *isr,
-                lengths[2] + 1,
-                *offline,
-            )
+        _encode_partitions(topic.partitions, out, shapes)
         out += _int32(topic.topic_authorized_operations)
         out.append(0)
     if version <= 10:
@@ -95,6 +83,37 @@ def _encode(response: MetadataResponse, version: int, out: bytearray, shapes: _S
         out += _int16(response.error_code)
     _refuse_tags(response.unknown_tags)
     out.append(0)
+
+
+def _encode_partitions(partitions: list[MetadataResponsePartition], out: bytearray, shapes: _Shapes) -> None:
+    for partition in partitions:
+        if partition.unknown_tags is not None:
+            raise _UnusualError
+        error_code, index = partition.error_code, partition.partition_index
+        leader_id, leader_epoch = partition.leader_id, partition.leader_epoch
+        replicas, isr, offline = partition.replica_nodes, partition.isr_nodes, partition.offline_replicas
+        lengths = len(replicas), len(isr), len(offline)
+        # One replica or three, all in sync: nearly every partition there is.
+        if lengths == _ONE:
+            out += _pack_one(error_code, index, leader_id, leader_epoch, 2, replicas[0], 2, isr[0], 1)
+        elif lengths == _THREE:
+            a, b, c = replicas
+            d, e, f = isr
+            out += _pack_three(error_code, index, leader_id, leader_epoch, 4, a, b, c, 4, d, e, f, 1)
+        else:
+            pack = shapes.get(lengths) or _add_shape(shapes, lengths)
+            out += pack(
+                error_code,
+                index,
+                leader_id,
+                leader_epoch,
+                lengths[0] + 1,
+                *replicas,
+                lengths[1] + 1,
+                *isr,
+                lengths[2] + 1,
+                *offline,
+            )
 
 
 def _refuse_tags(tags: dict[int, bytes] | None) -> None:
