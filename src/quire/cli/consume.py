@@ -8,7 +8,7 @@ import click
 
 from quire.cli.filters import Condition, Filter, InvalidConditionError, build_filter, parse_condition
 from quire.cli.moments import Moment
-from quire.cli.options import cluster_options, connect
+from quire.cli.options import cluster_options, collect_rarely, connect
 from quire.cli.record_format import Formatter, hex_line, json_line, text_formatter
 from quire.client.admin.topics import describe_topics
 from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
@@ -76,6 +76,7 @@ def consume(
         raise click.UsageError("give only one of --from-beginning, --from-offset and --from-timestamp")
     wanted = build_filter(keys, headers, _conditions(conditions))
     formatter = _formatter(style, key_separator, verbose)
+    collect_rarely()
     with connect(servers, timeout_s) as client:
         places = _places(client, topic, partitions)
         ends = _offsets(client, places, LATEST, read_committed)

@@ -1,5 +1,6 @@
 """Options that several commands share, and the values they take."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,6 +65,12 @@ def json_option(command: Command) -> Command:
 def cluster_options(command: Command) -> Command:
     """What every command that talks to a cluster takes."""
     return servers_option(timeout_option(command))
+
+
+def collect_rarely() -> None:
+    """For commands that make millions of short-lived records: none is in a cycle, so looking for cycles is waste."""
+    gc.freeze()
+    gc.set_threshold(1_000_000)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import click
 from quire.cli.failures import explain
 from quire.cli.lazy import EXIT_USAGE, Failure
 from quire.cli.lines import LineSource
-from quire.cli.options import Setting, cluster_options, connect, json_option
+from quire.cli.options import Setting, cluster_options, collect_rarely, connect, json_option
 from quire.cli.output import print_json
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_loop import BlockingLoop
@@ -77,6 +77,7 @@ def produce(
     """
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")
+    collect_rarely()
     config = ProducerConfig(
         acks=ACKS[acks],
         idempotent=acks in ("all", "-1"),

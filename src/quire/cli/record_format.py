@@ -10,6 +10,8 @@ from quire.protocol.records import Record
 
 Formatter = Callable[[TopicPartition, Record], bytes]
 
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def text_formatter(*, key_separator: str | None, verbose: bool) -> Formatter:
     """The value as it came, on a line of its own; with the key before it if a separator is given."""
@@ -51,7 +53,7 @@ def json_line(place: TopicPartition, record: Record) -> bytes:
     _put(shown, "key", record.key)
     _put(shown, "value", record.value)
     shown["headers"] = [_header(name, content) for name, content in record.headers]
-    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+    return _to_json(shown).encode() + b"\n"
 
 
 def iso_time(timestamp_ms: int) -> str:
