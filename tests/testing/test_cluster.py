@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -168,10 +169,14 @@ TEST_PROCESS = """
 
 
 @pytest.mark.parametrize("kind", ["plain", "forking"])
-def test_no_node_outlives_a_test_process_that_is_killed(kind: str) -> None:
+def test_no_node_outlives_a_test_process_that_is_killed(kind: str, tmp_path: Path) -> None:
     script = textwrap.dedent(TEST_PROCESS)
     with subprocess.Popen(
-        [sys.executable, "-c", script, kind], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", script, kind],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},  # nobody is left to remove what it leaves behind
     ) as process:
         assert process.stdout is not None
         node_pid = int(process.stdout.readline().split()[0])
