@@ -14,22 +14,12 @@ LIVELOCK_STEPS = 100_000
 
 
 class SimTimer:
-    __slots__ = ("_callback", "_key")
+    __slots__ = ("_callback", "sequence", "when_ms")
 
     def __init__(self, when_ms: float, sequence: int, callback: Callable[[], None]) -> None:
-        self._key = (when_ms, sequence)
+        self.when_ms = when_ms
+        self.sequence = sequence
         self._callback: Callable[[], None] | None = callback
-
-    def __lt__(self, other: "SimTimer") -> bool:
-        return self._key < other._key
-
-    @property
-    def when_ms(self) -> float:
-        return self._key[0]
-
-    @property
-    def sequence(self) -> int:
-        return self._key[1]
 
     @property
     def cancelled(self) -> bool:
@@ -50,7 +40,7 @@ class SimClock:
     def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
         self._wall_ms = start_ms
         self._monotonic_ms = 0.0
-        self._timers: list[SimTimer] = []
+        self._timers: list[tuple[float, int, SimTimer]] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._sequence = 0
         self._steps_at_this_instant = 0
@@ -64,7 +54,7 @@ class SimClock:
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
         timer = SimTimer(self._monotonic_ms + max(0.0, delay_ms), self._sequence, callback)
         self._sequence += 1
-        heappush(self._timers, timer)
+        heappush(self._timers, (timer.when_ms, timer.sequence, timer))
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -85,7 +75,8 @@ class SimClock:
         assert self._steps_at_this_instant < LIVELOCK_STEPS, "time stands still: callbacks keep asking for each other"
         batch_end = self._sequence
         while (timer := self._next_timer()) and timer.when_ms <= self._monotonic_ms and timer.sequence < batch_end:
-            heappop(self._timers).run()
+            heappop(self._timers)
+            timer.run()
         for _ in range(len(self._soon)):
             self._soon.popleft()()
         return True
@@ -112,9 +103,9 @@ class SimClock:
 
     def _next_timer(self) -> SimTimer | None:
         timers = self._timers
-        while timers and timers[0].cancelled:
+        while timers and timers[0][2].cancelled:
             heappop(timers)
-        return timers[0] if timers else None
+        return timers[0][2] if timers else None
 
     def _advance_to(self, when_ms: float) -> None:
         if when_ms > self._monotonic_ms:

@@ -107,9 +107,9 @@ class SimFile:
 
     def moved(self, source: str, target: str) -> None:
         """Some file or folder was renamed; perhaps this one or one above it."""
-        above, old, new = _parts(source), _parts(self._path), _parts(target)
+        above, old = _parts(source), _parts(self._path)
         if old[: len(above)] == above:
-            self._path = "/" * self._path.startswith("/") + "/".join(new + old[len(above) :])
+            self._path = "/" * self._path.startswith("/") + "/".join(_parts(target) + old[len(above) :])
 
     def _reads(self, size: int) -> None:
         if not self._disk.held.get(self._handle):
@@ -234,7 +234,9 @@ class SimDisk:
         if name != target_name:
             folder.rename(name, target_name)
             for file in self._open.values():
-                file.moved(source, target)
+                # Most files are elsewhere, which is cheaper to see than to compare.
+                if name in file.path:
+                    file.moved(source, target)
 
     def remove(self, path: str) -> None:
         folder, name = self._parent(path)

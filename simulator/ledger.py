@@ -186,6 +186,9 @@ class Ledger:
 
     def power_lost(self) -> None:
         self.era += 1
+
+    def give_up_deleted(self) -> None:
+        """What a power loss left of topics that are being deleted has not been looked at, and will not be."""
         for topic in self.topics.values():
             topic.given_up = topic.deletion_asked
 

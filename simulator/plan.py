@@ -30,7 +30,7 @@ class Plan:
 def make_plan(random: SimRandom, *, scale: float = 1.0) -> Plan:
     """`scale` 1 is a run of about a second of real time."""
     return Plan(
-        duration_ms=scale * random.between(4_000.0, 12_000.0),
+        duration_ms=scale * random.between(2_000.0, 8_000.0),
         fault_pause_ms=random.choice((150.0, 400.0, 1000.0)),
         node_settings=_node_settings(random),
         topics=[_topic(random, f"topic-{number}") for number in range(1 + random.below(3))],

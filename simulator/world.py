@@ -149,9 +149,12 @@ class World:
         self._faults.stop()
         self.scene.tell("no more faults")
         self._run_until(self._is_nursed_well, START_LIMIT_MS + STOP_LIMIT_MS, "getting well after the last fault")
-        self._run_for(CALM_AFTER_MS)
-        self.scene.finishing = self.scene.calm = True
+        self.scene.finishing = True
+        self.clock.call_later(CALM_AFTER_MS, self._calm_down)
         self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, "finishing everybody's work")
+
+    def _calm_down(self) -> None:
+        self.scene.calm = True
 
     def _stop_and_start_again(self) -> None:
         """A clean stop has everything on disk and lets go of everything; the power may go at once."""

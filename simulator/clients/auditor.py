@@ -47,6 +47,8 @@ class Auditor(SimClient):
             start_offset, end_offset = await self._read(book)
             if self._after_power_loss:
                 lost += self.scene.checker.found_after_power_loss(book, start_offset, end_offset)
+        if self._after_power_loss:
+            ledger.give_up_deleted()
         self.scene.tell(f"{self.name} looked at everything" + (f": {lost} records are lost" if lost else ""))
 
     async def _read(self, book: PartitionBook) -> tuple[int, int]:

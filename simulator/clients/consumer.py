@@ -56,8 +56,8 @@ class Consumer(SimClient):
             except Lost:
                 self._session = Session()
                 await self.back_off()
-            if self.random.chance(0.1):
-                await self.scene.sleep(self.random.between(0.0, 400.0))
+            longest_ms = 400.0 if self.random.chance(0.1) else 30.0
+            await self.scene.sleep(self.random.between(0.0, longest_ms))
         self.close()
 
     def _is_at_the_end(self) -> bool:
