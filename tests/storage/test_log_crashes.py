@@ -87,6 +87,20 @@ class Usage:
         self.start_offset = offset
         self.log.delete_records_before(offset)
 
+    def start_over(self) -> None:
+        self.truncated = True
+        self.batches = []
+        self.start_offset = self.log.end_offset + 3
+        self.directory.start_over(self.log, self.start_offset)
+        self.sequence = 0
+
+    def be_killed_and_restart(self) -> None:
+        """Not power loss: all that was written is there, but the process has forgotten what it knew."""
+        self.disk = self.disk.kill()
+        self.start()
+        self.start_offset = self.log.start_offset
+        self.sequence = next((p.last_sequence + 1 for p in self.log.producers()), self.sequence)
+
     def restart_cleanly(self) -> None:
         self.jobs.run_all()
         self.directory.close()
@@ -164,8 +178,12 @@ def use_randomly(usage: Usage, random: SimRandom, steps: int) -> None:
             usage.truncate(usage.log.start_offset + random.below(usage.log.end_offset - usage.log.start_offset + 1))
         elif dice < 94:
             usage.clock.run_for(5)
-        elif dice < 96:
+        elif dice < 95:
             usage.restart_cleanly()
+        elif dice < 97:
+            usage.be_killed_and_restart()
+        elif dice < 98:
+            usage.start_over()
         else:
             usage.epoch += 1
 
