@@ -35,6 +35,15 @@ def test_the_summary_goes_to_standard_error_or_as_json_to_standard_output(server
     assert quire("produce", "summary", "--quiet", servers=servers, stdin=b"a\n").stderr == b""
 
 
+def test_nothing_to_write_is_nothing_written(servers: str) -> None:
+    command = [*QUIRE, "produce", "nothing-written"]
+    variables = environment({"QUIRE_BOOTSTRAP": servers})
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=variables, timeout=PATIENCE_S)
+    assert done.returncode == 0 and done.stderr.startswith(b"0 records")
+    closed = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, env=variables)
+    assert closed.returncode == 2 and b"standard input is closed" in closed.stderr
+
+
 def test_keys_headers_nulls_and_partition_arrive(servers: str) -> None:
     produce(
         servers, "full", "k:v\nNULL:NULL\n", "-k", ":", "--null-marker", "NULL", "-H", "h=x=y", "-H", "e=", "-p", "2"

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quire.cli.filters import Condition, InvalidConditionError, build_filter, parse_condition
@@ -90,6 +90,7 @@ def test_what_is_no_condition_is_refused_with_an_example(text: str) -> None:
         parse_condition(text)
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=40), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=4)
 )

@@ -1,9 +1,10 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quire.cli.line_splitter import LineSplitter
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=12)))
 def test_lines_are_the_same_however_the_bytes_are_cut(chunks: list[bytes]) -> None:
     splitter = LineSplitter()

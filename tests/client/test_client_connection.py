@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quire.client.connection import FRAME_BYTES_MAX, ROOM_BYTES, Answer, Connection
@@ -178,6 +178,7 @@ def fetch_response(size: int) -> FetchResponse:
     return FetchResponse(responses=[FetchableTopicResponse(topic_id=b"i" * 16, partitions=[part])])
 
 
+@settings(deadline=None)
 @given(
     sizes=st.lists(st.sampled_from([0, 1, 100, 5000, ROOM_BYTES - 100, ROOM_BYTES, 3 * ROOM_BYTES]), max_size=4),
     step=st.sampled_from([1000, 4096, 60_000, 10_000_000]),

@@ -69,3 +69,15 @@ def test_a_leader_named_while_refusing_counts_only_if_it_is_newer_and_known() ->
     assert metadata.leader("t", 0) == 1
     assert metadata.new_leader("t", 0, 2, 6)
     assert metadata.leader("t", 0) == 2
+
+
+def test_an_error_in_the_place_of_partitions_does_not_make_a_topic_empty() -> None:
+    metadata = Metadata()
+    metadata.apply(answer(1, 5))
+    refused = answer(1, 5, error=ErrorCode.LEADER_NOT_AVAILABLE)
+    refused.topics[0].partitions = []
+    refused.brokers = []
+    metadata.apply(refused)
+    assert metadata.topics["t"].error == ErrorCode.LEADER_NOT_AVAILABLE
+    assert metadata.leader("t", 0) == 1
+    assert sorted(metadata.brokers) == [1, 2]

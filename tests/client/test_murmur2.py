@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
@@ -31,6 +31,7 @@ def test_hashes_are_javas(key: bytes, expected: int) -> None:
     assert as_java_int(murmur2(key)) == expected
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=70))
 def test_any_key_hashes_as_in_kafka_python(key: bytes) -> None:
     assert murmur2(key) == kafka_python_murmur2(key) & 0xFFFFFFFF

@@ -64,6 +64,7 @@ def test_a_record_alone_leaves_after_the_linger() -> None:
     assert receipt.delivered
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 500), min_size=1, max_size=60),
     batch_bytes=st.integers(100, 2000),
@@ -121,6 +122,19 @@ def test_a_partition_that_does_not_exist_is_refused_at_once() -> None:
     model.create("t", partitions=2)
     with pytest.raises(ClientError, match="0 to 1"):
         producer_for(model, "t").send("t", b"x", partition=2)
+
+
+def test_a_topic_that_was_not_prepared_or_is_gone_is_refused_at_once() -> None:
+    model = ModelCluster()
+    model.create("t")
+    producer = producer_for(model, "t")
+    with pytest.raises(ApiError, match="not prepared"):
+        producer.send("other", b"x")
+    del model.topics["t"]
+    producer.send("t", b"lost")
+    model.clock.run_for(1000)
+    with pytest.raises(ApiError, match="is not there"):
+        producer.send("t", b"x")
 
 
 @pytest.mark.parametrize("compression", list(Compression))

@@ -109,6 +109,8 @@ def produce(
 
 def _open(path: str | None, stack: ExitStack) -> int:
     if path is None:
+        if sys.stdin is None:
+            raise Failure("standard input is closed; pipe lines in, or name a file with --file.", EXIT_USAGE)
         if sys.stdin.isatty():
             click.echo("Each line becomes a record; Ctrl-D ends.", err=True)
         return sys.stdin.fileno()

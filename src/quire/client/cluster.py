@@ -73,7 +73,7 @@ class Cluster:
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), "the broker could not describe the cluster")
         if topics is None:
-            self.metadata.topics.clear()
+            self.metadata.forget_topics()
         self.metadata.apply(response)
 
     def link(self, address: Address) -> Link:

@@ -10,6 +10,7 @@ import struct
 from collections import deque
 from typing import NamedTuple
 
+from quire import __version__
 from quire.client.errors import ClientError, UnsupportedError
 from quire.protocol import apis
 from quire.protocol.codec import decode, decoder, encode
@@ -48,7 +49,7 @@ class Connection:
         "versions",
     )
 
-    def __init__(self, client_id: str, software_version: str = "0") -> None:
+    def __init__(self, client_id: str, software_version: str = __version__) -> None:
         self._client_id = client_id
         self._software_version = software_version
         self._correlation_id = 0

@@ -60,13 +60,18 @@ class Metadata:
         """Takes over an answer; topics it does not speak of stay as they were."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
-        self.brokers = {
-            broker.node_id: Broker(broker.node_id, Address(broker.host, broker.port), broker.rack)
-            for broker in response.brokers
-        }
+        if response.brokers:  # a node that is just starting may not know anybody yet
+            self.brokers = {
+                broker.node_id: Broker(broker.node_id, Address(broker.host, broker.port), broker.rack)
+                for broker in response.brokers
+            }
         for answer in response.topics:
             if answer.name is not None:
                 self._apply_topic(answer.name, answer)
+
+    def forget_topics(self) -> None:
+        self.topics.clear()
+        self.names_by_id.clear()
 
     def leader(self, topic: str, partition: int) -> int | None:
         """The node that leads a partition, None while nobody is known to."""
@@ -90,17 +95,18 @@ class Metadata:
         return True
 
     def _apply_topic(self, name: str, answer: MetadataResponseTopic) -> None:
-        before = self.topics.get(name)
+        before = self.topics.pop(name, None)
         if before is not None and before.topic_id != answer.topic_id:
             self.names_by_id.pop(before.topic_id, None)
             before = None  # the topic was deleted and made again, so its epochs start anew
         if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self.topics.pop(name, None)
             return
         topic = Topic(name, answer.topic_id, answer.is_internal, ErrorCode(answer.error_code))
         for heard in sorted(answer.partitions, key=lambda partition: partition.partition_index):
             known = None if before is None else before.partitions.get(heard.partition_index)
             topic.partitions[heard.partition_index] = _newer(known, heard)
+        if before is not None and not topic.partitions:
+            topic.partitions = before.partitions  # an error came instead of them; they are still there
         self.topics[name] = topic
         if topic.topic_id != NO_ID:
             self.names_by_id[topic.topic_id] = name

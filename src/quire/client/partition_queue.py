@@ -51,10 +51,6 @@ class PartitionQueue:
             self.ready.append(self.open)
             self.open = None
 
-    @property
-    def idle(self) -> bool:
-        return self.open is None and not self.ready and not self.in_flight
-
     def sendable(self, leader: int, identity: Identity | None, now_ms: float) -> bool:
         """Whether the next batch may go to this leader now, under this identity (None: not idempotent)."""
         if not self.ready or now_ms < self.rest_until_ms:

@@ -120,7 +120,7 @@ class Producer:
         size_bytes = estimate_bytes(key, value, headers)
         outlet = self._outlets.get(topic) or self._new_outlet(topic)
         if partition is None:
-            known = self._cluster.metadata.topics[topic]
+            known = self._known(topic)
             if key is not None:
                 partition = partition_for_key(key, len(known.partitions))
             else:
@@ -144,7 +144,7 @@ class Producer:
     ) -> None:
         """Puts many records without keys in line, for a fraction of what `send` costs for each."""
         outlet = self._outlets.get(topic) or self._new_outlet(topic)
-        known = self._cluster.metadata.topics[topic]
+        known = self._known(topic)
         now_ms = self._clock.now_ms()
         overhead_bytes = estimate_bytes(None, None, headers)
         ends = list(accumulate(len(value) + overhead_bytes for value in values))
@@ -180,14 +180,20 @@ class Producer:
         """Stops at once; `flush` first to see everything through."""
         self._refresher.close()
 
+    def _known(self, topic: str) -> Topic:
+        known = self._cluster.metadata.topics.get(topic)
+        if known is None or not known.partitions:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} is not there, or not prepared")
+        return known
+
     def _new_outlet(self, topic: str) -> _Outlet:
-        assert topic in self._cluster.metadata.topics, "a topic must be prepared before it is written to"
+        self._known(topic)
         outlet = _Outlet(topic, StickyPartitioner(self._cluster.random, self.config.batch_bytes))
         self._outlets[topic] = outlet
         return outlet
 
     def _new_queue(self, outlet: _Outlet, partition: int) -> PartitionQueue:
-        partitions = self._cluster.metadata.topics[outlet.name].partitions
+        partitions = self._known(outlet.name).partitions
         if partition not in partitions:
             raise ClientError(f"topic {outlet.name} has no partition {partition}; it has 0 to {len(partitions) - 1}")
         queue = PartitionQueue(TopicPartition(outlet.name, partition))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from quire import __version__
 from quire.client.admin.results import error
 from quire.client.cluster import ANY, Cluster
 from quire.client.metadata import Broker
@@ -90,7 +91,7 @@ def describe_cluster(cluster: Cluster) -> Steps[ClusterDescription]:
 
 
 def describe_features(cluster: Cluster) -> Steps[list[Feature]]:
-    request = ApiVersionsRequest(client_software_name="quire", client_software_version="0")
+    request = ApiVersionsRequest(client_software_name="quire", client_software_version=__version__)
     response = yield from cluster.ask(ANY, request, ApiVersionsResponse)
     failed = error(response.error_code, None, "the features cannot be listed")
     if failed is not None:
