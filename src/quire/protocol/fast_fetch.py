@@ -63,28 +63,11 @@ def request_decoder(version: int, compiled: Decoder[FetchRequest]) -> Decoder[Fe
                 else:
                     topic_id = readable[at : at + 16]
                     at += 16
-                partitions, index, leader_epoch, offset, last_epoch, log_start, partition_bytes, tags = _partition(
-                    readable, at
-                )
+                partitions, index, leader_epoch, offset, last_epoch, log_start, size, tags = _partition(readable, at)
                 at += 35
                 if partitions != 2 or tags:
                     return compiled(readable, position)
-                partition = _new(FetchPartition)
-                partition.partition = index
-                partition.current_leader_epoch = leader_epoch
-                partition.fetch_offset = offset
-                partition.last_fetched_epoch = last_epoch
-                partition.log_start_offset = log_start
-                partition.partition_max_bytes = partition_bytes
-                partition.replica_directory_id = _no_id
-                partition.high_watermark = 0x7FFFFFFFFFFFFFFF
-                partition.unknown_tags = None
-                topic = _new(FetchTopic)
-                topic.topic = name
-                topic.topic_id = topic_id
-                topic.partitions = [partition]
-                topic.unknown_tags = None
-                topics = [topic]
+                topics = [_topic(name, topic_id, index, leader_epoch, offset, last_epoch, log_start, size)]
             elif count == 1:
                 topics = []
             else:
@@ -93,10 +76,10 @@ def request_decoder(version: int, compiled: Decoder[FetchRequest]) -> Decoder[Fe
             at += 1 + size
             if forgotten != 1 or not 0 < size < 128 or readable[at]:
                 return compiled(readable, position)
-            request = _new(FetchRequest)
-            request.rack_id = "" if size == 1 else readable[at - size + 1 : at].decode()
+            rack_id = "" if size == 1 else readable[at - size + 1 : at].decode()
         except (error, IndexError, UnicodeDecodeError):
             return compiled(readable, position)
+        request = _new(FetchRequest)
         request.cluster_id = None
         request.replica_id = replica_id
         request.replica_state = state = _new(ReplicaState)
@@ -110,10 +93,40 @@ def request_decoder(version: int, compiled: Decoder[FetchRequest]) -> Decoder[Fe
         request.session_epoch = session_epoch
         request.topics = topics
         request.forgotten_topics_data = []
+        request.rack_id = rack_id
         request.unknown_tags = None
         return request, at + 1
 
     return decode
+
+
+def _topic(
+    name: str,
+    topic_id: bytes,
+    index: int,
+    current_leader_epoch: int,
+    fetch_offset: int,
+    last_fetched_epoch: int,
+    log_start_offset: int,
+    max_bytes: int,
+) -> FetchTopic:
+    """One topic with one partition."""
+    partition = _new(FetchPartition)
+    partition.partition = index
+    partition.current_leader_epoch = current_leader_epoch
+    partition.fetch_offset = fetch_offset
+    partition.last_fetched_epoch = last_fetched_epoch
+    partition.log_start_offset = log_start_offset
+    partition.partition_max_bytes = max_bytes
+    partition.replica_directory_id = _no_id
+    partition.high_watermark = 0x7FFFFFFFFFFFFFFF
+    partition.unknown_tags = None
+    topic = _new(FetchTopic)
+    topic.topic = name
+    topic.topic_id = topic_id
+    topic.partitions = [partition]
+    topic.unknown_tags = None
+    return topic
 
 
 # The defaults of a partition's tagged fields, shared by what `partition_data` makes.
