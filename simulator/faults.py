@@ -1,6 +1,6 @@
 """What goes wrong in a run, and when.
 
-Every seed gets its own mix: some kinds of faults, each more or less often, so that rare combinations are not drowned by
+Every plan has its own mix: some kinds of faults, each more or less often, so that rare combinations are not drowned by
 frequent ones. `run` is a task that strikes until it is told to stop; `stop` ends everything that is still going wrong.
 """
 
@@ -11,6 +11,7 @@ from simulator.clients.client import NODE_HOST, Scene
 from simulator.machine import Death, Machine, State
 from simulator.network import Conditions
 from simulator.operations import Operation
+from simulator.plan import Plan
 from simulator.random import SimRandom
 
 Strike = Callable[[], None]
@@ -20,18 +21,16 @@ STILL_OPERATING = (State.STARTING, State.SERVING)
 
 
 class Faults:
-    def __init__(self, scene: Scene, machine: Machine, random: SimRandom, clients: list[str], pause_ms: float) -> None:
-        """`pause_ms` is how much time there is between two faults, on average."""
+    def __init__(self, scene: Scene, machine: Machine, random: SimRandom, plan: Plan, clients: list[str]) -> None:
         self._scene = scene
         self._machine = machine
         self._random = random
+        self._plan = plan
         self._clients = clients
-        self._pause_ms = pause_ms
         self._stopped = False
         self._healthy = scene.network.conditions
         self.struck: dict[str, int] = {}
         """How often each kind of fault happened."""
-        self._weights = {kind: random.choice((0, 1, 1, 2, 4)) for kind in self._kinds()}
 
     def _kinds(self) -> dict[str, Strike]:
         return {
@@ -49,9 +48,9 @@ class Faults:
 
     async def run(self) -> None:
         kinds = self._kinds()
-        hat = [kind for kind, weight in self._weights.items() for _ in range(weight)]
+        hat = [kind for kind, weight in self._plan.faults.items() for _ in range(weight)]
         while hat and not self._stopped:
-            await self._scene.sleep(self._random.between(0.0, 2 * self._pause_ms))
+            await self._scene.sleep(self._random.between(0.0, 2 * self._plan.fault_pause_ms))
             if not self._stopped:
                 kinds[self._random.choice(hat)]()
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 
 import click
 
+from simulator.plan import plan_of
 from simulator.world import Outcome, World
 
 FIXED_HASH_SEED = "0"
@@ -41,7 +42,7 @@ def command(seed: int | None, seeds: str | None, scale: float, trace: bool, as_j
     chosen = _parse_seeds(seeds) if seeds is not None else [seed or 0]
     started = time.monotonic()
     for count, each in enumerate(chosen, 1):
-        outcome = World(each, scale=scale, echo=click.echo if trace else None).run()
+        outcome = World(each, plan_of(each, scale=scale), echo=click.echo if trace else None).run()
         if as_json:
             click.echo(json.dumps(asdict(outcome)))
         elif outcome.violation is not None or not several:

@@ -4,6 +4,19 @@ from dataclasses import dataclass
 
 from simulator.random import SimRandom
 
+FAULTS = (
+    "kill",
+    "power loss",
+    "clean stop",
+    "broken connections",
+    "cut network",
+    "bad network",
+    "slow disk",
+    "disk error",
+    "full disk",
+    "clock jump",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
@@ -16,7 +29,10 @@ class TopicPlan:
 class Plan:
     duration_ms: float
     """How long there are faults."""
+    faults: dict[str, int]
+    """The kinds of faults (see `simulator.faults`) and how often each comes, relative to the others."""
     fault_pause_ms: float
+    """How much time there is between two faults, on average."""
     node_settings: dict[str, str]
     topics: list[TopicPlan]
     plain_acks: list[int]
@@ -27,10 +43,12 @@ class Plan:
     misbehaviour: float
 
 
-def make_plan(random: SimRandom, *, scale: float = 1.0) -> Plan:
+def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     """`scale` 1 is a run of about a second of real time."""
+    random = SimRandom(seed).stream("plan")
     return Plan(
         duration_ms=scale * random.between(2_000.0, 8_000.0),
+        faults={kind: random.choice((0, 1, 1, 2, 4)) for kind in FAULTS},
         fault_pause_ms=random.choice((150.0, 400.0, 1000.0)),
         node_settings=_node_settings(random),
         topics=[_topic(random, f"topic-{number}") for number in range(1 + random.below(3))],

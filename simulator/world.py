@@ -27,7 +27,7 @@ from simulator.ledger import Counts, Ledger
 from simulator.machine import Death, Flushed, Machine, State
 from simulator.network import SimNetwork
 from simulator.node_log import NodeLog
-from simulator.plan import make_plan
+from simulator.plan import Plan, plan_of
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Task
 from simulator.trace import Trace
@@ -55,10 +55,11 @@ class Outcome:
 
 
 class World:
-    def __init__(self, seed: int, *, scale: float = 1.0, echo: Callable[[str], None] | None = None) -> None:
+    def __init__(self, seed: int, plan: Plan | None = None, *, echo: Callable[[str], None] | None = None) -> None:
+        """`plan` is that of the seed unless another is given; `echo` is told every event."""
         self.seed = seed
         random = SimRandom(seed)
-        self.plan = make_plan(random.stream("plan"), scale=scale)
+        self.plan = plan or plan_of(seed)
         self.clock = SimClock()
         self.trace = Trace(echo=echo)
         network = SimNetwork(self.clock, random.stream("network"), trace=self.trace)
@@ -84,7 +85,7 @@ class World:
         self._audit: Task | None = None
         self._audits = 0
         names = [client.name for client in self._clients]
-        self._faults = Faults(self.scene, self.machine, random.stream("faults"), names, self.plan.fault_pause_ms)
+        self._faults = Faults(self.scene, self.machine, random.stream("faults"), self.plan, names)
         self._in_trouble = False
         self.machine.on_start = self._starts
         self.machine.on_serving = self._serving

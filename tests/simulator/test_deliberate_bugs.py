@@ -1,0 +1,75 @@
+"""Bugs put in on purpose: the simulator must find each of them within a few seeds, or it would find nothing."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from quire.protocol.records import BatchHeader
+from quire.raft.log_store import LogStore
+from quire.replication.partition import Appended, Partition
+from quire.seams import File
+from quire.storage import batch_scan
+from quire.storage.log_flush import FlushPlan
+from quire.storage.producer_state import ProducerState, RememberedBatch
+from simulator.plan import plan_of
+from simulator.world import World
+
+MOST_SEEDS = 25
+
+
+def violation_found(**faults: int) -> str | None:
+    """With faults of the kind that the bug does not survive, to have it found sooner."""
+    for seed in range(MOST_SEEDS):
+        chosen = {name.replace("_", " "): weight for name, weight in faults.items()}
+        plan = replace(plan_of(seed, scale=0.5), faults=chosen, fault_pause_ms=150.0)
+        outcome = World(seed, plan).run()
+        if outcome.violation is not None:
+            return outcome.violation
+    return None
+
+
+def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trusting(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+        return batch_scan.headers(file, position, end)
+
+    monkeypatch.setattr(batch_scan, "checked", trusting)
+    assert violation_found(power_loss=1) is not None
+
+
+def test_an_acknowledgement_before_the_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    write: Callable[[Partition, memoryview, list[BatchHeader], int], Appended] = Partition._append_to_log
+    calls = 0
+
+    def forgetful(self: Partition, view: memoryview, headers: list[BatchHeader], now_ms: int) -> Appended:
+        nonlocal calls
+        calls += 1
+        if calls % 100:
+            return write(self, view, headers, now_ms)
+        base_offset = self.log.end_offset
+        last_offset = base_offset + headers[0].last_offset_delta
+        return Appended(base_offset, last_offset, self.log.start_offset, -1)
+
+    monkeypatch.setattr(Partition, "_append_to_log", forgetful)
+    assert violation_found() is not None
+
+
+def test_producers_forgotten_by_their_partition_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(self: ProducerState, header: BatchHeader) -> RememberedBatch | None:
+        return None
+
+    monkeypatch.setattr(ProducerState, "check", forgetful)
+    assert violation_found(broken_connections=1) is not None
+
+
+def test_a_flush_that_only_says_so_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FlushPlan, "run", lambda self: None)
+    assert violation_found() is not None
+
+
+def test_metadata_that_is_committed_before_it_is_on_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(self: LogStore, done: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
+        done(self._log.end_offset)
+
+    monkeypatch.setattr(LogStore, "sync", hasty)
+    assert violation_found(power_loss=1) is not None

@@ -1,0 +1,60 @@
+"""The command: what it says about a run, about several, and about one that breaks a promise."""
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from simulator.main import command
+from simulator.plan import plan_of
+from simulator.violation import Violation
+from simulator.world import World
+
+
+def quire_sim(*arguments: str) -> Result:
+    return CliRunner().invoke(command, [*arguments, "--scale", "0.1"])
+
+
+def test_one_seed_is_summed_up_with_its_digest() -> None:
+    result = quire_sim("--seed", "1")
+    assert result.exit_code == 0
+    assert "seed 1:" in result.output
+    assert World(1, plan_of(1, scale=0.1)).run().digest in result.output
+    assert "every promise holds" in result.output
+
+
+def test_several_seeds_are_counted() -> None:
+    result = quire_sim("--seeds", "2-3")
+    assert result.exit_code == 0
+    assert "2 seeds hold" in result.output
+
+
+def test_json_is_one_line_for_each_seed() -> None:
+    result = quire_sim("--seeds", "2", "--json")
+    outcomes = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [outcome["seed"] for outcome in outcomes] == [0, 1]
+    assert outcomes[0]["violation"] is None
+
+
+def test_a_broken_promise_ends_the_command_with_the_seed_the_promise_and_what_led_up_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(self: World) -> None:
+        raise Violation("everything holds", "nothing does")
+
+    monkeypatch.setattr(World, "_come_to_rest", broken)
+    result = quire_sim("--seeds", "7-9")
+    assert result.exit_code == 1
+    assert "BROKEN with seed 7: everything holds: nothing does" in result.output
+    assert "quire-sim --seed 7" in result.output
+    assert "the node serves, life 1" in result.output
+
+
+def test_every_event_is_shown_on_request() -> None:
+    result = quire_sim("--seed", "1", "--trace")
+    assert "disk 1 " in result.output
+
+
+@pytest.mark.parametrize("arguments", [(), ("--seed", "1", "--seeds", "2"), ("--seeds", "many")])
+def test_a_question_that_makes_no_sense_is_refused(arguments: tuple[str, ...]) -> None:
+    assert quire_sim(*arguments).exit_code == 2
