@@ -9,6 +9,7 @@ from quire.storage.leader_epochs import read_epochs
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from simulator.disk import Operation, SimDisk
+from simulator.random import SimRandom
 from tests.storage.batches import (
     FOLDER,
     append,
@@ -320,3 +321,36 @@ class TestFolders:
         for offset in (3, 10, 11, 50):
             replicate(log, batch(b"v" * 50, base_offset=offset, leader_epoch=1))
         assert [offset for offset, _ in read_all(open_log(disk, COMPACTED))] == [3, 10, 11, 50]
+
+
+class TestWhatWasCut:
+    """It must not be back when a power cut follows a clean stop, after which nobody looks for damage."""
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_a_torn_tail_stays_away(self, disk: SimDisk, seed: int) -> None:
+        log = open_log(disk)
+        append_values(log, b"a", b"b")
+        log.flush()
+        damage(disk, name(0), disk.file_size(name(0)) - 1)
+        assert values_after_a_clean_stop_and_a_power_cut(disk, LogConfig(), seed) == [b"a"]
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_segments_after_the_damage_stay_away(self, disk: SimDisk, seed: int) -> None:
+        written(disk).flush()
+        damage(disk, name(2), 100)
+        values = values_after_a_clean_stop_and_a_power_cut(disk, SMALL_SEGMENTS, seed)
+        assert values == letters(len(values))
+        assert 2 <= len(values) < 4
+
+
+def damage(disk: SimDisk, path: str, position: int) -> None:
+    file = disk.open(path)
+    file.pwritev([b"?"], position)
+    file.sync()
+    file.close()
+
+
+def values_after_a_clean_stop_and_a_power_cut(disk: SimDisk, config: LogConfig, seed: int) -> list[bytes]:
+    """Of a log that was opened after a crash, and found damaged, before that stop."""
+    open_log(disk, config).close()
+    return values_of(open_log(disk.crash(SimRandom(seed)), config, clean=True))

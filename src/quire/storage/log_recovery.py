@@ -198,6 +198,8 @@ class _Opener:
 
     def _cut(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
         segment.cut_tail()
+        # Were the damage back after a clean stop and a power cut, nobody would look for it: it has to be gone for good.
+        segment.file.sync()
         later = self._segments.drop_from(segment.base_offset + 1)
         _log.warning(
             "cut %d bytes off %s at position %d, offset %d, and %d bytes in %d segments after it: %s",
@@ -209,7 +211,7 @@ class _Opener:
             len(later),
             damage.reason,
         )
-        self._remove(later)
+        self._remove_for_good(later)
 
     def _end_log_before(self, segment: Segment, reason: str) -> None:
         later = self._segments.drop_from(segment.base_offset)
@@ -220,7 +222,7 @@ class _Opener:
             segment.path,
             reason,
         )
-        self._remove(later)
+        self._remove_for_good(later)
 
     def _learn_epochs_before(self, end_offset: int) -> None:
         """Epochs at or after `end_offset` are to be found by the scan; without a file, so are those before."""
@@ -248,6 +250,11 @@ class _Opener:
             self._unsynced += segment.index_paths
             segment.unpin_indexes()
         self._segments.active.pin_indexes()
+
+    def _remove_for_good(self, segments: list[Segment]) -> None:
+        if segments:
+            self._remove(segments)
+            self._disk.sync_dir(self._folder)
 
     def _remove(self, segments: list[Segment]) -> None:
         for segment in segments:
