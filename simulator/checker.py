@@ -7,8 +7,9 @@ must be in its answer, whoever asked and whichever way it went.
 Which promise stands after which fault:
 
 - A process kill takes nothing back: acknowledged is acknowledged, and whoever has read something finds it again.
-- A power loss may take records, but only from the end, and none that the log had flushed. An answer that was on its way
-  when the power went says nothing about the log found afterwards, so it is only believed as far as it was flushed.
+- A power loss may take records, but only from the end, and none that the log had flushed; what comes in their place has
+  another leader epoch. An answer that was on its way when the power went says nothing about the log found afterwards,
+  so it is only believed as far as it was flushed.
 - Metadata that was acknowledged, and producer ids that were handed out, survive both.
 """
 
@@ -113,6 +114,8 @@ class Checker:
         before = book.known.get(offset)
         if before is not None:
             _check_same(book, offset, before, known)
+        if known.leader_epoch is not None:
+            _check_unique(book, offset, known.leader_epoch, known.value)
         if written.idempotent and book.places.get(known.value, offset) != offset:
             raise Violation(
                 "an idempotent producer's record is in the log once",
@@ -238,6 +241,16 @@ def _check_same(book: PartitionBook, offset: int, before: Known, now: Known) -> 
     for was, is_now in ((before.leader_epoch, now.leader_epoch), (before.timestamp, now.timestamp)):
         if was is not None and is_now is not None and was != is_now:
             raise Violation("an offset keeps its record", f"{book} at {offset}: {was} became {is_now}")
+
+
+def _check_unique(book: PartitionBook, offset: int, leader_epoch: int, value: bytes) -> None:
+    """A reader that remembers epoch and offset of what it read can tell whether that was lost since."""
+    first = book.ever_read.setdefault((leader_epoch, offset), value)
+    if first != value:
+        raise Violation(
+            "an offset is not used twice in one leader epoch",
+            f"{book} had {_text(first)} at {offset} in epoch {leader_epoch}, and now {_text(value)}",
+        )
 
 
 def _text(value: bytes) -> str:

@@ -48,6 +48,7 @@ class PartitionBook:
     __slots__ = (
         "deletion_asked",
         "end_offset",
+        "ever_read",
         "flushed",
         "index",
         "known",
@@ -64,6 +65,8 @@ class PartitionBook:
         self.known: dict[int, Known] = {}
         self.places: dict[bytes, int] = {}
         """Where the records of idempotent producers are."""
+        self.ever_read: dict[tuple[int, int], bytes] = {}
+        """What was read at each leader epoch and offset; a power loss takes nothing of it away."""
         self.end_offset = 0
         """The highest high watermark that anybody was told."""
         self.start_offset = 0

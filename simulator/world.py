@@ -86,7 +86,7 @@ class World:
         self._audits = 0
         names = [client.name for client in self._clients]
         self._faults = Faults(self.scene, self.machine, random.stream("faults"), self.plan, names)
-        self._in_trouble = False
+        self._random = random.stream("world")
         self.machine.on_start = self._starts
         self.machine.on_serving = self._serving
         self.machine.on_death = self._died
@@ -239,7 +239,7 @@ class World:
         self.scene.tell(f"the node serves, life {self.machine.life.number}")
         if not self.scene.gate.is_open:
             self._start_audit(after_power_loss=True)
-        elif self._audits % 2 == 0:
+        elif self._random.chance(0.5):
             self._start_audit(after_power_loss=False)
 
     def _died(self, death: Death, flushed: Flushed) -> None:
