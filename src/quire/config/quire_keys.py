@@ -5,6 +5,6 @@ from quire.config.key import LONG, ConfigKey, table
 from quire.config.units import KIB, MIB
 
 QUIRE_KEYS = table(
-    # What one compressed batch may grow to: the bound that a decompression bomb runs into.
+    # What the compressed batches of one request may grow to: the bound that a decompression bomb runs into.
     ConfigKey("quire.max.decompressed.bytes", LONG, 128 * MIB, at_least(64 * KIB)),
 )

@@ -53,9 +53,11 @@ class ConnectionInfo:
         return f"ConnectionInfo({self.connection_id}, {self.listener!r}, {self.peer!r})"
 
 
-Answer = list[Part] | None
+Answer = list[Part] | CloseConnection | None
 Handle = Callable[[ConnectionInfo, memoryview], Answer | Pending[Answer]]
-"""Answers one request. The parts are the whole answer, its length in front. The view is valid until this returns."""
+"""Answers one request. The parts are the whole answer, its length in front. The view is valid until this returns.
+
+A handler that finds out at once that it must close raises CloseConnection; one that finds out later answers with it."""
 
 
 class Owner(Protocol):
@@ -137,6 +139,8 @@ class Connection:
                         answer.when_done(self._completed)
                         break
                     answer = answer.value
+                if isinstance(answer, CloseConnection):
+                    raise answer
                 if answer:
                     answers += answer
                     answers_bytes += len(answer[0])
@@ -208,7 +212,9 @@ class Connection:
         if self._gone:
             return
         self._active = True
-        if answer:
+        if isinstance(answer, CloseConnection):
+            self._fail(str(answer))
+        elif answer:
             self._write(answer)
         if self._ending:
             self._transport.close()

@@ -11,8 +11,9 @@ from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from quire.network.connection import CloseConnection, ConnectionInfo
+from quire.network.connection import Answer, CloseConnection, ConnectionInfo
 from quire.node.api import SERVED
+from quire.node.api.api_versions import unsupported_version
 from quire.node.context import ANONYMOUS, Context
 from quire.pending import Pending
 from quire.protocol import apis, codec
@@ -28,7 +29,7 @@ HEADER = Struct(">hhih")
 RESPONSE_PREFIX = Struct(">ii")
 API_VERSIONS = apis.api_key("ApiVersions")
 
-Reply = list[Part] | None | Pending[list[Part] | None]
+Reply = Answer | Pending[Answer]
 KnownClient = tuple[bytes, Context]
 """Kept in a connection's `state`: the client id as it came, and the context made from it."""
 
@@ -117,7 +118,7 @@ class Dispatcher:
         routes = self._controller_routes if controller else self._broker_routes
         route = routes.find(key, version)
         if route is None:
-            return self._unsupported(routes, key, version, correlation_id)
+            return self._unsupported(routes, key, version, correlation_id, controller)
         position = HEADER.size + max(client_id_size, 0)
         try:
             if route.flexible_header:
@@ -133,19 +134,22 @@ class Dispatcher:
         if node.faults is not None:
             response = self._delayed(response, node.faults.delay_ms(key))
         if isinstance(response, Pending):
-            return response.then(lambda late: self._encode(route, correlation_id, late, throttle_ms))
+            return response.then(lambda late: self._encode_late(route, correlation_id, late, throttle_ms))
         return self._encode(route, correlation_id, response, throttle_ms)
 
-    def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[list[Part] | None]:
+    def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[Answer]:
         """A request that came while the node was starting; its bytes are kept, since the connection reuses them."""
-        pending: Pending[list[Part] | None] = Pending()
+        pending: Pending[Answer] = Pending()
 
         def answer() -> None:
+            reply: Reply
             try:
-                reply = self(info, memoryview(frame))
+                reply = self(info, memoryview(bytearray(frame)))
             except CloseConnection as error:
-                log.warning("a request from %s could not be answered: %s", info.peer, error)
-                reply = None
+                reply = error
+            except Exception:
+                log.exception("a request from %s that came early could not be handled", info.peer)
+                reply = CloseConnection("its request could not be handled")
             if isinstance(reply, Pending):
                 reply.when_done(pending.complete)
             else:
@@ -169,6 +173,14 @@ class Dispatcher:
             log.exception("%s v%d from %s failed unexpectedly", route.name, route.version, context.client_address)
             return route.refuse(request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request"))
 
+    def _encode_late(self, route: Route, correlation_id: int, response: Any, throttle_ms: int) -> Answer:
+        """As `_encode`, for whoever completes a request: what goes wrong here must not reach them."""
+        try:
+            return self._encode(route, correlation_id, response, throttle_ms)
+        except Exception:
+            log.exception("the answer to %s v%d cannot be written", route.name, route.version)
+            return CloseConnection("its request could not be answered")
+
     def _encode(self, route: Route, correlation_id: int, response: Any, throttle_ms: int) -> list[Part] | None:
         if response is None:
             return None
@@ -190,17 +202,16 @@ class Dispatcher:
         size = 4 + len(tags) + sum(map(len, parts))
         return [RESPONSE_PREFIX.pack(size, correlation_id) + tags, *parts]
 
-    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> list[Part]:
+    def _unsupported(
+        self, routes: Routes, key: int, version: int, correlation_id: int, controller: bool
+    ) -> list[Part] | None:
         """A client newer than us asks ApiVersions in a version we do not know: it is told ours, in version 0."""
         if key != API_VERSIONS:
             name = apis.API_NAMES.get(key, f"API key {key}")
             raise CloseConnection(f"{name} version {version} is not supported")
         route = routes.find(key, 0)
         assert route is not None
-        error = ApiError(ErrorCode.UNSUPPORTED_VERSION, f"ApiVersions version {version} is not supported")
-        encoded = self._encode(route, correlation_id, route.refuse(None, error), 0)
-        assert encoded is not None
-        return encoded
+        return self._encode(route, correlation_id, unsupported_version(controller), 0)
 
     def _delayed(self, response: Any, delay_ms: int) -> Any:
         if delay_ms <= 0:

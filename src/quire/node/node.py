@@ -56,6 +56,7 @@ class Node:
         """Failures on request; only `quire.testing` switches them on."""
         self.fetch_sessions = FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), random)
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
+        self.expansion_max_bytes = config.get_int("quire.max.decompressed.bytes")
         self.ready: Pending[str] = Pending()
         """Completed with `host:port` of the first broker listener when the node serves."""
         self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)
@@ -207,6 +208,7 @@ class Node:
 
     def _settings_changed(self, _changed: list[str]) -> None:
         self.fetch_max_bytes = self.config.get_int("fetch.max.bytes")
+        self.expansion_max_bytes = self.config.get_int("quire.max.decompressed.bytes")
         set_limits(self.server.limits, self.config)
 
     def _allocate_producer_ids(self) -> Pending[tuple[int, int]]:

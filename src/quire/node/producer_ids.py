@@ -8,7 +8,10 @@ from collections.abc import Callable
 from quire.pending import Pending
 
 AllocateBlock = Callable[[], Pending[tuple[int, int]]]
-"""Asks the controller for a block: its first id and how many there are."""
+"""Asks the controller for a block: its first id and how many there are; none when it cannot give any now."""
+
+NO_ID = -1
+"""In place of an id when there is none to be had now; the client tries again."""
 
 
 class ProducerIds:
@@ -37,6 +40,11 @@ class ProducerIds:
 
     def _allocated(self, block: tuple[int, int]) -> None:
         first, count = block
+        if count == 0:
+            refused, self._waiting = self._waiting, []
+            for pending in refused:
+                pending.complete(NO_ID)
+            return
         self._next, self._end = first, first + count
         served, self._waiting = self._waiting[:count], self._waiting[count:]
         for pending in served:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import BatchHeader, read_header, rewrite, validate
 from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
+from quire.protocol.records.expansion import Expansion
 from quire.replication.high_watermark import high_watermark
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
@@ -138,7 +139,7 @@ class Partition:
 
     # Writing
 
-    def append(self, records: Buffer, acks_all: bool, now_ms: int) -> Appended:
+    def append(self, records: Buffer, acks_all: bool, now_ms: int, expansion: Expansion | None = None) -> Appended:
         """Checks a producer's batch, gives it its offsets and appends it as it came; ApiError when it is refused.
 
         `records` is patched in place. A batch that an idempotent producer has sent before is not appended again: its
@@ -158,6 +159,7 @@ class Partition:
             now_ms=now_ms,
             timestamp_before_max_ms=settings.timestamp_before_max_ms,
             timestamp_after_max_ms=settings.timestamp_after_max_ms,
+            expansion=expansion,
         )
         if headers[0].is_transactional:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "this node has no transaction coordinator")
@@ -169,6 +171,11 @@ class Partition:
         if target is not headers[0].compression:
             view = memoryview(rewrite(view, headers[0], compression=target, level=settings.compression_level))
             headers = [read_header(view)]
+            if len(view) > settings.max_message_bytes:
+                raise ApiError(
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                    f"the batch has {len(view)} bytes as {self} keeps it, and {settings.max_message_bytes} are allowed",
+                )
         if settings.log_append_time:
             set_max_timestamp(view, headers[0], LOG_APPEND_TIME, now_ms)
         return self._append_to_log(view, headers, now_ms)

@@ -19,6 +19,7 @@ from quire.protocol.records import (
     read_header,
     validate,
 )
+from quire.protocol.records.expansion import Expansion
 from quire.protocol.records.validator import MAX_RECORD_ERRORS
 from tests.protocol.records.raw_batches import patient, raw_batch, raw_record, record_lists
 
@@ -283,8 +284,8 @@ def test_what_does_not_decompress_is_refused(codec: Compression) -> None:
 def test_decompressed_size_is_limited(codec: Compression) -> None:
     section = raw_record(0, None, bytes(5000))
     batch = batch_of([section], codec)
-    assert check(batch, decompressed_limit=len(section))
-    assert refused(batch, decompressed_limit=len(section) - 1).code == ErrorCode.MESSAGE_TOO_LARGE
+    assert check(batch, expansion=Expansion(len(section)))
+    assert refused(batch, expansion=Expansion(len(section) - 1)).code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])

@@ -1,7 +1,7 @@
 """ApiVersions: what this listener answers, and the cluster's features.
 
 The first request of every client. A version we do not know is answered in version 0 with our ranges, so that a newer
-client can step back (dispatch does that through `refuse`).
+client can step back.
 """
 
 import re
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 NAMES_SOFTWARE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
+FIRST_VERSION_WITH_LEVEL_0 = 4
+"""Older Java clients do not survive a feature that starts at level 0."""
+
 
 def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
     software = (request.client_software_name, request.client_software_version)
@@ -38,6 +41,7 @@ def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVe
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(SUPPORTED.items())
+            if low > 0 or context.api_version >= FIRST_VERSION_WITH_LEVEL_0
         ],
         finalized_features_epoch=node.image.offset,
         finalized_features=[
@@ -48,8 +52,13 @@ def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVe
     )
 
 
-def refuse(request: ApiVersionsRequest | None, error: ApiError) -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=error.code, api_keys=_ranges(controller=False))
+def refuse(request: ApiVersionsRequest, error: ApiError) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=error.code)
+
+
+def unsupported_version(controller: bool) -> ApiVersionsResponse:
+    """What a client newer than us is told, in version 0, so that it can step back."""
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_ranges(controller))
 
 
 def _ranges(controller: bool) -> list[ApiVersion]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import Context
+from quire.node.producer_ids import NO_ID
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -31,4 +32,8 @@ def refuse(request: InitProducerIdRequest, error: ApiError) -> InitProducerIdRes
 
 
 def _answer(producer_id: int) -> InitProducerIdResponse:
+    if producer_id == NO_ID:
+        return InitProducerIdResponse(
+            error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_id=-1, producer_epoch=-1
+        )
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

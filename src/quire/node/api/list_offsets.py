@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.node.named_twice import named_twice
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -12,21 +13,45 @@ from quire.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from quire.replication.partition import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
 READ_COMMITTED = 1
+NEVER = 2**15
 HAS_LEADER_EPOCH = 4
+FIRST_VERSION_OF = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+"""The landmarks, each with the version from which a client may ask for it."""
 
 
 def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
     committed_only = request.isolation_level == READ_COMMITTED
+    twice = named_twice((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_find(node, context, topic.name, wanted, committed_only) for wanted in topic.partitions],
+                partitions=[
+                    _failed(wanted, ErrorCode.INVALID_REQUEST)
+                    if (topic.name, wanted.partition_index) in twice
+                    else _find(node, context, topic.name, wanted, committed_only)
+                    for wanted in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
@@ -38,14 +63,15 @@ def refuse(request: ListOffsetsRequest, error: ApiError) -> ListOffsetsResponse:
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[
-                    ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=error.code)
-                    for wanted in topic.partitions
-                ],
+                partitions=[_failed(wanted, error.code) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]
     )
+
+
+def _failed(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
 
 
 def _find(
@@ -55,12 +81,13 @@ def _find(
     try:
         if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"describing {topic} is not allowed")
+        if wanted.timestamp < 0 and context.api_version < FIRST_VERSION_OF.get(wanted.timestamp, NEVER):
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{wanted.timestamp} has no meaning in this version")
         partition = node.partitions.leader(topic, None, wanted.partition_index)
         partition.check_leader_epoch(wanted.current_leader_epoch)
         found = partition.find_offset(wanted.timestamp, committed_only)
     except ApiError as error:
-        answer.error_code = error.code
-        return answer
+        return _failed(wanted, error.code)
     if found is not None:
         answer.timestamp, answer.offset, leader_epoch = found
         if context.api_version >= HAS_LEADER_EPOCH:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 from quire.network.connection import CloseConnection
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.node.internal_topics import is_internal
+from quire.node.named_twice import named_twice
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.fast_produce import partition_response
 from quire.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -23,7 +26,8 @@ from quire.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
-from quire.replication.partition import Partition
+from quire.protocol.records.expansion import Expansion
+from quire.replication.partition import Appended, Partition
 from quire.replication.waiting import CommitWait
 from quire.seams import Buffer
 
@@ -44,18 +48,23 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     acks = request.acks
     if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not one of -1, 0 and 1")
-    uncommitted: Uncommitted = []
-    response = ProduceResponse()
-    for topic in request.topic_data:
-        answers = [_append(node, context, topic, data, acks, uncommitted) for data in topic.partition_data]
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
+    _check_named_once(request)
+    append = _Append(node, context, acks)
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[append(topic, data) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
     if acks == ACKS_NONE:
         _close_on_error(response)
         return None
-    if uncommitted:
-        return _wait_for_commit(node, uncommitted, response, request.timeout_ms)
+    if append.uncommitted:
+        return _wait_for_commit(node, append.uncommitted, response, request.timeout_ms)
     return response
 
 
@@ -74,38 +83,60 @@ def refuse(request: ProduceRequest, error: ApiError) -> ProduceResponse:
     )
 
 
-def _append(
-    node: "Node",
-    context: Context,
-    topic: TopicProduceData,
-    data: PartitionProduceData,
-    acks: int,
-    uncommitted: Uncommitted,
-) -> PartitionProduceResponse:
-    try:
-        partition = node.partitions.leader(topic.name, topic.topic_id, data.index)
-        if not node.authorizer.allows(context, Operation.WRITE, Resource.TOPIC, partition.topic):
-            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {partition.topic} is not allowed")
-        if data.records is None:
+def _check_named_once(request: ProduceRequest) -> None:
+    topics = request.topic_data
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return
+    keys = ((topic.name, topic.topic_id, data.index) for topic in topics for data in topic.partition_data)
+    if named_twice(keys):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a produce request must name each partition once")
+
+
+class _Append:
+    """Appends the batches of one request, partition by partition, and notes which of them are not committed yet."""
+
+    __slots__ = ("_acks_all", "_context", "_expansion", "_node", "_now_ms", "uncommitted")
+
+    def __init__(self, node: "Node", context: Context, acks: int) -> None:
+        self._node = node
+        self._context = context
+        self._acks_all = acks == ACKS_ALL
+        self._now_ms = node.clock.now_ms()
+        self._expansion = Expansion(node.expansion_max_bytes)
+        self.uncommitted: Uncommitted = []
+
+    def __call__(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+        try:
+            partition = self._node.partitions.leader(topic.name, topic.topic_id, data.index)
+            appended = self._append(partition, data.records)
+        except ApiError as error:
+            return self._failed(topic, data.index, error)
+        answer = partition_response(
+            data.index, ErrorCode.NONE, appended.base_offset, appended.log_append_time_ms, appended.log_start_offset
+        )
+        if self._acks_all and not partition.is_committed(appended.last_offset):
+            self.uncommitted.append((partition, appended.last_offset + 1, answer))
+        return answer
+
+    def _append(self, partition: Partition, records: Buffer | None) -> Appended:
+        topic = partition.topic
+        if not self._node.authorizer.allows(self._context, Operation.WRITE, Resource.TOPIC, topic):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {topic} is not allowed")
+        if is_internal(topic):
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by the cluster alone")
+        if records is None:
             raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
-        if context.api_version < FIRST_VERSION_WITH_ZSTD:
-            _check_no_zstd(data.records)
-        appended = partition.append(data.records, acks == ACKS_ALL, node.clock.now_ms())
-    except ApiError as error:
-        answer = _failed(data.index, error)
-        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS:
-            leader_id, leader_epoch = node.partitions.current_leader(topic.name, topic.topic_id, data.index)
+        if self._context.api_version < FIRST_VERSION_WITH_ZSTD:
+            _check_no_zstd(records)
+        return partition.append(records, self._acks_all, self._now_ms, self._expansion)
+
+    def _failed(self, topic: TopicProduceData, index: int, error: ApiError) -> PartitionProduceResponse:
+        answer = _failed(index, error)
+        wants_hint = self._context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and wants_hint:
+            leader_id, leader_epoch = self._node.partitions.current_leader(topic.name, topic.topic_id, index)
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
         return answer
-    answer = PartitionProduceResponse(
-        index=data.index,
-        base_offset=appended.base_offset,
-        log_append_time_ms=appended.log_append_time_ms,
-        log_start_offset=appended.log_start_offset,
-    )
-    if acks == ACKS_ALL and not partition.is_committed(appended.last_offset):
-        uncommitted.append((partition, appended.last_offset + 1, answer))
-    return answer
 
 
 def _check_no_zstd(records: Buffer) -> None:

@@ -22,7 +22,7 @@ from quire.protocol.records.batch import (
     read_header,
     set_max_timestamp,
 )
-from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
+from quire.protocol.records.expansion import Expansion
 from quire.protocol.records.invalid import InvalidRecords, corrupt
 from quire.protocol.records.record import NO_TIMESTAMP
 from quire.protocol.records.records_native import LEFTOVER, NO_KEY, OK, WRONG_OFFSET, WRONG_TIMESTAMP, scan
@@ -46,7 +46,7 @@ def validate(
     timestamp_after_max_ms: int = _INT64_MAX,
     allow_multiple: bool = False,
     inspect_compressed: bool = True,
-    decompressed_limit: int = MAX_DECOMPRESSED_BYTES,
+    expansion: Expansion | None = None,
 ) -> list[BatchHeader]:
     """Checks what a client sent for one partition and returns the header of its batch, or of all if more are allowed.
 
@@ -80,7 +80,8 @@ def validate(
         if header.attributes & CODEC_MASK:
             codec = header.compression
             if inspect_compressed:
-                section = decompress(codec, view[position + HEADER_BYTES : end], decompressed_limit)
+                expansion = expansion or Expansion()
+                section = expansion.decompress(codec, view[position + HEADER_BYTES : end])
                 _check_records(view, header, section, require_key, lowest, highest)
         else:
             _check_records(view, header, view[position + HEADER_BYTES : end], require_key, lowest, highest)

@@ -1,0 +1,16 @@
+"""What a request names more than once. Kafka refuses such entries instead of serving them again and again."""
+
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+def named_twice(keys: Iterable[K]) -> frozenset[K]:
+    seen: set[K] = set()
+    twice: set[K] = set()
+    for key in keys:
+        if key in seen:
+            twice.add(key)
+        seen.add(key)
+    return frozenset(twice)
