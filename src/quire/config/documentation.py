@@ -51,8 +51,6 @@ DOCUMENTATION = {
     "compression.zstd.level": "How hard zstd tries when the broker compresses.",
     "delete.retention.ms": "How long a compacted topic keeps the marks of deleted keys.",
     "file.delete.delay.ms": "How long a deleted segment stays on disk, for readers that still need it.",
-    "flush.messages": "After so many records the log is synced to disk; 1 makes every acknowledged record durable.",
-    "flush.ms": "After so long the log is synced to disk.",
     "index.interval.bytes": "How many bytes of records lie between two entries of an index.",
     "internal.segment.bytes": "segment.bytes without its lower limit, for tests.",
     "max.compaction.lag.ms": "The longest time a record may stay uncompacted.",

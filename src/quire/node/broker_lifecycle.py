@@ -38,6 +38,7 @@ class BrokerLifecycle:
         registration: BrokerRegistrationRequest,
         heartbeat_interval_ms: int,
         applied_offset: Callable[[], int],
+        failed_directories: Callable[[], list[bytes]],
         let_in: Callable[[], None],
     ) -> None:
         """`applied_offset` tells how far this broker has followed the metadata log; `let_in` is called once."""
@@ -46,6 +47,7 @@ class BrokerLifecycle:
         self._registration = registration
         self._interval_ms = heartbeat_interval_ms
         self._applied_offset = applied_offset
+        self._failed_directories = failed_directories
         self._let_in: Callable[[], None] | None = let_in
         self._timer: Timer | None = None
         self._leaving: Callable[[], None] | None = None
@@ -86,6 +88,7 @@ class BrokerLifecycle:
             broker_epoch=self.epoch,
             current_metadata_offset=self._applied_offset(),
             want_shut_down=self._leaving is not None,
+            offline_log_dirs=self._failed_directories(),
         )
         self._controller.broker_heartbeat(request, self._clock.now_ms()).when_done(self._answered)
 

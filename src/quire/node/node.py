@@ -62,13 +62,16 @@ class Node:
         self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)
         self.ports: dict[str, int] = {}
         """The bound port of each listener."""
+        self.partitions = Partitions(config, clock)
         self._dispatcher = Dispatcher(self)
         self.server = Server(network, clock, self._dispatcher, limits_of(config))
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.broker: BrokerLifecycle | None = None
+        self._controller: Controller | None = None
         self._directories: list[LogDirectory] = []
-        self._timers: list[Timer] = []
+        self._timers: dict[str, Timer] = {}
+        """Of what is repeated, by the setting that says how often."""
         self._stopping = False
         config.when_changed(self._settings_changed)
 
@@ -89,8 +92,8 @@ class Node:
         meta = directories[config.metadata_log_dir].meta
         assert meta is not None, "opened directories are formatted"
         self.cluster_id = meta.cluster_id
-        self.partitions = Partitions(config, [directories[path] for path in config.log_dirs], self.clock)
-        self.controller = Controller(
+        self.partitions.use([directories[path] for path in config.log_dirs])
+        self._controller = Controller(
             config,
             meta.cluster_id,
             meta.directory_id,
@@ -100,28 +103,30 @@ class Node:
             jobs=self.jobs,
             failed=lambda error: self.failed(f"the metadata log failed: {error}"),
         )
-        self.controller.when_active(self._controller_active)
-        self.controller.open()
+        self._controller.when_active(self._controller_active)
+        self._controller.open()
 
     def _controller_active(self) -> None:
         """Everything committed has been replayed and this node leads: it can listen, register and be let in."""
         try:
             self._load()
             self._listen()
+            self._register(self.random.uuid())
         except OSError as error:
             self.failed(f"the node cannot start: {error}")
-            return
-        self._register(self.random.uuid())
+        except Exception as error:
+            # A node that neither serves nor ends is the worst of all.
+            log.exception("the node failed while it started")
+            self.failed(f"the node cannot start: {error!r}")
 
     def _register(self, incarnation_id: bytes) -> None:
-        clean_epoch = self._directories[0].clean_broker_epoch
         registration = as_broker(
             self.config,
             self.cluster_id,
             incarnation_id,
             self.ports,
             [directory.meta.directory_id for directory in self.partitions.directories() if directory.meta],
-            NO_EPOCH if clean_epoch is None else clean_epoch,
+            self._previous_epoch(),
         )
         self.broker = BrokerLifecycle(
             self.controller,
@@ -129,11 +134,18 @@ class Node:
             registration,
             self.config.get_int("broker.heartbeat.interval.ms"),
             lambda: self.image.offset,
+            self.partitions.failed_directory_ids,
             self._serve,
         )
         introduction = as_controller(self.config, incarnation_id, self.ports)
         self.controller.register_controller(introduction, self.clock.now_ms())
         self.broker.start()
+
+    def _previous_epoch(self) -> int:
+        """The epoch of the last run if every directory is of that run and was closed cleanly, else -1."""
+        epochs = {directory.clean_broker_epoch for directory in self._directories}
+        epoch = epochs.pop()
+        return NO_EPOCH if epochs or epoch is None else epoch
 
     def _load(self) -> None:
         for directory in self.partitions.directories():
@@ -154,24 +166,28 @@ class Node:
 
     def _serve(self) -> None:
         """The controller has let this broker in."""
-        self._every("log.flush.offset.checkpoint.interval.ms", self.partitions.checkpoint)
-        self._every("replica.high.watermark.checkpoint.interval.ms", self.partitions.checkpoint_high_watermarks)
-        self._every("producer.id.expiration.check.interval.ms", self._expire_producers)
+        self._repeat("log.flush.offset.checkpoint.interval.ms", self.partitions.checkpoint)
+        self._repeat("replica.high.watermark.checkpoint.interval.ms", self.partitions.checkpoint_high_watermarks)
+        self._repeat("producer.id.expiration.check.interval.ms", self._expire_producers)
         self._dispatcher.ready()
         first = self.config.topology.broker_listeners[0]
         self.ready.complete(f"{first.host}:{self.ports[first.name]}")
 
-    def _every(self, setting: str, action: Callable[[], None]) -> None:
-        """Repeats `action` at the interval of `setting`, as it is each time."""
+    def _repeat(self, setting: str, action: Callable[[], None]) -> None:
+        """Repeats `action` at the interval of `setting`, as it is each time, whatever becomes of a single run."""
 
         def again() -> None:
-            if not self._stopping:
-                action()
-                self._every(setting, action)
+            self._repeat(setting, action)
+            action()
 
-        self._timers.append(self.clock.call_later(self.config.get_int(setting), again))
+        self._timers[setting] = self.clock.call_later(self.config.get_int(setting), again)
 
     # Running
+
+    @property
+    def controller(self) -> Controller:
+        assert self._controller is not None, "the node has not been started"
+        return self._controller
 
     @property
     def image(self) -> ClusterImage:
@@ -236,28 +252,49 @@ class Node:
             stopped.complete(None)
             return stopped
         self._stopping = True
-        for timer in self._timers:
+        for timer in self._timers.values():
             timer.cancel()
         for partition in self.partitions:
             partition.answer_waiting_fetches()
 
         def close() -> None:
             self.jobs.stop()
-            self.controller.close()
+            if self._controller is not None:
+                self._controller.close()
             for directory in self._directories:
                 # One that fails even now has said so, and has no mark: its next start is one as after a crash.
                 with suppress(ApiError):
                     directory.close(self.broker.epoch if self.broker is not None else NO_EPOCH)
             stopped.complete(None)
 
+        def flush() -> None:
+            self.partitions.checkpoint_high_watermarks()
+            flush_all(self._directories, close)
+
         def left() -> None:
-            self.server.stop(STOP_DEADLINE_MS, close)
+            self.server.stop(STOP_DEADLINE_MS, flush)
 
         if self.broker is not None:
             self.broker.leave(left)
         else:
             left()
         return stopped
+
+
+def flush_all(directories: list[LogDirectory], then: Callable[[], None]) -> None:
+    """Brings all logs to disk, many at a time, before they are closed one by one."""
+    left = len(directories)
+
+    def flushed() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            then()
+
+    if not directories:
+        then()
+    for directory in directories:
+        directory.prepare_close(flushed)
 
 
 def limits_of(config: BrokerConfig) -> Limits:

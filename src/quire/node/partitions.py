@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
 from quire.metadata.delta import ImageDelta
-from quire.metadata.image import TOPIC, ClusterImage, PartitionImage, TopicImage
+from quire.metadata.image import TOPIC, ClusterImage, TopicImage
 from quire.node.topic_settings import log_config, partition_settings
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -31,16 +31,19 @@ class Partitions:
         "_config",
         "_directories",
         "_directory_of",
+        "_high_watermarks",
         "_image",
         "_node_id",
         "_offline",
         "_to_wake",
     )
 
-    def __init__(self, config: BrokerConfig, directories: list[LogDirectory], clock: Clock) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self._config = config
         self._node_id = config.node_id
-        self._directories = directories
+        self._directories: list[LogDirectory] = []
+        self._high_watermarks: dict[tuple[str, int], int] = {}
+        """As the last run left them, for partitions that are not open yet."""
         self._clock = clock
         self._image = ClusterImage()
         self._by_name: dict[tuple[str, int], Partition] = {}
@@ -57,6 +60,12 @@ class Partitions:
     def __len__(self) -> int:
         return len(self._by_name)
 
+    def use(self, directories: list[LogDirectory]) -> None:
+        """The directories in which partitions are and will be."""
+        self._directories = directories
+        for directory in directories:
+            self._high_watermarks.update(directory.read_high_watermarks())
+
     # Finding
 
     def leader(self, topic: str, topic_id: bytes | None, index: int) -> Partition:
@@ -65,7 +74,7 @@ class Partitions:
             partition = self._by_id.get((topic_id, index))
         else:
             partition = self._by_name.get((topic, index))
-        if partition is None:
+        if partition is None or not partition.is_leader:
             raise self._why_missing(topic, topic_id, index)
         return partition
 
@@ -140,8 +149,12 @@ class Partitions:
             if (topic.topic_id, index) in self._offline:
                 continue
             partition = self._by_id.get((topic.topic_id, index)) or self._open(topic, index, config)
-            if partition is not None and image.leader == self._node_id:
-                self._lead(partition, image)
+            if partition is None:
+                continue
+            if image.leader == self._node_id:
+                partition.become_leader(image.leader_epoch, image.isr)
+            elif partition.is_leader:
+                partition.resign()
 
     def _take_missing_for_offline(self, image: ClusterImage) -> None:
         """At a start with a failed directory nobody can tell which partitions are in there."""
@@ -150,9 +163,6 @@ class Partitions:
             for index in topic.partitions:
                 if (topic.name, index) not in found:
                     self._offline[topic.topic_id, index] = None
-
-    def _lead(self, partition: Partition, image: PartitionImage) -> None:
-        partition.become_leader(image.leader_epoch, image.isr)
 
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
         key = (topic.name, index)
@@ -174,6 +184,7 @@ class Partitions:
             partition_settings(config),
             self._wake_soon,
             self._storage_failed,
+            self._high_watermarks.pop(key, 0),
         )
         self._by_name[key] = partition
         self._by_id[topic.topic_id, index] = partition
@@ -249,9 +260,16 @@ class Partitions:
     def _wake(self) -> None:
         waking, self._to_wake = self._to_wake, {}
         for partition in waking:
-            partition.wake_fetch_waits()
+            try:
+                partition.wake_fetch_waits()
+            except Exception:
+                # Whoever was to be woken by the others must not suffer for it.
+                log.exception("waking those who wait for %s failed", partition)
 
     # The disks
+
+    def failed_directory_ids(self) -> list[bytes]:
+        return [directory.meta.directory_id for directory in self._directories if directory.failure and directory.meta]
 
     def checkpoint(self) -> None:
         for directory in self._directories:

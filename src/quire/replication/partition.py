@@ -51,6 +51,7 @@ class Partition:
         "commit_waits",
         "fetch_waits",
         "index",
+        "is_leader",
         "isr",
         "leader_epoch",
         "log",
@@ -71,13 +72,16 @@ class Partition:
         settings: PartitionSettings,
         schedule_wake_up: Callable[["Partition"], None],
         on_storage_error: Callable[["Partition", OSError], None],
+        high_watermark: int = 0,
     ) -> None:
+        """`high_watermark` is the last one known; what is past it waits for the in-sync replicas again."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.node_id = node_id
         self.log = log
         self.settings = settings
+        self.is_leader = False
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
         self.commit_waits: deque[tuple[int, CommitWait]] = deque()
@@ -85,7 +89,7 @@ class Partition:
         self.on_storage_error = on_storage_error
         self._schedule_wake_up = schedule_wake_up
         self._follower_ends: dict[int, int] = {}
-        self._high_watermark = log.position_of(log.start_offset)
+        self._high_watermark = log.position_of(min(max(high_watermark, log.start_offset), log.end_offset))
         self._end_seen_by_readers = self._high_watermark
 
     def __repr__(self) -> str:
@@ -95,6 +99,7 @@ class Partition:
 
     def become_leader(self, leader_epoch: int, isr: tuple[int, ...]) -> None:
         """Takes over, or hears of a new in-sync set, as the controller recorded it."""
+        self.is_leader = True
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch)
@@ -108,7 +113,8 @@ class Partition:
             wait.disturb()
 
     def resign(self) -> None:
-        """The partition is gone from this node: whoever waits hears it now."""
+        """This node does not lead the partition any more, or it is gone: whoever waits hears it now."""
+        self.is_leader = False
         self.answer_waiting_fetches()
         while self.commit_waits:
             self.commit_waits.popleft()[1].time_out()
@@ -184,8 +190,7 @@ class Partition:
         try:
             info = self.log.append(view, headers, self.leader_epoch, now_ms)
         except OSError as error:
-            self.on_storage_error(self, error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} cannot be written: {error.strerror}") from error
+            raise self._storage_error(error) from error
         self._advance_high_watermark()
         return Appended(
             info.base_offset,
@@ -238,8 +243,7 @@ class Partition:
         try:
             return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch)
         except OSError as error:
-            self.on_storage_error(self, error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} cannot be read: {error.strerror}") from error
+            raise self._storage_error(error) from error
 
     def find_offset(self, timestamp: int, committed_only: bool) -> Found | None:
         """What ListOffsets asks for: a landmark (negative) or the first record at or after a time."""
@@ -251,7 +255,10 @@ class Partition:
             return (-1, start, self.log.epoch_of(start))
         if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
             return (-1, -1, -1)
-        found = self.log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else self.log.find_timestamp(timestamp)
+        try:
+            found = self.log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else self.log.find_timestamp(timestamp)
+        except OSError as error:
+            raise self._storage_error(error) from error
         return found if found is not None and found[1] < limit else None
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
@@ -269,6 +276,11 @@ class Partition:
 
     def producers(self) -> list[ProducerEntry]:
         return self.log.producers()
+
+    def _storage_error(self, error: OSError) -> ApiError:
+        """What clients are told of a disk that fails; whoever keeps the directory hears of it too."""
+        self.on_storage_error(self, error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self} fails: {error.strerror}")
 
     # Deleting
 
