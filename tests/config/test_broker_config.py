@@ -95,7 +95,7 @@ def test_settings_in_other_units_are_synonyms_in_the_order_in_which_they_count()
         Synonym("log.retention.hours", "168", ConfigSource.DEFAULT),
     )
     assert [s.name for s in entry(broker, "log.flush.interval.ms").synonyms] == ["log.flush.scheduler.interval.ms"]
-    scheduler = entry(config(log_flush_interval_ms="5"), "log.flush.scheduler.interval.ms")
+    scheduler = entry(broker, "log.flush.scheduler.interval.ms")
     assert [s.name for s in scheduler.synonyms] == ["log.flush.scheduler.interval.ms"]
 
 
@@ -192,3 +192,28 @@ def test_a_dynamic_change_is_held_against_what_is_set_already() -> None:
             {"log.cleaner.threads": "500", "log.cleaner.dedupe.buffer.size": None}, per_broker=False
         )
     assert broker.get_int("log.cleaner.threads") == 1, "validating changes nothing"
+
+
+@pytest.mark.parametrize("setting", ["log.flush.interval.messages", "log.flush.interval.ms"])
+def test_a_promise_to_sync_that_is_not_kept_yet_is_refused(setting: str) -> None:
+    with pytest.raises(ConfigError, match="not supported"):
+        BrokerConfig.standalone({setting: "1"})
+
+
+@pytest.mark.parametrize("value", ["abc", "10.0.0.1", "10.0.0.1:", ":5", "10.0.0.1:5,x"])
+def test_limits_per_address_are_checked_before_anybody_relies_on_them(value: str) -> None:
+    with pytest.raises(ConfigError, match="pairs like"):
+        BrokerConfig.standalone({"max.connections.per.ip.overrides": value})
+
+
+def test_whoever_fails_on_a_changed_setting_keeps_nobody_else_from_it() -> None:
+    broker = config()
+    seen: list[list[str]] = []
+
+    def broken(_: list[str]) -> None:
+        raise RuntimeError("a bug")
+
+    broker.when_changed(broken)
+    broker.when_changed(seen.append)
+    broker.apply_dynamic({"message.max.bytes": "2000000"}, {})
+    assert seen == [["message.max.bytes"]]

@@ -6,14 +6,14 @@ from typing import TypeVar
 import pytest
 
 from quire.config.broker_config import BrokerConfig
-from quire.network.connection import ConnectionInfo
+from quire.network.connection import Answer, CloseConnection, ConnectionInfo
 from quire.node.dispatch import HEADER, Dispatcher
 from quire.node.node import Node
 from quire.pending import Pending
 from quire.protocol import apis, codec
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from quire.protocol.schema import Message
-from quire.seams import FileSlice, Part
+from quire.seams import FileSlice
 from simulator.clock import HostClock, SimClock
 from simulator.disk import SimDisk
 from simulator.jobs import SimJobs
@@ -90,7 +90,8 @@ class SimulatedNode:
         assert response.topics[0].error_code == 0, response
 
 
-def joined(parts: list[Part] | None) -> bytes | None:
+def joined(parts: Answer) -> bytes | None:
+    assert not isinstance(parts, CloseConnection), parts
     if parts is None:
         return None
     whole = b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in parts)

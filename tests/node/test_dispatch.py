@@ -8,9 +8,17 @@ from quire.network.connection import CloseConnection
 from quire.node.api import SERVED
 from quire.node.dispatch import HEADER
 from quire.node.faults import Faults
-from quire.protocol import apis
+from quire.pending import Pending
+from quire.protocol import apis, codec
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from quire.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from quire.protocol.messages.produce import (
     PartitionProduceData,
@@ -135,3 +143,48 @@ def test_a_topic_is_created_by_asking_for_it_where_that_is_allowed(
     strict = make_node(settings={"auto.create.topics.enable": "false"}).start()
     refused = strict.call(asked, 12, MetadataResponse).topics[0]
     assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_partition_named_twice_is_refused_and_nothing_is_appended(node: SimulatedNode) -> None:
+    node.create_topic("t")
+    request = produce_request("t")
+    request.topic_data[0].partition_data *= 2
+    answers = node.call(request, 9, ProduceResponse).responses[0].partition_responses
+    assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST] * 2
+    assert node.node.partitions.leader("t", None, 0).high_watermark == 0
+
+
+def test_clients_do_not_write_the_clusters_own_topics(node: SimulatedNode) -> None:
+    node.create_topic("__consumer_offsets")
+    (answer,) = node.call(produce_request("__consumer_offsets"), 9, ProduceResponse).responses[0].partition_responses
+    assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_late_answer_that_cannot_be_written_closes_its_connection_and_hurts_nobody_else(node: SimulatedNode) -> None:
+    huge = CreatableTopicConfig(name="x" * 20_000, value="y" * 20_000)
+    good = CreatableTopic(name="good", num_partitions=1, replication_factor=1)
+    bad = CreatableTopic(name="bad", num_partitions=1, replication_factor=1, configs=[huge])
+    frame = HEADER.pack(19, 4, 77, -1) + codec.encode(CreateTopicsRequest(topics=[good, bad]), 4)
+    reply = node.dispatch(node.info, memoryview(bytearray(frame)))
+    assert isinstance(reply, Pending)
+    node.create_topic("other")
+    assert reply.done
+
+
+@pytest.mark.parametrize(("version", "expected"), [(3, False), (4, True)])
+def test_old_java_clients_are_spared_features_that_start_at_level_0(
+    node: SimulatedNode, version: int, expected: bool
+) -> None:
+    response = node.call(API_VERSIONS, version, ApiVersionsResponse)
+    assert any(feature.min_version == 0 for feature in response.supported_features) is expected
+
+
+@pytest.mark.parametrize(("timestamp", "version", "code"), [(-3, 6, 35), (-3, 7, 0), (-7, 11, 35), (-2, 1, 0)])
+def test_a_landmark_is_told_from_the_version_on_that_knows_it(
+    node: SimulatedNode, timestamp: int, version: int, code: int
+) -> None:
+    node.create_topic("t")
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
+    (topic,) = node.call(request, version, ListOffsetsResponse).topics
+    assert topic.partitions[0].error_code == code

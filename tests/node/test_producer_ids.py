@@ -1,6 +1,6 @@
 """Producer ids out of the controller's blocks: never one twice, one request for a block at a time."""
 
-from quire.node.producer_ids import ProducerIds
+from quire.node.producer_ids import NO_ID, ProducerIds
 from quire.pending import Pending
 
 
@@ -29,4 +29,14 @@ def test_ids_of_a_block_are_handed_out_in_order_and_then_a_new_block_is_asked_fo
     controller.answer()
     assert [pending.value for pending in waiting] == [0, 1, 2]
     assert ids.next_id().value == 3
+    assert len(controller.asked) == 2
+
+
+def test_without_a_block_everybody_is_told_to_try_again_and_may() -> None:
+    controller = Controller(0)
+    ids = ProducerIds(controller.allocate)
+    waiting = [ids.next_id(), ids.next_id()]
+    controller.answer()
+    assert [pending.value for pending in waiting] == [NO_ID, NO_ID]
+    ids.next_id()
     assert len(controller.asked) == 2

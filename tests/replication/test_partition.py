@@ -252,3 +252,20 @@ def test_epochs_tell_where_histories_part() -> None:
     with pytest.raises(ApiError) as refused:
         partition.check_leader_epoch(2)
     assert refused.value.code is ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_batch_that_grows_in_keeping_is_measured_as_it_is_kept() -> None:
+    leader = Leader(PartitionSettings(compression=Compression.NONE, max_message_bytes=1000))
+    small = build_batch(records(b"x" * 5000), compression=Compression.ZSTD)
+    assert len(small) < 1000
+    with pytest.raises(ApiError) as refused:
+        leader.partition.append(small, True, NOW)
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert leader.partition.high_watermark == 0
+
+
+def test_a_deposed_leader_says_so() -> None:
+    leader = Leader()
+    assert leader.partition.is_leader
+    leader.partition.resign()
+    assert not leader.partition.is_leader

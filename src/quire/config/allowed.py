@@ -77,6 +77,19 @@ class ThrottledReplicas:
         return value in ((), ("*",)) or all(_is_pair(item) for item in value)
 
 
+class AddressLimits:
+    """Pairs of address and number."""
+
+    __slots__ = ()
+
+    text = "pairs like 10.0.0.1:20,host:5 of address and number"
+
+    def check(self, value: Value) -> bool:
+        assert isinstance(value, str)
+        pairs = (item.strip().rpartition(":") for item in value.split(",") if item.strip())
+        return all(address and number.isdecimal() for address, _, number in pairs)
+
+
 def _is_pair(text: str) -> bool:
     partition, _, broker = text.partition(":")
     return partition.isdecimal() and broker.isdecimal()

@@ -161,7 +161,11 @@ class BrokerConfig(TypedValues):
         if changed:
             self._topic_defaults = None
             for observer in list(self._observers):
-                observer(changed)
+                try:
+                    observer(changed)
+                except Exception:
+                    # The change is committed and cannot be refused any more; a node must not stop for it.
+                    logger.exception("a changed setting could not be taken over: %s", ", ".join(changed))
         return changed
 
     def when_changed(self, observer: Callable[[list[str]], None]) -> None:

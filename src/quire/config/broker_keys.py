@@ -4,7 +4,7 @@ This file has what concerns a node, its listeners, logs and replication; the res
 `BROKER_KEYS` is all of them, Quire's own included.
 """
 
-from quire.config.allowed import NOT_EMPTY, any_of, at_least, between, one_of
+from quire.config.allowed import NOT_EMPTY, AddressLimits, any_of, at_least, between, one_of
 from quire.config.coordinator_keys import COORDINATOR_KEYS
 from quire.config.internal_keys import INTERNAL_KEYS
 from quire.config.key import (
@@ -67,7 +67,7 @@ _NODE_KEYS = table(
     ConfigKey("max.connection.creation.rate", INT, INT_MAX, at_least(0), CLUSTER_WIDE),
     ConfigKey("max.connections", INT, INT_MAX, at_least(0), CLUSTER_WIDE),
     ConfigKey("max.connections.per.ip", INT, INT_MAX, at_least(0), CLUSTER_WIDE),
-    ConfigKey("max.connections.per.ip.overrides", STRING, "", None, CLUSTER_WIDE),
+    ConfigKey("max.connections.per.ip.overrides", STRING, "", AddressLimits(), CLUSTER_WIDE),
     ConfigKey("queued.max.request.bytes", LONG, -1),
     ConfigKey("queued.max.requests", INT, 500, at_least(1)),
     ConfigKey("request.timeout.ms", INT, 30_000),

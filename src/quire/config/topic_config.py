@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("quire.config")
 
 _REFUSED = {
+    "flush.messages": "Quire syncs a log when a segment is full and when it stops, not after so many records yet",
+    "flush.ms": "Quire syncs a log when a segment is full and when it stops, not after so long yet",
     "remote.storage.enable": "Quire has no tiered storage, leave it out",
     "remote.log.copy.disable": "Quire has no tiered storage, leave it out",
     "remote.log.delete.on.disable": "Quire has no tiered storage, leave it out",
@@ -40,8 +42,8 @@ def validate_topic_configs(overrides: Mapping[str, str | None], broker: BrokerCo
         if text is None:
             raise ConfigError(name, f"{name} has no value: give it one, or leave it out to have the default.")
         values[name] = value = key.parse(text)
-        if value is True and name in _REFUSED:
-            raise ConfigError(name, f"{name}=true is not supported: {_REFUSED[name]}.")
+        if name in _REFUSED and value != key.default:
+            raise ConfigError(name, f"{name}={text} is not supported: {_REFUSED[name]}.")
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     assert isinstance(shortest, int)
     assert isinstance(longest, int)
