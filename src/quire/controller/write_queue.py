@@ -4,11 +4,14 @@ Also an answer that wrote nothing waits, because what it says may rest on record
 leadership is lost nobody knows what becomes of the records, and everything that waits is refused.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from quire.pending import Pending
+
+logger = logging.getLogger("quire.controller")
 
 R = TypeVar("R")
 
@@ -36,9 +39,17 @@ class WriteQueue:
         self._committed_offset = max(self._committed_offset, offset)
         while self._waiting and self._waiting[0][0] <= self._committed_offset:
             _, pending, response, _ = self._waiting.popleft()
-            pending.complete(response)
+            _complete(pending, response)
 
     def refuse_all(self) -> None:
         while self._waiting:
             _, pending, _, refused = self._waiting.popleft()
-            pending.complete(refused())
+            _complete(pending, refused())
+
+
+def _complete(pending: Pending[Any], response: Any) -> None:
+    """One waiter's trouble with its answer must not keep the others from theirs."""
+    try:
+        pending.complete(response)
+    except Exception:
+        logger.exception("an answer could not be delivered")

@@ -58,7 +58,7 @@ class Route:
         self.flexible_response = apis.response_header_version(key, version) >= 1
         self.decode = codec.decoder(apis.request_class(key), version)
         self.encode = codec.encoder(apis.response_class(key), version)
-        self.encode_parts: Callable[[Any, int], list[Part]] | None = None
+        self.encode_parts: Callable[[Any, int, bytearray], list[Part]] | None = None
         if self.name == "Fetch":
             from quire.protocol.fast_fetch import encode_parts
 
@@ -197,10 +197,10 @@ class Dispatcher:
 
     def _encode_parts(self, route: Route, correlation_id: int, response: Any) -> list[Part]:
         assert route.encode_parts is not None
-        parts = route.encode_parts(response, route.version)
-        tags = b"\0" if route.flexible_response else b""
-        size = 4 + len(tags) + sum(map(len, parts))
-        return [RESPONSE_PREFIX.pack(size, correlation_id) + tags, *parts]
+        head = bytearray(9 if route.flexible_response else 8)
+        parts = route.encode_parts(response, route.version, head)
+        RESPONSE_PREFIX.pack_into(head, 0, sum(map(len, parts)) - 4, correlation_id)
+        return parts
 
     def _unsupported(
         self, routes: Routes, key: int, version: int, correlation_id: int, controller: bool

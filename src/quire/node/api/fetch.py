@@ -12,6 +12,7 @@ from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.fast_fetch import partition_data
 from quire.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -187,13 +188,14 @@ class _Fetch:
     def _read_from(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
         request = self._request
         committed_only = request.isolation_level == READ_COMMITTED
-        answer = PartitionData(
-            partition_index=wanted.index,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=partition.last_stable_offset,
-            log_start_offset=partition.log_start_offset,
-            aborted_transactions=[] if committed_only else None,
-            records=b"",
+        answer = partition_data(
+            wanted.index,
+            ErrorCode.NONE,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            [] if committed_only else None,
+            b"",
         )
         if wanted.last_fetched_epoch >= 0:
             diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
