@@ -12,6 +12,7 @@ from quire.storage.errors import DataDirectoryError
 from quire.storage.log_config import LogConfig
 from quire.storage.log_directory import LogDirectory
 from quire.storage.meta_properties import MetaProperties
+from quire.storage.remembered_offsets import RememberedOffsets
 from simulator.clock import SimClock
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
@@ -176,6 +177,57 @@ class TestLogs:
         directory.delete_log("orders", 0)
         again = world.killed()
         assert again.open_log("orders", 0, SMALL_SEGMENTS).start_offset == 0
+
+    @pytest.mark.parametrize("ended", [World.killed, World.lost_power])
+    @pytest.mark.parametrize("taken_out", [LogDirectory.delete_log, LogDirectory.set_aside])
+    def test_no_crash_brings_a_deleted_logs_offsets_back_upon_a_new_one_of_the_same_name(
+        self,
+        world: World,
+        ended: Callable[[World], LogDirectory],
+        taken_out: Callable[[LogDirectory, str, int], object],
+    ) -> None:
+        directory = world.open()
+        old = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(old, *[bytes(50)] * 10)
+        directory.flush(old)
+        directory.delete_records("orders", 0, 10, lambda: None)
+        world.jobs.run_all()
+        directory.checkpoint()
+        world.jobs.run_all()
+        taken_out(directory, "orders", 0)
+        new = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(new, b"a", b"b")
+        new.flush()
+        again = ended(world)
+        again.load_logs(config_of)
+        found = again.logs["orders", 0]
+        assert (found.start_offset, found.recovery_point, values_of(found)) == (0, 0, [b"a", b"b"])
+
+    def test_names_used_again_cost_one_write_of_the_checkpoints_however_many_they_are(self, world: World) -> None:
+        directory = world.open()
+        for partition in range(20):
+            directory.open_log("orders", partition, SMALL_SEGMENTS)
+        directory.checkpoint()
+        world.jobs.run_all()
+        for partition in range(20):
+            directory.delete_log("orders", partition)
+        operations = world.disk.operations
+        directory.open_log("orders", 0, SMALL_SEGMENTS)
+        first = world.disk.operations - operations
+        directory.open_log("orders", 1, SMALL_SEGMENTS)
+        second = world.disk.operations - operations - first
+        directory.open_log("shipments", 1, SMALL_SEGMENTS)
+        third = world.disk.operations - operations - first - second
+        assert (first - second, second - third) == (2 * 6, 0), "two checkpoints, six operations each"
+
+    def test_deleting_ever_new_names_does_not_pile_them_up(self, world: World) -> None:
+        remembered = RememberedOffsets(world.disk, world.jobs, "", {}, world.failures.append)
+        for number in range(10_001):
+            remembered.forget(("orders", number))
+        operations = world.disk.operations
+        for number in range(2):
+            remembered.make_way_for(("shipments", number))
+        assert world.disk.operations - operations == 2 * 6
 
     def test_what_was_being_deleted_is_removed_by_the_next_start(self, world: World) -> None:
         directory = world.open()

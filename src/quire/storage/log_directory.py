@@ -20,13 +20,14 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.seams import Clock, Disk, File, Jobs, Random
 from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
 from quire.storage.checkpoint_writer import CheckpointWriter
-from quire.storage.checkpoints import CheckpointError, TopicPartition
+from quire.storage.checkpoints import TopicPartition
 from quire.storage.errors import DataDirectoryError
 from quire.storage.flusher import Flusher, Then
 from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
+from quire.storage.remembered_offsets import RememberedOffsets, read_if_sensible
 from quire.storage.retired import RetiredSegments
 
 LOCK_FILE = ".lock"
@@ -49,9 +50,7 @@ class LogDirectory:
         self._on_failure = on_failure
         self._cache = IndexCache()
         self._flusher = Flusher(jobs, self.fail)
-        self._recovery_points = self._writer(path, checkpoints.RECOVERY_POINTS)
-        self._start_offsets = self._writer(path, checkpoints.LOG_START_OFFSETS)
-        self._high_watermarks = self._writer(path, checkpoints.HIGH_WATERMARKS)
+        self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", self._job_failed)
         self._retired: list[RetiredSegments] = []
         """Segments that are out of their logs and will be removed after a while."""
         self._mark_removed = False
@@ -67,10 +66,7 @@ class LogDirectory:
         """None until the directory is formatted."""
         self.clean_broker_epoch = clean_shutdown.read_mark(disk, path)
         """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
-        self._known_recovery_points = self._read(checkpoints.RECOVERY_POINTS)
-        self._known_start_offsets = self._read(checkpoints.LOG_START_OFFSETS)
-        self._coming_start_offsets: dict[TopicPartition, int] = {}
-        """Where logs will start once the checkpoint says so."""
+        self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
 
     @classmethod
     def open(
@@ -148,7 +144,7 @@ class LogDirectory:
                 self._mark_removed = True
             folder = f"{self.path}/{file_names.partition_folder(topic, partition)}"
             if not self._disk.is_dir(folder):
-                self._forget_checkpoints(key)
+                self._remembered.make_way_for(key)
                 self._disk.make_dirs(folder)
             log = Log.open(
                 self._disk,
@@ -156,8 +152,8 @@ class LogDirectory:
                 config,
                 clean=self.clean_broker_epoch is not None and not always_scan,
                 now_ms=self._clock.now_ms(),
-                recovery_point=0 if always_scan else self._known_recovery_points.get(key, 0),
-                log_start_offset=self._known_start_offsets.get(key, 0),
+                recovery_point=0 if always_scan else self._remembered.recovery_point(key),
+                log_start_offset=self._remembered.start_offset(key),
                 cache=self._cache,
                 remove_retired=self._remove_later,
             )
@@ -200,14 +196,8 @@ class LogDirectory:
 
     def _take_out(self, topic: str, partition: int) -> Log:
         self.topic_ids.pop((topic, partition))
-        self._forget_checkpoints((topic, partition))
+        self._remembered.forget((topic, partition))
         return self.logs.pop((topic, partition))
-
-    def _forget_checkpoints(self, key: TopicPartition) -> None:
-        """What was known of a log that is gone must not be taken for what is known of a new one of the same name."""
-        self._known_recovery_points.pop(key, None)
-        self._known_start_offsets.pop(key, None)
-        self._coming_start_offsets.pop(key, None)
 
     def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
         """Truncates logs to offsets.
@@ -217,22 +207,15 @@ class LogDirectory:
         """
         with self._guarded():
             points = [(log, log.recovery_point_if_truncated_to(offset)) for log, offset in targets]
-            self._take_back_recovery_points(points)
+            self._remembered.take_back_recovery_points(points)
             for log, offset in targets:
                 log.truncate_to(offset)
 
     def start_over(self, log: Log, offset: int) -> None:
         """Empties the log and lets it begin at `offset`; the checkpoint first, as in `truncate`."""
         with self._guarded():
-            self._take_back_recovery_points([(log, offset)])
+            self._remembered.take_back_recovery_points([(log, offset)])
             log.truncate_fully_and_start_at(offset)
-
-    def _take_back_recovery_points(self, points: Sequence[tuple[Log, int]]) -> None:
-        keys = {log: key for key, log in self.logs.items()}
-        all_points = self._recovery_points_now()
-        for log, point in points:
-            all_points[keys[log]] = min(all_points[keys[log]], point)
-        self._recovery_points.save_now(all_points)
 
     def delete_records(self, topic: str, partition: int, offset: int, then: Then) -> None:
         """Moves a log's start to `offset` once the checkpoint says so, for good: a start that was seen stays.
@@ -241,7 +224,6 @@ class LogDirectory:
         """
         key = (topic, partition)
         log = self.logs[key]
-        self._coming_start_offsets[key] = max(offset, self._coming_start_offsets.get(key, 0))
 
         def saved() -> None:
             if self.logs.get(key) is not log or self._closed:
@@ -249,11 +231,10 @@ class LogDirectory:
             with suppress(ApiError), self._guarded():
                 if offset > log.start_offset:
                     log.delete_records_before(offset)
-                if self._coming_start_offsets.get(key, 0) <= log.start_offset:
-                    self._coming_start_offsets.pop(key, None)
+                self._remembered.has_started(key)
                 then()
 
-        self._start_offsets.save_soon(self._start_offsets_now(), saved)
+        self._remembered.will_start_at(key, offset, saved)
 
     def flush(self, log: Log, then: Then | None = None) -> None:
         """Makes what is in the log now durable, in a job; `then` is called when it is, and only then."""
@@ -267,26 +248,14 @@ class LogDirectory:
     def checkpoint(self) -> None:
         """Writes recovery points and log start offsets in the background, if they changed. Called every so often."""
         if self.failure is None:
-            self._recovery_points.save_soon(self._recovery_points_now())
-            self._start_offsets.save_soon(self._start_offsets_now())
+            self._remembered.save_soon()
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
         if self.failure is None:
             self._high_watermarks.save_soon(offsets)
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        return self._read(checkpoints.HIGH_WATERMARKS)
-
-    # Of logs that are not open (yet), what was known of them stays known.
-
-    def _recovery_points_now(self) -> dict[TopicPartition, int]:
-        return {**self._known_recovery_points, **{key: log.recovery_point for key, log in self.logs.items()}}
-
-    def _start_offsets_now(self) -> dict[TopicPartition, int]:
-        started = {**self._known_start_offsets, **{key: log.start_offset for key, log in self.logs.items()}}
-        for key, offset in self._coming_start_offsets.items():
-            started[key] = max(offset, started.get(key, 0))
-        return {key: offset for key, offset in started.items() if offset > 0}
+        return read_if_sensible(self._disk, f"{self.path}/{checkpoints.HIGH_WATERMARKS}")
 
     # Ending
 
@@ -330,8 +299,7 @@ class LogDirectory:
                 with self._guarded():
                     for log in self.logs.values():
                         log.close()
-                    self._recovery_points.save_now(self._recovery_points_now())
-                    self._start_offsets.save_now(self._start_offsets_now())
+                    self._remembered.save_now()
                     clean_shutdown.write_mark(self._disk, self.path, broker_epoch)
         finally:
             for log in self.logs.values():
@@ -386,16 +354,6 @@ class LogDirectory:
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """What is not done before the directory is closed is done by the next start."""
         self._clock.call_later(delay_ms, lambda: None if self._closed else action())
-
-    def _read(self, name: str) -> dict[TopicPartition, int]:
-        try:
-            return checkpoints.read_offsets(self._disk, f"{self.path}/{name}")
-        except CheckpointError as error:
-            _log.warning("going on without a checkpoint: %s", error)
-            return {}
-
-    def _writer(self, path: str, name: str) -> CheckpointWriter:
-        return CheckpointWriter(self._disk, self._jobs, f"{path}/{name}", self._job_failed)
 
 
 def _make_durable_folder(disk: Disk, path: str) -> None:

@@ -1,0 +1,108 @@
+"""What a data directory remembers of its logs from one run to the next: up to where each is on disk, where it starts.
+
+Two checkpoint files have it. Of logs that are not open (yet), what was known of them stays known. Of a log that is gone
+nothing is: before another one of the same name is created, both files are written without the old one, for good. A new
+log that took over an old start offset would be found too short after a crash, and emptied.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from quire.seams import Disk, Jobs
+from quire.storage import checkpoints
+from quire.storage.checkpoint_writer import CheckpointWriter
+from quire.storage.checkpoints import CheckpointError, TopicPartition
+from quire.storage.log import Log
+
+_GONE_MAX = 10_000
+"""How many names of logs that are gone are kept before the files are written without them, asked for or not."""
+
+_log = logging.getLogger("quire.storage")
+
+
+class RememberedOffsets:
+    """`LogDirectory`'s: `logs` are its open logs, as they come and go."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        jobs: Jobs,
+        path: str,
+        logs: Mapping[TopicPartition, Log],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._logs = logs
+        self._recovery_points_known = read_if_sensible(disk, f"{path}/{checkpoints.RECOVERY_POINTS}")
+        self._start_offsets_known = read_if_sensible(disk, f"{path}/{checkpoints.LOG_START_OFFSETS}")
+        self._recovery_points = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.RECOVERY_POINTS}", failed)
+        self._start_offsets = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.LOG_START_OFFSETS}", failed)
+        self._coming_start_offsets: dict[TopicPartition, int] = {}
+        """Where logs will start once the checkpoint says so."""
+        self._gone: dict[TopicPartition, None] = {}
+        """Logs that are gone but may still be named in the files."""
+
+    def recovery_point(self, key: TopicPartition) -> int:
+        return self._recovery_points_known.get(key, 0)
+
+    def start_offset(self, key: TopicPartition) -> int:
+        return self._start_offsets_known.get(key, 0)
+
+    def forget(self, key: TopicPartition) -> None:
+        """The log is gone. The files follow when they are next written, or when they have to."""
+        self._recovery_points_known.pop(key, None)
+        self._start_offsets_known.pop(key, None)
+        self._coming_start_offsets.pop(key, None)
+        self._gone[key] = None
+
+    def make_way_for(self, key: TopicPartition) -> None:
+        """Before a log of this name is created. Blocks if there was one, but only for the first of many."""
+        if key in self._recovery_points_known or key in self._start_offsets_known:
+            self.forget(key)
+        if key in self._gone or len(self._gone) > _GONE_MAX:
+            self.save_now()
+
+    def save_soon(self) -> None:
+        self._recovery_points.save_soon(self._recovery_points_now())
+        self._start_offsets.save_soon(self._start_offsets_now())
+
+    def save_now(self) -> None:
+        """Blocks until both files are on disk."""
+        self._recovery_points.save_now(self._recovery_points_now())
+        self._start_offsets.save_now(self._start_offsets_now())
+        self._gone.clear()
+
+    def take_back_recovery_points(self, points: Iterable[tuple[Log, int]]) -> None:
+        """Blocks until the file has these recovery points, where they are lower than what is so."""
+        keys = {log: key for key, log in self._logs.items()}
+        all_points = self._recovery_points_now()
+        for log, point in points:
+            all_points[keys[log]] = min(all_points[keys[log]], point)
+        self._recovery_points.save_now(all_points)
+
+    def will_start_at(self, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
+        """Calls `then` when the file has this start, or a later one, for good."""
+        self._coming_start_offsets[key] = max(offset, self._coming_start_offsets.get(key, 0))
+        self._start_offsets.save_soon(self._start_offsets_now(), then)
+
+    def has_started(self, key: TopicPartition) -> None:
+        """The log itself has moved its start: what was to come may have come."""
+        if self._coming_start_offsets.get(key, 0) <= self._logs[key].start_offset:
+            self._coming_start_offsets.pop(key, None)
+
+    def _recovery_points_now(self) -> dict[TopicPartition, int]:
+        return {**self._recovery_points_known, **{key: log.recovery_point for key, log in self._logs.items()}}
+
+    def _start_offsets_now(self) -> dict[TopicPartition, int]:
+        started = {**self._start_offsets_known, **{key: log.start_offset for key, log in self._logs.items()}}
+        for key, offset in self._coming_start_offsets.items():
+            started[key] = max(offset, started.get(key, 0))
+        return {key: offset for key, offset in started.items() if offset > 0}
+
+
+def read_if_sensible(disk: Disk, path: str) -> dict[TopicPartition, int]:
+    """A checkpoint; nothing, and a warning, where it makes no sense."""
+    try:
+        return checkpoints.read_offsets(disk, path)
+    except CheckpointError as error:
+        _log.warning("going on without a checkpoint: %s", error)
+        return {}
