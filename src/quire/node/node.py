@@ -31,6 +31,7 @@ from quire.node.topic_settings import log_config
 from quire.pending import Pending
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from quire.protocol.records.expansion import Expansion
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
 from quire.storage import LogConfig
 from quire.storage.log_directory import LogDirectory
@@ -57,6 +58,8 @@ class Node:
         self.fetch_sessions = FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), random)
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.expansion_max_bytes = config.get_int("quire.max.decompressed.bytes")
+        self.expansion = Expansion()
+        """Of the request at hand: one is handled at a time, so one object serves them all."""
         self.ready: Pending[str] = Pending()
         """Completed with `host:port` of the first broker listener when the node serves."""
         self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)

@@ -47,6 +47,7 @@ class Partition:
         "_end_seen_by_readers",
         "_follower_ends",
         "_high_watermark",
+        "_in_sync_followers",
         "_schedule_wake_up",
         "commit_waits",
         "fetch_waits",
@@ -84,6 +85,7 @@ class Partition:
         self.is_leader = False
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
+        self._in_sync_followers: tuple[int, ...] = ()
         self.commit_waits: deque[tuple[int, CommitWait]] = deque()
         self.fetch_waits: dict[FetchWait, None] = {}
         self.on_storage_error = on_storage_error
@@ -105,6 +107,7 @@ class Partition:
             self.log.assign_epoch(leader_epoch)
             self._follower_ends.clear()
         self.isr = isr
+        self._in_sync_followers = tuple(replica for replica in isr if replica != self.node_id)
         self._advance_high_watermark()
 
     def answer_waiting_fetches(self) -> None:
@@ -202,11 +205,11 @@ class Partition:
     def _advance_high_watermark(self) -> None:
         current = self._high_watermark.offset
         end = self.log.end
-        others = [replica for replica in self.isr if replica != self.node_id]
-        reached = high_watermark(current, end.offset, self._follower_ends, others)
+        reached = high_watermark(current, end.offset, self._follower_ends, self._in_sync_followers)
         if reached > current:
             self._high_watermark = end if reached == end.offset else self.log.position_of(reached)
-            self._wake_commit_waits()
+            if self.commit_waits:
+                self._wake_commit_waits()
             if self.fetch_waits:
                 self._schedule_wake_up(self)
             else:

@@ -26,7 +26,6 @@ from quire.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
-from quire.protocol.records.expansion import Expansion
 from quire.replication.partition import Appended, Partition
 from quire.replication.waiting import CommitWait
 from quire.seams import Buffer
@@ -102,7 +101,8 @@ class _Append:
         self._context = context
         self._acks_all = acks == ACKS_ALL
         self._now_ms = node.clock.now_ms()
-        self._expansion = Expansion(node.expansion_max_bytes)
+        self._expansion = node.expansion
+        self._expansion.left_bytes = node.expansion_max_bytes
         self.uncommitted: Uncommitted = []
 
     def __call__(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
