@@ -43,6 +43,11 @@ class World:
             on_failure=lambda directory, error: self.failures.append(error),
         )
 
+    def start(self) -> LogDirectory:
+        directory = self.open()
+        directory.load_logs(config_of)
+        return directory
+
     def killed(self) -> LogDirectory:
         self.disk = self.disk.kill()
         self.jobs = ManualJobs()
@@ -93,7 +98,7 @@ class TestOwnership:
 
 class TestLogs:
     def test_logs_and_their_topic_ids_are_found_again(self, world: World) -> None:
-        directory = world.open()
+        directory = world.start()
         for partition in range(3):
             log = directory.open_log("orders", partition, SMALL_SEGMENTS, topic_id=TOPIC_ID)
             append_values(log, b"a", bytes([partition]))
@@ -118,8 +123,21 @@ class TestLogs:
         again.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
         assert again.topic_ids["orders", 0] == TOPIC_ID
         third = world.killed()
-        third.open_log("orders", 0, SMALL_SEGMENTS, topic_id=bytes(16))
+        with pytest.raises(ApiError, match="another topic"):
+            third.open_log("orders", 0, SMALL_SEGMENTS, topic_id=bytes(16))
         assert third.topic_ids["orders", 0] == TOPIC_ID, "a folder does not change hands"
+
+    def test_a_lost_topic_id_is_written_again_when_the_log_is_open_already(self, world: World) -> None:
+        directory = world.start()
+        directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        directory.close()
+        world.disk.remove("data/orders-0/partition.metadata")
+        again = world.start()
+        assert again.topic_ids["orders", 0] is None
+        again.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        again.close()
+        assert world.lost_power().open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        assert world.disk.exists("data/orders-0/partition.metadata")
 
     def test_the_metadata_log_is_left_to_its_owner(self, world: World) -> None:
         directory = world.open()
@@ -283,7 +301,7 @@ class TestLogs:
 
 class TestStopping:
     def test_the_mark_is_there_only_between_a_clean_stop_and_the_next_start(self, world: World) -> None:
-        directory = world.open()
+        directory = world.start()
         append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
         assert ".kafka_cleanshutdown" not in world.disk.list_dir("data")
         directory.close(broker_epoch=3)
@@ -303,8 +321,22 @@ class TestStopping:
         again.load_logs(config_of)
         assert values_of(again.logs["orders", 0]) == [b"a"]
 
+    def test_a_stop_before_the_logs_were_opened_leaves_everything_as_it_was(self, world: World) -> None:
+        directory = world.start()
+        append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a", b"b")
+        killed = world.killed()
+        operations = world.disk.operations
+        killed.close(broker_epoch=4)
+        assert world.disk.operations == operations
+        assert world.open().clean_broker_epoch is None
+
+        world.killed().close()
+        world.start().close(broker_epoch=5)
+        world.open().close(broker_epoch=6)
+        assert world.open().clean_broker_epoch == 5, "and a mark stays that of the run that had the logs"
+
     def test_a_clean_stop_survives_power_loss(self, world: World) -> None:
-        directory = world.open()
+        directory = world.start()
         log = directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
         append(log, batch(b"a", producer_id=5, producer_epoch=0, sequence=0), leader_epoch=4)
         directory.close(broker_epoch=3)
@@ -316,7 +348,7 @@ class TestStopping:
         assert again.topic_ids["orders", 0] == TOPIC_ID
 
     def test_flushing_before_the_stop_leaves_the_stop_little_to_do(self, world: World) -> None:
-        directory = world.open()
+        directory = world.start()
         for partition in range(3):
             log = directory.open_log("orders", partition, SMALL_SEGMENTS)
             append(log, batch(b"a", producer_id=5, producer_epoch=0, sequence=0))

@@ -54,6 +54,7 @@ class LogDirectory:
         self._retired: list[RetiredSegments] = []
         """Segments that are out of their logs and will be removed after a while."""
         self._mark_removed = False
+        self._loaded = False
         self._when_prepared: Then | None = None
         self._closed = False
         self.path = path
@@ -62,6 +63,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, bytes | None] = {}
         """As the partitions' own folders say; None where they do not."""
+        self.unopened: dict[TopicPartition, None] = {}
+        """Logs that were to be opened and could not be: their folders are, or may be, in this directory."""
         self.meta = read_meta(disk, path)
         """None until the directory is formatted."""
         self.clean_broker_epoch = clean_shutdown.read_mark(disk, path)
@@ -107,7 +110,8 @@ class LogDirectory:
     def load_logs(self, config_of: Callable[[str], LogConfig]) -> None:
         """Opens every log in the directory but the metadata log, which its owner opens by itself, earlier.
 
-        Folders on their way out are removed. What is neither a partition nor known otherwise is left alone.
+        Folders on their way out are removed. What is neither a partition nor known otherwise is left alone. A log that
+        cannot be opened is in `unopened` afterwards, and the others are open.
         """
         with self._guarded():
             names = self._disk.list_dir(self.path)
@@ -117,9 +121,18 @@ class LogDirectory:
                 continue
             partition = file_names.parse_partition_folder(name)
             if partition is not None and partition[0] != METADATA_TOPIC:
-                self.open_log(*partition, config_of(partition[0]))
+                self._load(*partition, config_of(partition[0]))
             elif partition is None and self._disk.is_dir(f"{self.path}/{name}"):
                 _log.warning("leaving %s/%s alone: it is not the folder of a partition", self.path, name)
+        self._loaded = True
+
+    def _load(self, topic: str, partition: int, config: LogConfig) -> None:
+        try:
+            self.open_log(topic, partition, config)
+        except ApiError as error:
+            if self.failure is not None:
+                raise
+            _log.error("%s-%d in %s cannot be opened: %s", topic, partition, self.path, error.message)
 
     def open_log(
         self,
@@ -130,44 +143,53 @@ class LogDirectory:
         topic_id: bytes | None = None,
         always_scan: bool = False,
     ) -> Log:
-        """The partition's log, created if it is not there.
+        """The partition's log, created if it is not there; KAFKA_STORAGE_ERROR if what is there is another topic's.
 
         The first call removes the clean-shutdown mark, durably, before anything in the directory changes. With
         `always_scan` the whole log is checked, as the metadata log is, whatever the mark says.
         """
         key = (topic, partition)
-        if key in self.logs:
-            return self.logs[key]
-        with self._guarded():
-            if not self._mark_removed:
-                clean_shutdown.remove_mark(self._disk, self.path)
-                self._mark_removed = True
-            folder = f"{self.path}/{file_names.partition_folder(topic, partition)}"
-            if not self._disk.is_dir(folder):
-                self._remembered.make_way_for(key)
-                self._disk.make_dirs(folder)
-            log = Log.open(
-                self._disk,
-                folder,
-                config,
-                clean=self.clean_broker_epoch is not None and not always_scan,
-                now_ms=self._clock.now_ms(),
-                recovery_point=0 if always_scan else self._remembered.recovery_point(key),
-                log_start_offset=self._remembered.start_offset(key),
-                cache=self._cache,
-                remove_retired=self._remove_later,
-            )
-            self._identify(key, log, topic_id)
-        log.on_roll = self._rolled
-        self.logs[key] = log
-        return log
+        if key not in self.logs:
+            self.unopened[key] = None
+            with self._guarded():
+                log = self._open(key, config, always_scan)
+                self.topic_ids[key] = partition_metadata.read_topic_id(self._disk, log.path)
+            log.on_roll = self._rolled
+            self.logs[key] = log
+            del self.unopened[key]
+        if topic_id is not None:
+            self._identify(key, topic_id)
+        return self.logs[key]
 
-    def _identify(self, key: TopicPartition, log: Log, topic_id: bytes | None) -> None:
-        found = partition_metadata.read_topic_id(self._disk, log.path)
-        if found is None and topic_id is not None:
-            log.sync_with_next_flush(partition_metadata.write_topic_id(self._disk, log.path, topic_id))
-            found = topic_id
-        self.topic_ids[key] = found
+    def _open(self, key: TopicPartition, config: LogConfig, always_scan: bool) -> Log:
+        if not self._mark_removed:
+            clean_shutdown.remove_mark(self._disk, self.path)
+            self._mark_removed = True
+        folder = f"{self.path}/{file_names.partition_folder(*key)}"
+        if not self._disk.is_dir(folder):
+            self._remembered.make_way_for(key)
+            self._disk.make_dirs(folder)
+        return Log.open(
+            self._disk,
+            folder,
+            config,
+            clean=self.clean_broker_epoch is not None and not always_scan,
+            now_ms=self._clock.now_ms(),
+            recovery_point=0 if always_scan else self._remembered.recovery_point(key),
+            log_start_offset=self._remembered.start_offset(key),
+            cache=self._cache,
+            remove_retired=self._remove_later,
+        )
+
+    def _identify(self, key: TopicPartition, topic_id: bytes) -> None:
+        """The log is that of this topic: as its folder says or, where that says nothing, from now on."""
+        log = self.logs[key]
+        if self.topic_ids[key] is None:
+            with self._guarded():
+                log.sync_with_next_flush(partition_metadata.write_topic_id(self._disk, log.path, topic_id))
+            self.topic_ids[key] = topic_id
+        if self.topic_ids[key] != topic_id:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.path} holds another topic of the same name")
 
     def delete_log(self, topic: str, partition: int) -> None:
         """Takes the partition out of use at once; its files are removed by a job, a while later.
@@ -289,18 +311,21 @@ class LogDirectory:
     def close(self, broker_epoch: int = clean_shutdown.NO_BROKER_EPOCH) -> None:
         """Stops cleanly: closes the logs, writes the checkpoints and, last of all, the mark. Jobs must have ended.
 
-        A crash before the mark is on disk is a crash like any other. After a failure only the lock is let go.
+        The mark speaks for every log in the directory: if one was not opened, there is none, or still that of the last
+        run if this one did not get as far as opening any. A crash before the mark is on disk is a crash like any other.
+        After a failure only the lock is let go.
         """
         if self._closed:
             return
         self._closed = True
         try:
-            if self.failure is None:
+            if self.failure is None and (self._loaded or self.logs):
                 with self._guarded():
                     for log in self.logs.values():
                         log.close()
                     self._remembered.save_now()
-                    clean_shutdown.write_mark(self._disk, self.path, broker_epoch)
+                    if self._loaded and not self.unopened:
+                        clean_shutdown.write_mark(self._disk, self.path, broker_epoch)
         finally:
             for log in self.logs.values():
                 log.close_files()
