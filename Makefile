@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 SECONDS ?= 0
 WORKERS ?= 2
 
-.PHONY: help run test lint format types tidy unit bench interop soak clean setup
+.PHONY: help setup run lint test bench interop soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,13 +22,19 @@ help:
 
 setup: $(READY)
 
-$(READY): pyproject.toml setup.py constraints.txt $(shell find src -name '*_native.py')
+# What running needs; what testing needs on top.
+$(INSTALLED): pyproject.toml setup.py constraints.txt $(shell find src -name '*_native.py')
 	@test -d $(VENV) || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(PIP) --upgrade pip
+	@$(PIP) -c constraints.txt -e .
 	@touch $@
 
-run: $(READY)
+$(READY): $(INSTALLED)
+	@echo "installing what the tests need ..."
+	@$(PIP) -c constraints.txt --group dev
+	@touch $@
+
+run: $(INSTALLED)
 	@$(BIN)/python -m quire.cli.demo --seconds $(SECONDS)
 
 lint: $(READY)
@@ -40,6 +48,7 @@ test: lint
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.sweep
 
 interop: $(READY)
 	$(BIN)/pytest -q interop
@@ -49,5 +58,5 @@ soak: $(READY)
 	$(BIN)/pytest -m soak -n $(WORKERS)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) .interop build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
 	find src -name '*.so' -delete
