@@ -114,18 +114,25 @@ class SimClock:
 
 
 class HostClock:
-    """One host's clock: its wall may be wrong by `skew_ms`, and after `stop` nothing it asked for happens any more."""
+    """One host's clock: its wall may be wrong by `skew_ms`, and after `stop` nothing it asked for happens any more.
+
+    `stall` is a host that did not run for a while: its clock has gone on, and its timers are late.
+    """
 
     def __init__(self, clock: SimClock, *, skew_ms: int = 0) -> None:
         self._clock = clock
         self._alive = True
+        self._stalled_ms = 0.0
         self.skew_ms = skew_ms
 
     def now_ms(self) -> int:
-        return self._clock.now_ms() + self.skew_ms
+        return self._clock.now_ms() + self.skew_ms + int(self._stalled_ms)
 
     def monotonic_ms(self) -> float:
-        return self._clock.monotonic_ms()
+        return self._clock.monotonic_ms() + self._stalled_ms
+
+    def stall(self, duration_ms: float) -> None:
+        self._stalled_ms += duration_ms
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
         return self._clock.call_later(delay_ms, self._while_alive(callback))

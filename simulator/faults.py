@@ -44,6 +44,7 @@ class Faults:
             "disk error": self._fail_disk,
             "full disk": self._fill_disk,
             "clock jump": self._jump_clock,
+            "stall": self._stall,
         }
 
     async def run(self) -> None:
@@ -64,6 +65,14 @@ class Faults:
 
     def restart_delay_ms(self) -> float:
         return self._random.between(*RESTART_MS)
+
+    def at_start(self) -> None:
+        """A node may also die while it starts: recovery has to stand being interrupted anywhere."""
+        deaths = [death for death in Death if self._plan.faults.get("power loss" if death.loses_power else "kill")]
+        if deaths and not self._stopped and self._random.chance(0.2):
+            death = self._random.choice(deaths)
+            self._struck(death.value + " during the start", f"node will be {death.value} during its start")
+            self._machine.doom(death, 1 + self._random.below(60))
 
     # The end of the node
 
@@ -172,6 +181,11 @@ class Faults:
         minutes = self._random.below(100) - 50
         self._struck("clock jump", f"the clock is wrong by {minutes} minutes")
         self._machine.jump_clock(minutes * 60_000)
+
+    def _stall(self) -> None:
+        duration_ms = self._random.between(100.0, 30_000.0)
+        self._struck("stall", f"the node stands still for {duration_ms:.0f} ms")
+        self._machine.stall(duration_ms)
 
     # Telling
 

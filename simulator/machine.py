@@ -112,6 +112,12 @@ class Machine:
         if self._host_clock is not None:
             self._host_clock.skew_ms = by_ms
 
+    def stall(self, duration_ms: float) -> None:
+        """The node does not run for so long; when it goes on, others may have given up on it, itself included."""
+        if self._host_clock is not None:
+            self._host_clock.stall(duration_ms)
+            self.leaving_lives.append(self.life.number)
+
     def slow_jobs(self, longest_ms: float) -> None:
         self.longest_job_ms = longest_ms
         if self._jobs is not None:

@@ -80,8 +80,9 @@ class SimNetwork:
     def crash(self, name: str) -> None:
         """Takes the host away: it is told nothing, its peers find their connections reset."""
         self._hosts.pop(name).alive = False
-        for end in self._ends_of(name):
-            end.vanish()
+        for end in self._connections:
+            if end.host == name:
+                end.vanish()
 
     def cut(self, source: str, target: str, *, one_way: bool = False) -> None:
         """Nothing gets from `source` to `target`, nor back unless `one_way`, until `heal`."""
@@ -120,7 +121,7 @@ class SimNetwork:
         near = SimTransport(self, client, f"{client}>{server}#{number}", f"{server}:{port}")
         far = SimTransport(self, server, f"{server}>{client}#{number}", f"{client}:{40000 + number}")
         near.other, far.other = far, near
-        self._connections = [end for end in self._connections if not end.ended]
+        self._connections = [end for end in self._connections if not end.forgotten]
         self._connections += (near, far)
         return near, far
 

@@ -15,6 +15,7 @@ FAULTS = (
     "disk error",
     "full disk",
     "clock jump",
+    "stall",
 )
 
 
@@ -41,6 +42,7 @@ class Plan:
     consumers: int
     session_consumers: int
     misbehaviour: float
+    vandal: bool
 
 
 def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
@@ -57,6 +59,7 @@ def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
         consumers=random.below(2),
         session_consumers=1 + random.below(2),
         misbehaviour=random.choice((0.0, 0.01, 0.05)),
+        vandal=random.chance(0.3),
     )
 
 
@@ -69,8 +72,8 @@ def _node_settings(random: SimRandom) -> dict[str, str]:
         "replica.high.watermark.checkpoint.interval.ms": str(random.choice((100, 5000))),
         "metadata.log.max.record.bytes.between.snapshots": str(random.choice((500, 3000, 20_000_000))),
         "metadata.log.max.snapshot.interval.ms": str(random.choice((500, 3_600_000))),
-        "internal.metadata.log.segment.bytes": str(random.choice((1000, 10_000, 1 << 30))),
-        "internal.metadata.delete.delay.millis": str(random.choice((0, 1000))),
+        "metadata.max.retention.bytes": str(random.choice((2000, 100_000_000))),
+        "metadata.max.retention.ms": str(random.choice((1000, 604_800_000))),
         "max.incremental.fetch.session.cache.slots": str(random.choice((1, 1000))),
         "producer.id.expiration.check.interval.ms": "1000",
     }

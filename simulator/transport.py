@@ -134,9 +134,15 @@ class SimTransport:
             self._drop_queue()
             self._link.call_soon(self._report_end)
 
+    @property
+    def forgotten(self) -> bool:
+        """Whether it has ended and its owner knows."""
+        return self._ended and self._end_reason is None
+
     def vanish(self) -> None:
         """The host is gone: its peer finds out, its owner is told nothing any more."""
-        self._link.transmit(self, "gone", lambda: self.other.end("connection reset"))
+        if not self._ended:
+            self._link.transmit(self, "gone", lambda: self.other.end("connection reset"))
         self._ended = True
         self._end_reason = None
 

@@ -20,6 +20,7 @@ from simulator.clients.consumer import Consumer
 from simulator.clients.idempotent_producer import IdempotentProducer
 from simulator.clients.plain_producer import PlainProducer
 from simulator.clients.seeker import Seeker
+from simulator.clients.vandal import Vandal
 from simulator.clock import SimClock
 from simulator.disk import Crashed
 from simulator.faults import Faults
@@ -100,6 +101,7 @@ class World:
             *(Consumer(scene, f"consumer-{number}", sessions=False) for number in range(plan.consumers)),
             *(Consumer(scene, f"follower-{number}", sessions=True) for number in range(plan.session_consumers)),
             Seeker(scene, "seeker"),
+            *([Vandal(scene, "vandal")] if plan.vandal else []),
         ]
 
     # The run
@@ -125,7 +127,7 @@ class World:
         )
 
     def _run(self) -> None:
-        self.machine.start()
+        self.clock.call_soon(self._start)
         self._run_until(self._is_well, START_LIMIT_MS, "the first start")
         self._create_topics()
         self._tasks = [Task(self.clock, client.name, client.run()) for client in self._clients]
@@ -232,6 +234,7 @@ class World:
 
     def _starts(self) -> None:
         self.scene.life = self.machine.life
+        self._faults.at_start()
         if self.machine.disk.calls.has_faults or self.machine.disk.capacity_bytes is not None:
             self.scene.troubled_lives.append(self.machine.life.number)
 

@@ -26,9 +26,14 @@ from simulator.violation import Violation
 TOPIC_RESOURCE = 2
 SET = 0
 MOST_PARTITIONS = 6
-ALTERED = "max.message.bytes"
-KAFKAS_DEFAULT = "1048588"
-"""Any value that is above what producers send changes nothing for them."""
+SETTINGS = {
+    "max.message.bytes": ("1048588", "1048588", "1048589", "2000000"),
+    "index.interval.bytes": ("4096", "0", "300", "4096"),
+    "segment.ms": ("604800000", "300", "3000", "604800000"),
+    "compression.type": ("producer", "producer", "uncompressed", "lz4", "zstd"),
+    "file.delete.delay.ms": ("60000", "0", "1000"),
+}
+"""What may be altered under the eyes of producers: Kafka's default, and values that none of them minds."""
 
 
 class Administrator(SimClient):
@@ -127,13 +132,15 @@ class Administrator(SimClient):
         self.scene.tell(f"{self.name} grew {topic} to {partitions} partitions")
 
     async def _alter(self, topic: TopicBook) -> None:
-        value = str(1_048_588 + self.random.below(1_000_000))
-        setting = topic.settings.setdefault(ALTERED, Setting(KAFKAS_DEFAULT))
+        key = self.random.choice(list(SETTINGS))
+        default, *values = SETTINGS[key]
+        value = self.random.choice(values)
+        setting = topic.settings.setdefault(key, Setting(default))
         setting.doubtful.append(value)
         resource = AlterConfigsResource(
             resource_type=TOPIC_RESOURCE,
             resource_name=topic.name,
-            configs=[AlterableConfig(name=ALTERED, config_operation=SET, value=value)],
+            configs=[AlterableConfig(name=key, config_operation=SET, value=value)],
         )
         _, lost = await self._insist(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic.name)
         setting.acknowledged = value

@@ -50,7 +50,8 @@ class Seeker(SimClient):
         answer = await self.ask(request)
         found = answer.topics[0].partitions[0]
         cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if era != self.scene.life.era else ()
-        error = self.expect(found.error_code, f"DeleteRecords of {book} before {offset}", *self.excuses, *cut)
+        slow = () if self.scene.calm else (ErrorCode.REQUEST_TIMED_OUT,)
+        error = self.expect(found.error_code, f"DeleteRecords of {book} before {offset}", *self.excuses, *cut, *slow)
         if error is ErrorCode.NONE:
             self.scene.tell(f"{self.name} deleted {book} before {offset}")
             self.scene.checker.deleted_records(book, era, floor, found.low_watermark)

@@ -56,12 +56,13 @@ class Wire:
         self._asked: deque[_Asked] = deque()
         self._room = bytearray(ROOM_BYTES)
         self._received = bytearray()
+        self._deaf = False
 
     # Asking
 
     def ask(self, request: Message, version: int, timeout_ms: float, *, copies: int = 1) -> list[Promise[Any]]:
         """Sends the request, `copies` times over, and promises as many answers; Lost when one does not come."""
-        frame = self._frame(request, version)
+        frame = self.frame(request, version)
         answers = []
         for _ in range(copies):
             answer: Promise[Any] = Promise()
@@ -77,14 +78,20 @@ class Wire:
     def tell(self, request: Message, version: int) -> None:
         """Sends a request that has no answer: Produce with acks=0."""
         if self.lost is None:
-            self._transport.write([self._frame(request, version)])
+            self._transport.write([self.frame(request, version)])
 
     def break_off(self, request: Message, version: int, part: float) -> None:
         """Sends only the first part of the frame and goes away."""
-        frame = self._frame(request, version)
+        frame = self.frame(request, version)
         if self.lost is None:
             self._transport.write([frame[: int(len(frame) * part)]])
             self._transport.close()
+
+    def send_raw(self, content: bytes) -> None:
+        """Sends bytes that may be no request at all; whatever comes back is not looked at."""
+        if self.lost is None:
+            self._deaf = True
+            self._transport.write([content])
 
     def nap(self, duration_ms: float) -> None:
         """Reads nothing for a while; the node has to keep what it has for us, within bounds."""
@@ -97,7 +104,7 @@ class Wire:
     def close(self) -> None:
         self._transport.close()
 
-    def _frame(self, request: Message, version: int) -> bytes:
+    def frame(self, request: Message, version: int) -> bytes:
         self._correlation_id += 1
         header = RequestHeader(
             request_api_key=request.API_KEY,
@@ -126,6 +133,8 @@ class Wire:
         return memoryview(self._room)
 
     def received(self, size: int) -> None:
+        if self._deaf:
+            return
         self._received += self._room[:size]
         while len(self._received) >= 4:
             end = 4 + int.from_bytes(self._received[:4], "big", signed=True)

@@ -124,3 +124,16 @@ def test_a_stopped_host_is_never_called_again_and_others_are() -> None:
     host.stop()
     clock.run_until_idle()
     assert seen == [("other", 30), ("other", 40)]
+
+
+def test_a_host_that_stood_still_finds_its_clock_gone_on_and_its_timers_late() -> None:
+    clock = SimClock()
+    host = HostClock(clock)
+    before = host.now_ms()
+    fired: list[float] = []
+    host.call_later(100, lambda: fired.append(host.monotonic_ms()))
+    host.stall(5000)
+    assert host.monotonic_ms() == 5000
+    assert host.now_ms() == before + 5000
+    clock.run_for(100)
+    assert fired == [5100]

@@ -291,6 +291,16 @@ def test_broken_connections_tell_both_sides() -> None:
     assert scene.network.connections("node") == 1
 
 
+def test_a_host_that_crashes_in_the_moment_a_connection_breaks_hears_nothing_of_that_either() -> None:
+    scene = Scene()
+    client, server = scene.connect()
+    scene.network.break_connections("client")
+    scene.network.crash("node")
+    scene.clock.run_until_idle()
+    assert server.ends == []
+    assert client.ends == ["connection reset"]
+
+
 def test_a_crashed_host_hears_nothing_and_its_peers_are_reset() -> None:
     scene = Scene()
     client, server = scene.connect()

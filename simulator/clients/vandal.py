@@ -1,0 +1,45 @@
+"""A client that sends what no client should: random bytes, wrong lengths, requests with flipped bits.
+
+Whatever it sends may cost it the connection, and must cost nobody else anything: the others' checks are its checks.
+"""
+
+from simulator.clients.batches import BatchMaker
+from simulator.clients.client import Scene, SimClient
+from simulator.clients.produce import request_for, version_for
+from simulator.clients.wire import Wire
+
+
+class Vandal(SimClient):
+    def __init__(self, scene: Scene, name: str) -> None:
+        super().__init__(scene, name)
+        self._maker = BatchMaker(scene, self.random)
+        self._number = 0
+
+    async def run(self) -> None:
+        while not self.scene.finishing:
+            wire = await self.connected()
+            if self.random.chance(0.5):
+                wire.send_raw(self._noise())
+            else:
+                self._send_damaged_batch(wire)
+            await self.scene.sleep(self.random.between(0.0, 1000.0))
+            wire.abort()
+        self.close()
+
+    def _noise(self) -> bytes:
+        """A frame that says more, less or exactly how long it is, or that it is enormous or negative."""
+        content = self.random.random_bytes(self.random.below(200))
+        length = self.random.choice((len(content), len(content) + 3, len(content) // 2, 1 << 30, -5, 0))
+        return length.to_bytes(4, "big", signed=True) + content
+
+    def _send_damaged_batch(self, wire: Wire) -> None:
+        """As acks=1 would send it, but with a flipped bit anywhere. If that does not hurt it, it may be appended."""
+        book = self.random.choice(self.scene.ledger.live_partitions())
+        batch = self._maker.make(book, self.name, self._number)
+        self._number += len(batch.values)
+        batch.sending(wire.life.era, 1)
+        version = version_for(self, [batch])
+        frame = bytearray(wire.frame(request_for([batch], acks=1), version))
+        at = 4 + self.random.below(len(frame) - 4)
+        frame[at] ^= 1 << self.random.below(8)
+        wire.send_raw(bytes(frame))
