@@ -74,6 +74,21 @@ def test_bytes_that_are_no_request_close_the_connection(node: SimulatedNode) -> 
         node.dispatch(node.info, memoryview(bytearray(HEADER.pack(3, 9, 1, -1) + b"\0\xff\xff\xff")))
 
 
+def test_a_header_may_have_a_few_tags_that_mean_nothing_to_us_but_not_many(node: SimulatedNode) -> None:
+    body = codec.encode(MetadataRequest(topics=[]), 12)
+
+    def send(tags: bytes) -> object:
+        return node.dispatch(node.info, memoryview(bytearray(HEADER.pack(3, 12, 1, -1) + tags + body)))
+
+    assert isinstance(send(b"\x02\x05\x01x\x06\x00"), list)
+    assert isinstance(send(b"\x20" + b"\x05\x00" * 32), list)
+    with pytest.raises(CloseConnection, match="33 tagged fields, more than 32"):
+        send(b"\x21" + b"\x05\x00" * 33)
+    for broken in (b"\xff\xff\xff\xff\xff", b"\x01\x05\xff\xff\xff\xff\x0f", b"\x01\xff"):
+        with pytest.raises(CloseConnection, match="cannot be read"):
+            node.dispatch(node.info, memoryview(bytearray(HEADER.pack(3, 12, 1, -1) + broken)))
+
+
 def test_a_request_that_comes_early_waits_until_the_node_is_ready(
     make_node: Callable[..., SimulatedNode],
 ) -> None:

@@ -2,6 +2,7 @@
 
 import random
 import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 from struct import pack
 
@@ -9,14 +10,21 @@ import pytest
 
 from quire.protocol.codec import decode, encode
 from quire.protocol.errors import ProtocolError
+from quire.protocol.limits import HEADER_TAGS_MAX, REQUEST_ELEMENTS_MAX, elements_max
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest
-from quire.protocol.messages.fetch import FetchRequest
+from quire.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from quire.protocol.messages.headers import RequestHeader
 from quire.protocol.messages.list_offsets import ListOffsetsRequest
-from quire.protocol.messages.metadata import MetadataRequest
-from quire.protocol.messages.produce import ProduceRequest
+from quire.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from quire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from quire.protocol.schema import Message
-from quire.protocol.tags import MAX_STRUCTURES
 from tests.protocol.every_message import EVERY_VERSION, full_message
 
 
@@ -72,9 +80,12 @@ HUGE = [
     pytest.param(DeleteTopicsRequest, 1, pack(">i", 2**31 - 1) + bytes(1_000), id="legacy strings"),
     pytest.param(DeleteTopicsRequest, 4, varint(2**32 - 1) + bytes(1_000), id="compact strings"),
     pytest.param(ListOffsetsRequest, 1, pack(">ii", -1, -(2**31)), id="negative count"),
-    pytest.param(ProduceRequest, 9, b"\x00" + pack(">hi", 1, 1) + varint(MAX_STRUCTURES + 2) + bytes(4_000_000),
+    pytest.param(ProduceRequest, 9, b"\x00" + pack(">hi", 1, 1) + varint(REQUEST_ELEMENTS_MAX + 2) + bytes(4_000_000),
                  id="more structures than one message may have"),
+    pytest.param(DescribeProducersRequest, 0, b"\x02\x02x" + varint(500_001) + bytes(2_000_000), id="numbers"),
+    pytest.param(DeleteTopicsRequest, 4, varint(REQUEST_ELEMENTS_MAX + 2) + bytes(1_000_000), id="strings"),
     pytest.param(RequestHeader, 2, pack(">hhih", 3, 9, 0, -1) + varint(2**32 - 1), id="count of tags"),
+    pytest.param(RequestHeader, 2, pack(">hhih", 3, 9, 0, -1) + varint(HEADER_TAGS_MAX + 1) + bytes(1_000), id="tags"),
     pytest.param(RequestHeader, 2, pack(">hhih", 3, 9, 0, -1) + b"\x01\x05" + varint(2**32 - 1), id="size of a tag"),
     pytest.param(ProduceRequest, 9, varint(2**32 - 1) + b"x" * 40_000, id="string"),
     pytest.param(ProduceRequest, 3, pack(">h", 32_767), id="legacy string"),
@@ -96,6 +107,63 @@ def test_a_huge_count_or_length_is_refused_before_anything_is_allocated(
     finally:
         tracemalloc.stop()
     assert peak < 64_000
+
+
+def producers_of(count: int) -> DescribeProducersRequest:
+    """Two elements are the topics, the others partitions."""
+    halves = [[0] * (count // 2 - 1), [0] * (count - count // 2 - 1)]
+    return DescribeProducersRequest(topics=[TopicRequest(name="x", partition_indexes=half) for half in halves])
+
+
+def topics_of(count: int) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name="x") for _ in range(count)])
+
+
+def deletions_of(count: int) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topic_names=["x"] * count)
+
+
+def produce_of(count: int) -> ProduceRequest:
+    partitions = [PartitionProduceData(records=b"r") for _ in range(count - 1)]
+    return ProduceRequest(topic_data=[TopicProduceData(name="x", partition_data=partitions)])
+
+
+def fetch_of(count: int) -> FetchRequest:
+    return FetchRequest(
+        topics=[FetchTopic(topic="x", partitions=[FetchPartition(partition=i) for i in range(count - 1)])]
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_of", "version"),
+    [(producers_of, 0), (topics_of, 8), (topics_of, 12), (deletions_of, 3), (deletions_of, 5)]
+    + [(produce_of, version) for version in (8, 9, 12)]
+    + [(fetch_of, version) for version in (11, 12)],
+)
+def test_the_elements_of_all_arrays_of_a_request_count_together(
+    request_of: Callable[[int], Message], version: int
+) -> None:
+    cls = type(request_of(2))
+    most = elements_max(cls.__name__)
+    whole = request_of(most)
+    assert decode(cls, encode(whole, version), version) == whole
+    with pytest.raises(ProtocolError, match=f"more than {most} array elements and tags"):
+        decode(cls, encode(request_of(most + 1), version), version)
+
+
+def test_tags_count_as_elements() -> None:
+    request = deletions_of(REQUEST_ELEMENTS_MAX - 2)
+    request.unknown_tags = {100 + i: b"" for i in range(3)}
+    with pytest.raises(ProtocolError, match=f"more than {REQUEST_ELEMENTS_MAX} array elements and tags"):
+        decode(DeleteTopicsRequest, encode(request, 5), 5)
+    del request.unknown_tags[100]
+    assert decode(DeleteTopicsRequest, encode(request, 5), 5) == request
+
+
+def test_a_response_may_have_far_more_elements_than_a_request() -> None:
+    partitions = [MetadataResponsePartition(replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3]) for _ in range(20_000)]
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="x", partitions=partitions)])
+    assert decode(MetadataResponse, encode(response, 12), 12) == response
 
 
 def test_a_varint_never_ends_within_its_five_bytes() -> None:

@@ -18,6 +18,8 @@ from quire.node.context import ANONYMOUS, Context
 from quire.pending import Pending
 from quire.protocol import apis, codec
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
+from quire.protocol.limits import HEADER_TAGS_MAX
+from quire.protocol.tags import skip_tags
 from quire.seams import Part
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ class Dispatcher:
         position = HEADER.size + max(client_id_size, 0)
         try:
             if route.flexible_header:
-                position = skip_tags(frame, position)
+                position = skip_tags(frame, position, HEADER_TAGS_MAX)
             # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata v13 has three too many.
             request, _ = route.decode(frame, position)
         except ProtocolError as error:
@@ -239,28 +241,3 @@ class Dispatcher:
         context = Context(info.listener, ANONYMOUS, client_id, info.peer)
         info.state = (raw, context)
         return context
-
-
-def skip_tags(frame: memoryview, position: int) -> int:
-    """The position after the header's tagged fields, none of which mean anything to us today."""
-    count, position = read_varint(frame, position)
-    for _ in range(count):
-        _tag, position = read_varint(frame, position)
-        size, position = read_varint(frame, position)
-        position += size
-    if position > len(frame):
-        raise ProtocolError("the header's tagged fields are longer than the request")
-    return position
-
-
-def read_varint(frame: memoryview, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if position >= len(frame):
-            raise ProtocolError("the request ends inside its header")
-        byte = frame[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise ProtocolError("a number in the header has too many bytes")

@@ -5,7 +5,7 @@ the length that starts the next variable one, are read by a single `unpack_from`
 hostile input:
 
 - A count is compared with the bytes that are left before anything is allocated: n elements need n times the size of
-  the smallest element. Structures and tags of one message are limited to `MAX_STRUCTURES` on top.
+  the smallest element. The elements and tags of one message all together are limited on top (`limits.elements_max`).
 - Slices past the end come out short, so `pos` ends up behind the end, which is checked once, last. Reading there
   raises IndexError or struct.error. All of these surface as ProtocolError.
 - Schemas do not recurse, so neither do decoders.
@@ -25,10 +25,11 @@ from typing import Any
 
 from quire.protocol import varints
 from quire.protocol.errors import ProtocolError
+from quire.protocol.limits import elements_max
 from quire.protocol.packing import FIXED, SHORT_ROW, SIZES, short_rows
 from quire.protocol.schema import FRESH, Field, Header, Message, Struct
 from quire.protocol.source import Source
-from quire.protocol.tags import MAX_STRUCTURES, keep_unknown, read_unknown
+from quire.protocol.tags import keep_unknown, read_unknown
 
 
 def compile_decoder(message: type[Message], version: int) -> Callable[[Any, int], tuple[Any, int]]:
@@ -55,6 +56,7 @@ class _Decoder:
         self.version = version
         self.flexible = message.FLEXIBLE is not None and version >= message.FLEXIBLE
         self.views = issubclass(message, Header) or _has_records(message)
+        self._elements_max = elements_max(message.__name__)
         self._run: list[tuple[str, str]] = []
         title = f"{message.__name__} version {version}"
 
@@ -75,7 +77,7 @@ class _Decoder:
             with source.block(f"if data.__class__ is not {'memoryview' if self.views else 'bytes'}"):
                 source.line(f"data = {'memoryview' if self.views else 'bytes'}(data)")
             source.line("size = len(data)")
-            source.line(f"room = {MAX_STRUCTURES}")
+            source.line(f"room = {self._elements_max}")
             with source.block("try"):
                 self._structure(message, "message")
                 self._flush()
@@ -171,6 +173,7 @@ class _Decoder:
         with source.block("if n >= 0"):
             with source.block(f"if n * {max(1, self._smallest_element(field))} > size - pos"):
                 source.line(f"raise fail('{field.name} has more elements than bytes')")
+            self._take_room()
             self._elements(field, place)
         self._otherwise_null(field, place, nullable=nullable)
 
@@ -188,8 +191,6 @@ class _Decoder:
         items = source.variable("items")
         item = source.variable(f"{field.name}_")
         source.line(f"{place} = {items} = []")
-        if not isinstance(field.of, str):
-            self._take_room()
         with source.block("for _ in range(n)"):
             if isinstance(field.of, str):
                 self._value(field.of, field, item, nullable=False)
@@ -201,21 +202,20 @@ class _Decoder:
     def _take_room(self) -> None:
         self.source.line("room -= n")
         with self.source.block("if room < 0"):
-            self.source.line(f"raise fail('more than {MAX_STRUCTURES} structures and tags')")
+            self.source.line(f"raise fail('more than {self._elements_max} array elements and tags')")
 
     def _tags(self, known: list[Field], target: str) -> None:
         source = self.source
         self._read("B", "n")
         self._flush()
-        if not known:
-            with source.block("if n"):
-                source.line(f"pos, room = read_unknown({target}, data, pos, n, room)")
-            return
-        tag, end = source.variable("tag"), source.variable("end")
         with source.block("if n"):
             with source.block("if n > 127"):
                 source.line("n, pos = varint_tail(data, pos, n)")
             self._take_room()
+            if not known:
+                source.line(f"pos = read_unknown({target}, data, pos, n)")
+                return
+            tag, end = source.variable("tag"), source.variable("end")
             with source.block("for _ in range(n)"):
                 source.line(f"{tag}, pos = varint(data, pos)")
                 source.line(f"{end}, pos = varint(data, pos)")

@@ -3,15 +3,10 @@
 Fields that a schema does not know are kept in `unknown_tags`, so that a message can be passed on whole.
 """
 
-from typing import Final
-
 from quire.protocol import varints
 from quire.protocol.errors import ProtocolError
 from quire.protocol.schema import Struct
 from quire.seams import Buffer
-
-MAX_STRUCTURES: Final = 1_000_000
-"""Structures and tags in one message: at worst some 150 MB of Python objects. Real messages have a fifth of it."""
 
 
 def keep_unknown(structure: Struct, tag: int, data: Buffer, position: int, end: int) -> int:
@@ -22,18 +17,28 @@ def keep_unknown(structure: Struct, tag: int, data: Buffer, position: int, end: 
     return end
 
 
-def read_unknown(structure: Struct, data: Buffer, position: int, first: int, room: int) -> tuple[int, int]:
-    """The tags of a structure that knows none, after the first byte of their count. Returns position and room left."""
-    count = first
-    if first > 127:
-        count, position = varints.read_tail(data, position, first)
-    if count > room:
-        raise ProtocolError(f"more than {MAX_STRUCTURES} structures and tags")
+def read_unknown(structure: Struct, data: Buffer, position: int, count: int) -> int:
+    """Keeps all tags of a structure that knows none and returns the position behind them."""
     for _ in range(count):
         tag, position = varints.read(data, position)
         size, position = varints.read(data, position)
         position = keep_unknown(structure, tag, data, position, position + size)
-    return position, room - count
+    return position
+
+
+def skip_tags(data: Buffer, position: int, most: int) -> int:
+    """The position behind tagged fields that nobody wants to know; more than `most` are refused."""
+    try:
+        count, position = varints.read(data, position)
+        if count > most:
+            raise ProtocolError(f"{count} tagged fields, more than {most}")
+        for _ in range(count):
+            _, position = varints.read(data, position)
+            size, position = varints.read(data, position)
+            position += size
+    except IndexError:
+        raise ProtocolError("ends inside its tagged fields") from None
+    return position
 
 
 def write_tags(out: bytearray, known: dict[int, bytearray], unknown: dict[int, bytes] | None) -> None:
