@@ -192,6 +192,34 @@ def test_a_full_disk_is_told_and_service_comes_back_with_room(make_node: MakeNod
     assert values_of(node, "t") == [b"v"]
 
 
+def test_a_topic_created_on_a_full_disk_is_served_when_there_is_room(make_node: MakeNode) -> None:
+    node = make_node().start()
+    no_space = 28
+    node.disk.fail_when(lambda operation: operation.path.startswith("/data/t-0"), no_space)
+    node.create_topic("t")
+    assert produce(node, "t") == ErrorCode.KAFKA_STORAGE_ERROR
+    node.clock.run_for(60_000)
+    assert produce(node, "t") == 0
+    assert values_of(node, "t") == [b"v"]
+
+
+def test_a_log_that_could_not_be_opened_stays_where_it_is_and_is_opened_later(make_node: MakeNode) -> None:
+    first = make_node(settings={"log.dirs": "/one,/two"}).start()
+    first.create_topic("t", partitions=2)
+    produce(first, "t")
+    path = first.node.partitions.leader("t", None, 0).log.path
+    disk = first.stop()
+    no_space = 28
+    room: list[str] = []
+    disk.fail_when(lambda operation: operation.path.startswith(f"{path}/") and not room, no_space, times=1000)
+    second = make_node(disk, settings={"log.dirs": "/one,/two"}, seed=2).start()
+    assert produce(second, "t") == ErrorCode.KAFKA_STORAGE_ERROR
+    room.append("again")
+    second.clock.run_for(60_000)
+    assert second.node.partitions.leader("t", None, 0).log.path == path
+    assert values_of(second, "t") == [b"v"]
+
+
 def test_two_nodes_cannot_have_one_directory(make_node: MakeNode) -> None:
     disk = SimDisk()
     make_node(disk).start()

@@ -107,3 +107,32 @@ def test_who_waits_is_not_called_when_the_disk_fails(
     writer.save_soon({KEY: 5}, lambda: pytest.fail("nothing was saved for good"))
     jobs.run_all()
     assert len(failures) == 1
+
+
+@pytest.mark.parametrize("kind", ["write", "sync", "rename", "sync_dir"])
+def test_what_could_not_be_written_is_written_the_next_time_and_who_waits_is_called_then(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs, failures: list[Exception], kind: str
+) -> None:
+    done: list[str] = []
+    disk.fail_when(lambda operation: operation.kind == kind)
+    writer.save_soon({KEY: 5}, lambda: done.append("saved"))
+    jobs.run_all()
+    assert (len(failures), done) == (1, [])
+    writer.save_soon({KEY: 5})
+    jobs.run_all()
+    assert (len(failures), done) == (1, ["saved"])
+    assert read_offsets(disk.crash(SimRandom(1)), PATH) == {KEY: 5}
+
+
+def test_what_could_not_be_written_at_once_does_not_count_as_written(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
+) -> None:
+    writer.save_soon({KEY: 10})
+    disk.fail_when(lambda operation: operation.kind == "write")
+    with pytest.raises(OSError):
+        writer.save_now({KEY: 3})
+    jobs.run_all()
+    assert read_offsets(disk, PATH) == {}, "what the job wrote was out of date"
+    writer.save_soon({KEY: 3})
+    jobs.run_all()
+    assert read_offsets(disk, PATH) == {KEY: 3}

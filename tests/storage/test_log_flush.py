@@ -1,5 +1,7 @@
 """What a flush makes durable, and what a plan that comes late must not claim."""
 
+import errno
+
 import pytest
 
 from quire.storage.leader_epochs import read_epochs
@@ -43,6 +45,19 @@ def test_an_unflushed_log_loses_even_its_folder(disk: SimDisk) -> None:
     log = open_log(disk)
     append_values(log, b"a")
     assert not after_power_loss(disk).exists(FOLDER)
+
+
+def test_rolls_that_find_no_room_do_not_pile_up_what_is_to_be_synced(disk: SimDisk) -> None:
+    log = open_log(disk, SMALL_SEGMENTS)
+    append_values(log, *letters(2))
+    new_segment = f"{FOLDER}/00000000000000000002.log"
+    disk.fail_when(lambda operation: operation.path == new_segment, errno.ENOSPC, times=3)
+    for _ in range(3):
+        with pytest.raises(OSError, match="space"):
+            append_values(log, b"x")
+    plan = log.start_flush()
+    assert plan is not None
+    assert len(plan.paths) == 3, "two indexes and a snapshot"
 
 
 def test_a_flush_up_to_a_segment_leaves_the_active_one_alone(disk: SimDisk) -> None:

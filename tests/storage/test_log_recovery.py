@@ -180,6 +180,14 @@ class TestAfterACrash:
             file.pwritev([whole], 0)
         assert values_of(log) == letters(8)
 
+    def test_a_log_that_cannot_be_cut_leaves_no_file_open(self, disk: SimDisk) -> None:
+        written(disk, 1).close_files()
+        damage(disk, name(0), 100)
+        disk.fail_when(lambda operation: operation.kind == "truncate")
+        with pytest.raises(OSError):
+            open_log(disk, SMALL_SEGMENTS)
+        assert disk.open_paths() == []
+
     @pytest.mark.parametrize("position", range(236))
     def test_a_flipped_byte_ends_the_log_before_its_batch(self, disk: SimDisk, position: int) -> None:
         written(disk)

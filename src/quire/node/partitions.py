@@ -4,7 +4,6 @@
 A partition whose log cannot be opened is missing here, and its clients get KAFKA_STORAGE_ERROR; the others serve on.
 """
 
-import errno
 import logging
 from collections.abc import Iterator
 
@@ -36,6 +35,7 @@ class Partitions:
         "_node_id",
         "_offline",
         "_to_wake",
+        "_unopened",
     )
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
@@ -51,6 +51,8 @@ class Partitions:
         self._directory_of: dict[Partition, LogDirectory] = {}
         self._offline: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs are, or may be, in a directory that failed: an empty log must not take their place."""
+        self._unopened: dict[tuple[bytes, int], None] = {}
+        """Partitions whose logs could not be opened though their directory works: this is tried again."""
         self._to_wake: dict[Partition, None] = {}
         config.when_changed(lambda _changed: self._refresh_settings())
 
@@ -172,8 +174,11 @@ class Partitions:
         try:
             opened = directory.open_log(topic.name, index, log_config(config), topic_id=topic.topic_id)
         except ApiError as error:
-            log.error("%s-%d is offline: %s", topic.name, index, error.message)
+            if (topic.topic_id, index) not in self._unopened:
+                log.error("%s-%d is offline: %s", topic.name, index, error.message)
+            self._unopened[topic.topic_id, index] = None
             return None
+        self._unopened.pop((topic.topic_id, index), None)
         opened.config = log_config(config)
         partition = Partition(
             topic.name,
@@ -202,10 +207,13 @@ class Partitions:
                 if directory.topic_ids[key] in (None, topic_id):
                     return directory
                 self._set_aside(directory, *key)
+            elif key in directory.unopened:
+                return directory
         return min(working, key=lambda directory: len(directory.logs), default=None)
 
     def _remove(self, topic: TopicImage, index: int) -> None:
         self._offline.pop((topic.topic_id, index), None)
+        self._unopened.pop((topic.topic_id, index), None)
         partition = self._by_id.pop((topic.topic_id, index), None)
         if partition is None:
             return
@@ -274,6 +282,10 @@ class Partitions:
     def checkpoint(self) -> None:
         for directory in self._directories:
             directory.checkpoint()
+        for topic_id, index in list(self._unopened):
+            topic = self._image.topic_by_id(topic_id)
+            if topic is not None:
+                self._put(topic, [index])
 
     def checkpoint_high_watermarks(self) -> None:
         for directory in self._directories:
@@ -282,11 +294,7 @@ class Partitions:
             )
 
     def _storage_failed(self, partition: Partition, error: OSError) -> None:
-        """A full disk may have room again in a moment; any other error takes the directory out of service."""
-        if error.errno == errno.ENOSPC:
-            log.error("%s cannot be written: the disk is full", partition)
-        else:
-            self._directory_of[partition].fail(error)
+        self._directory_of[partition].fail(error)
 
     def directory_failed(self, directory: LogDirectory) -> None:
         """Takes the partitions of a failed directory out of service; their clients hear of it at once."""

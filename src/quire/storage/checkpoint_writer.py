@@ -3,7 +3,8 @@
 In the background a job writes and syncs a temporary file, and the event loop renames it, unless something newer was
 written meanwhile. The rename is not synced: after a power cut the previous checkpoint may be back, and a checkpoint
 that lags behind only costs time. Who cannot live with that waits: for `then`, which is called when even a power cut
-leaves this checkpoint or a newer one, or for `save_now`, which returns when it is on disk.
+leaves this checkpoint or a newer one, or for `save_now`, which returns when it is on disk. What could not be written is
+forgotten: the next call writes anew, and who waits goes on waiting for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,12 +28,14 @@ class CheckpointWriter:
         """What the file has for certain, even after a power cut; None when that is not known."""
 
     def save_now(self, offsets: Mapping[TopicPartition, int]) -> None:
+        content = format_offsets(offsets)
         # What a job is writing meanwhile is out of date even if the file itself is right.
-        content = self._latest = format_offsets(offsets)
+        self._latest = None
         if content != self._on_disk:
             self._on_disk = None
             write_atomically(self._disk, self._path, content)
             self._on_disk = content
+        self._latest = content
 
     def save_soon(self, offsets: Mapping[TopicPartition, int], then: Callable[[], None] | None = None) -> None:
         """Does nothing if this is what was saved last. Of several calls while a job runs, the last one counts.
@@ -70,20 +73,25 @@ class CheckpointWriter:
             try:
                 self._disk.rename(self._background_path, self._path)
             except OSError as error:
-                self._failed(error)
+                self._not_written(error)
             else:
                 self._sync_for_those_who_wait()
-        else:
+        elif self._latest is not None:
             self._start()
 
     def _sync_for_those_who_wait(self) -> None:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             folder = self._path.rpartition("/")[0] or "."
-            self._jobs.submit(lambda: self._disk.sync_dir(folder), lambda _: _call(waiting), self._failed)
+
+            def not_synced(error: Exception) -> None:
+                self._waiting = waiting + self._waiting
+                self._failed(error)
+
+            self._jobs.submit(lambda: self._disk.sync_dir(folder), lambda _: _call(waiting), not_synced)
 
     def _not_written(self, error: Exception) -> None:
-        self._under_way = None
+        self._latest = self._under_way = None
         self._failed(error)
 
     @property

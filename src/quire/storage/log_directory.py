@@ -9,7 +9,9 @@
     orders-0/, orders-1/, ...           the logs
 
 A disk that fails takes its directory with it and nothing else: the first OSError, wherever it shows, is reported once
-through `on_failure`; whoever asks afterwards gets KAFKA_STORAGE_ERROR.
+through `on_failure`; whoever asks afterwards gets KAFKA_STORAGE_ERROR. A disk that is full has not failed: whoever
+writes gets KAFKA_STORAGE_ERROR, what is written in the background is tried again at its next turn, and when there is
+room everything goes on.
 """
 
 import logging
@@ -21,7 +23,7 @@ from quire.seams import Clock, Disk, File, Jobs, Random
 from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition
-from quire.storage.errors import DataDirectoryError
+from quire.storage.errors import DataDirectoryError, is_full
 from quire.storage.flusher import Flusher, Then
 from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
@@ -32,6 +34,8 @@ from quire.storage.retired import RetiredSegments
 
 LOCK_FILE = ".lock"
 METADATA_TOPIC = "__cluster_metadata"
+
+_DELETE_AGAIN_MS = 10_000
 
 OnFailure = Callable[["LogDirectory", Exception], None]
 
@@ -58,6 +62,9 @@ class LogDirectory:
         self._when_prepared: Then | None = None
         self._closed = False
         self.path = path
+        self._full = False
+        self._full_lately = False
+        """Whether there was no room since the last checkpoint."""
         self.failure: Exception | None = None
         """Why the directory is offline; None while it works."""
         self.logs: dict[TopicPartition, Log] = {}
@@ -195,31 +202,42 @@ class LogDirectory:
         """Takes the partition out of use at once; its files are removed by a job, a while later.
 
         The rename is what counts. If a crash undoes it, the folder still has the id of a topic that is gone, and its
-        owner deletes it again.
+        owner deletes it again. If there is no room for another name, it is tried again until there is.
         """
-        log = self._take_out(topic, partition)
-        log.close_files()
+        log = self.logs[topic, partition]
         folder = f"{self.path}/{file_names.deleted_folder(topic, partition, self._random.uuid())}"
-        with self._guarded():
-            self._disk.rename(log.path, folder)
+        try:
+            with self._guarded():
+                self._disk.rename(log.path, folder)
+        except ApiError:
+            if self.failure is None:
+                self._later(_DELETE_AGAIN_MS, lambda: self._delete_again(topic, partition, log))
+            raise
+        self._take_out(topic, partition)
+        log.close_files()
         self._later(log.config.file_delete_delay_ms, lambda: self._remove_folder(folder))
+
+    def _delete_again(self, topic: str, partition: int, log: Log) -> None:
+        if self.logs.get((topic, partition)) is log:
+            with suppress(ApiError):
+                self.delete_log(topic, partition)
 
     def set_aside(self, topic: str, partition: int) -> str:
         """Takes a log out of use whose topic nobody knows, and keeps its data in a folder of its own, which it names.
 
         Its topic may have been deleted just before a crash. Or the metadata was lost, and these are all that is left.
         """
-        log = self._take_out(topic, partition)
+        log = self.logs[topic, partition]
         folder = f"{self.path}/{file_names.stray_folder(topic, partition, self._random.uuid())}"
         with self._guarded():
             log.close()
             self._disk.rename(log.path, folder)
+        self._take_out(topic, partition)
         return folder
 
-    def _take_out(self, topic: str, partition: int) -> Log:
-        self.topic_ids.pop((topic, partition))
+    def _take_out(self, topic: str, partition: int) -> None:
+        del self.logs[topic, partition], self.topic_ids[topic, partition]
         self._remembered.forget((topic, partition))
-        return self.logs.pop((topic, partition))
 
     def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
         """Truncates logs to offsets.
@@ -269,6 +287,10 @@ class LogDirectory:
 
     def checkpoint(self) -> None:
         """Writes recovery points and log start offsets in the background, if they changed. Called every so often."""
+        if self._full and not self._full_lately:
+            self._full = False
+            _log.info("%s has room again", self.path)
+        self._full_lately = False
         if self.failure is None:
             self._remembered.save_soon()
 
@@ -284,7 +306,7 @@ class LogDirectory:
     def prepare_close(self, then: Then) -> None:
         """Flushes all logs in jobs, many at a time; `then` is called when `close` has next to nothing left to wait for.
 
-        It is called too when the disk fails meanwhile: then there is nothing more to prepare.
+        It is called too when the disk fails or is full: then there is nothing more to prepare.
         """
         self._when_prepared = then
         unprepared = len(self.logs)
@@ -339,12 +361,19 @@ class LogDirectory:
         self._lock.close()
 
     def fail(self, error: Exception) -> None:
-        """Takes the directory out of service; called with the first error, further ones change nothing."""
-        if self.failure is None:
+        """Takes the directory out of service at the first error, unless the disk is merely full."""
+        if is_full(error):
+            self._note_full(error)
+        elif self.failure is None:
             self.failure = error
             _log.error("the data directory %s is offline: %s", self.path, error)
             self._on_failure(self, error)
-            self._preparing_ended()
+        self._preparing_ended()
+
+    def _note_full(self, error: Exception) -> None:
+        if not self._full:
+            _log.error("nothing can be written to %s until there is room again: %s", self.path, error)
+        self._full = self._full_lately = True
 
     def _job_failed(self, error: Exception) -> None:
         """Of work that may as well be done later: only the disk's own errors count."""
@@ -355,14 +384,15 @@ class LogDirectory:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """An OSError within ends the service of this directory, and nothing else."""
+        """An OSError within becomes KAFKA_STORAGE_ERROR, and ends the service of this directory unless it is full."""
         if self.failure is not None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline: {self.failure}")
         try:
             yield
         except OSError as error:
             self.fail(error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} went offline: {error}") from error
+            became = "is full" if self.failure is None else "went offline"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} {became}: {error}") from error
 
     def _remove_later(self, retired: RetiredSegments, delay_ms: int) -> None:
         self._retired.append(retired)

@@ -13,6 +13,7 @@ import errno
 from collections.abc import Iterable
 
 from quire.seams import Disk, File
+from quire.storage.errors import is_full
 from quire.storage.leader_epochs import write_epochs
 from quire.storage.segments import Segments
 
@@ -33,7 +34,7 @@ class FlushPlan:
         """Which names the folder had, when it has to be synced; it and the folder it stands in."""
 
     def run(self) -> None:
-        """Blocks. An OSError means that nobody knows what is on disk: the directory must not be used any further."""
+        """Blocks. After an OSError, but for that of a full disk, nobody knows what is durable and what will be."""
         for file in self.files:
             _sync(file)
         for path in self.paths:
@@ -43,7 +44,7 @@ class FlushPlan:
                 # Its segment has been deleted since.
                 continue
             try:
-                file.sync()
+                _sync(file)
             finally:
                 file.close()
         if self.epochs is not None:
@@ -57,9 +58,14 @@ def _sync(file: File) -> None:
     try:
         file.sync()
     except OSError as error:
-        # Closed by ourselves, because its segment was deleted: there is nothing to be made durable any more.
-        if error.errno != errno.EBADF:
-            raise
+        if error.errno == errno.EBADF:
+            # Closed by ourselves, because its segment was deleted: there is nothing to be made durable any more.
+            return
+        if is_full(error):
+            # Not for want of room, whatever it says: what was written had been given its room. What the system could
+            # not keep it has dropped, and another sync would succeed without it.
+            raise OSError(errno.EIO, f"what was written is lost ({error.strerror})", file.path) from error
+        raise
 
 
 class FlushState:
@@ -89,7 +95,7 @@ class FlushState:
 
     def wrote(self, paths: Iterable[str]) -> None:
         """These files must be synced before the recovery point passes the segments they belong to."""
-        self._unsynced.extend(paths)
+        self._unsynced.extend(path for path in paths if path not in self._unsynced)
 
     def wrote_beside(self, path: str) -> None:
         """This file must be synced before anything in the log counts as durable, but is worth no flush of its own."""

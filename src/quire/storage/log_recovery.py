@@ -58,11 +58,14 @@ def open_log(
 ) -> OpenedLog:
     opener = _Opener(disk, folder, config, cache, now_ms)
     opener.load(log_start_offset)
-    if not (clean and opener.read_end()):
-        opener.recover(recovery_point)
-    else:
-        recovery_point = opener.end_offset
-    return opener.finish(recovery_point, log_start_offset)
+    try:
+        if not (clean and opener.read_end()):
+            opener.recover(recovery_point)
+        else:
+            recovery_point = opener.end_offset
+        return opener.finish(recovery_point, log_start_offset)
+    finally:
+        opener.close_files()
 
 
 class _Opener:
@@ -154,8 +157,6 @@ class _Opener:
         self._snapshots.remove_after(self.end_offset)
         if self._producers is None:
             self._producers = self._producers_after_clean_stop()
-        for segment in segments:
-            segment.close()
         return OpenedLog(
             segments=segments,
             snapshots=self._snapshots,
@@ -167,6 +168,11 @@ class _Opener:
             recovery_point=min(recovery_point, self.end_offset),
             unsynced=self._unsynced,
         )
+
+    def close_files(self) -> None:
+        """A log opens its files when it first needs them."""
+        for segment in self._segments:
+            segment.close()
 
     def _visit(self, header: BatchHeader) -> str | None:
         """Takes an intact batch into account, or says why it cannot come next.
