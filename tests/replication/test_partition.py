@@ -113,7 +113,7 @@ def test_a_retried_batch_of_an_idempotent_producer_gets_its_first_answer_again()
 def test_log_append_time_takes_the_place_of_the_producers_clock() -> None:
     leader = Leader(PartitionSettings(log_append_time=True, timestamp_after_max_ms=2**62))
     appended = leader.partition.append(build_batch(records(b"a", timestamp=5)), True, NOW)
-    assert appended.log_append_time_ms == NOW
+    assert appended.max_timestamp == NOW
     data = leader.partition.read(0, 1000, at_least_one_batch=True, committed_only=False)
     assert data is not None
     assert [record.timestamp for record in iterate_records(data.read())] == [NOW]

@@ -7,10 +7,9 @@ class; it calls the partition's `Log`. An OSError of the disk becomes KAFKA_STOR
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.records import BatchHeader, read_header, rewrite, validate
+from quire.protocol.records import BatchHeader, Compression, read_header, rewrite, validate
 from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion
 from quire.replication.high_watermark import high_watermark
@@ -18,7 +17,7 @@ from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
 from quire.replication.waiting import CommitWait, FetchWait
 from quire.seams import Buffer, FileSlice
-from quire.storage import Log
+from quire.storage import AppendInfo, Log
 from quire.storage.producer_state import ProducerEntry
 
 LATEST_TIMESTAMP = -1
@@ -33,13 +32,6 @@ HIGH_WATERMARK = -1
 
 Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""
-
-
-class Appended(NamedTuple):
-    base_offset: int
-    last_offset: int
-    log_start_offset: int
-    log_append_time_ms: int
 
 
 class Partition:
@@ -148,11 +140,11 @@ class Partition:
 
     # Writing
 
-    def append(self, records: Buffer, acks_all: bool, now_ms: int, expansion: Expansion | None = None) -> Appended:
+    def append(self, records: Buffer, acks_all: bool, now_ms: int, expansion: Expansion | None = None) -> AppendInfo:
         """Checks a producer's batch, gives it its offsets and appends it as it came; ApiError when it is refused.
 
         `records` is patched in place. A batch that an idempotent producer has sent before is not appended again: its
-        first answer is given once more.
+        first answer is given once more. With LogAppendTime the answer's max timestamp is the time of appending.
         """
         settings = self.settings
         if acks_all and len(self.isr) < settings.min_insync_replicas:
@@ -170,37 +162,34 @@ class Partition:
             timestamp_after_max_ms=settings.timestamp_after_max_ms,
             expansion=expansion,
         )
-        if headers[0].is_transactional:
+        header = headers[0]
+        if header.is_transactional:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "this node has no transaction coordinator")
-        duplicate = self.log.check_producer(headers[0])
-        if duplicate is not None:
-            append_time_ms = duplicate.timestamp if settings.log_append_time else -1
-            return Appended(duplicate.first_offset, duplicate.last_offset, self.log.start_offset, append_time_ms)
-        target = settings.target_compression(headers[0].compression)
-        if target is not headers[0].compression:
-            view = memoryview(rewrite(view, headers[0], compression=target, level=settings.compression_level))
-            headers = [read_header(view)]
-            if len(view) > settings.max_message_bytes:
-                raise ApiError(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"the batch has {len(view)} bytes as {self} keeps it, and {settings.max_message_bytes} are allowed",
-                )
+        original = self.log.check_producer(header) if header.producer_id >= 0 else None
+        if original is not None:
+            return AppendInfo(original.first_offset, original.last_offset, self.log.start_offset, original.timestamp)
+        if settings.compression is not None and settings.compression is not header.compression:
+            view, headers = self._recompressed(view, header, settings.compression)
         if settings.log_append_time:
             set_max_timestamp(view, headers[0], LOG_APPEND_TIME, now_ms)
-        return self._append_to_log(view, headers, now_ms)
-
-    def _append_to_log(self, view: memoryview, headers: list[BatchHeader], now_ms: int) -> Appended:
         try:
-            info = self.log.append(view, headers, self.leader_epoch, now_ms)
+            appended = self.log.append(view, headers, self.leader_epoch, now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
         self._advance_high_watermark()
-        return Appended(
-            info.base_offset,
-            info.last_offset,
-            info.log_start_offset,
-            now_ms if self.settings.log_append_time else -1,
-        )
+        return appended
+
+    def _recompressed(
+        self, view: memoryview, header: BatchHeader, codec: Compression
+    ) -> tuple[memoryview, list[BatchHeader]]:
+        settings = self.settings
+        kept = memoryview(rewrite(view, header, compression=codec, level=settings.compression_level))
+        if len(kept) > settings.max_message_bytes:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the batch has {len(kept)} bytes as {self} keeps it, and {settings.max_message_bytes} are allowed",
+            )
+        return kept, [read_header(kept)]
 
     def _advance_high_watermark(self) -> None:
         current = self._high_watermark.offset

@@ -19,6 +19,3 @@ class PartitionSettings(NamedTuple):
     compression: Compression | None = None
     """What batches are stored with; None keeps the producer's choice."""
     compression_level: int | None = None
-
-    def target_compression(self, produced: Compression) -> Compression:
-        return produced if self.compression is None else self.compression

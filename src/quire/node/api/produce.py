@@ -26,9 +26,10 @@ from quire.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
-from quire.replication.partition import Appended, Partition
+from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
 from quire.seams import Buffer
+from quire.storage import AppendInfo
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -38,6 +39,7 @@ Uncommitted = list[tuple[Partition, int, PartitionProduceResponse]]
 
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_LEADER_HINTS = 10
+NO_APPEND_TIME = -1
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
@@ -111,14 +113,15 @@ class _Append:
             appended = self._append(partition, data.records)
         except ApiError as error:
             return self._failed(topic, data.index, error)
+        append_time_ms = appended.max_timestamp if partition.settings.log_append_time else NO_APPEND_TIME
         answer = partition_response(
-            data.index, ErrorCode.NONE, appended.base_offset, appended.log_append_time_ms, appended.log_start_offset
+            data.index, ErrorCode.NONE, appended.base_offset, append_time_ms, appended.log_start_offset
         )
         if self._acks_all and not partition.is_committed(appended.last_offset):
             self.uncommitted.append((partition, appended.last_offset + 1, answer))
         return answer
 
-    def _append(self, partition: Partition, records: Buffer | None) -> Appended:
+    def _append(self, partition: Partition, records: Buffer | None) -> AppendInfo:
         topic = partition.topic
         if not self._node.authorizer.allows(self._context, Operation.WRITE, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {topic} is not allowed")
