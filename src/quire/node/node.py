@@ -146,7 +146,7 @@ class Node:
 
     def _previous_epoch(self) -> int:
         """The epoch of the last run if every directory is of that run and was closed cleanly, else -1."""
-        epochs = {directory.clean_broker_epoch for directory in self._directories}
+        epochs = {directory.clean_broker_epoch for directory in self.partitions.directories()}
         epoch = epochs.pop()
         return NO_EPOCH if epochs or epoch is None else epoch
 
