@@ -1,9 +1,14 @@
-"""A consumer: follows partitions from their start, with or without fetch sessions, and checks every batch it gets."""
+"""A consumer: follows partitions from their start, with or without fetch sessions, and checks every batch it gets.
+
+Some consumers say in which leader epoch they read last (KIP-320, KIP-595). After a power loss they must be told where
+their history ends; the others can only notice that their position is out of range, if it is.
+"""
 
 from dataclasses import dataclass
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -18,11 +23,21 @@ from simulator.clients.list_offsets import EARLIEST, list_offset
 from simulator.clients.produce import GONE
 from simulator.clients.wire import Lost, Wire
 from simulator.ledger import Floor, PartitionBook
+from simulator.violation import Violation
 
 FIRST_VERSION_WITH_SESSIONS = 7
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 NO_SESSION = 0
 SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRead:
+    """The record before a consumer's position."""
+
+    leader_epoch: int
+    value: bytes
+    era: int
 
 
 @dataclass(slots=True)
@@ -42,6 +57,8 @@ class Consumer(SimClient):
         self._with_sessions = sessions
         self._by_id = self.random.chance(0.7)
         """Whether it asks by topic id; by name it only follows topics that stay."""
+        self._with_epochs = self._by_id and self.random.chance(0.5)
+        self._last_read: dict[PartitionBook, LastRead] = {}
         self._session = Session()
         self._without_place: list[PartitionBook] = []
         self.positions: dict[PartitionBook, int] = {}
@@ -71,6 +88,7 @@ class Consumer(SimClient):
         for book in list(self.positions):
             if book.topic.deletion_asked:
                 del self.positions[book]
+                self._last_read.pop(book, None)
         for book in self.scene.ledger.live_partitions():
             if book not in self.positions and (book.topic.stays or (self._by_id and self.random.chance(0.5))):
                 self.positions[book] = 0
@@ -81,6 +99,7 @@ class Consumer(SimClient):
             book = self._without_place[-1]
             # Of topics that may be deleted nobody deletes records: they start at 0.
             self.positions[book] = (await list_offset(self, book, EARLIEST)).offset if book.topic.stays else 0
+            self._last_read.pop(book, None)
             self._without_place.pop()
 
     # One fetch
@@ -125,6 +144,7 @@ class Consumer(SimClient):
                 FetchPartition(
                     partition=book.index,
                     fetch_offset=self.positions[book],
+                    last_fetched_epoch=self._last_epoch(book),
                     partition_max_bytes=self.random.choice((300, 4000, 1 << 20)),
                 )
             )
@@ -153,11 +173,44 @@ class Consumer(SimClient):
             # Past the end after a power loss, or before the start because records were deleted.
             self._without_place.append(book)
             return True
-        if error is ErrorCode.NONE:
-            records = self.scene.checker.fetched(book, era, floor, wanted, answer)
-            if records and book in self.positions:
-                self.positions[book] = records[-1].offset + 1
-        return error is not ErrorCode.NONE
+        if error is not ErrorCode.NONE:
+            return True
+        if answer.diverging_epoch.epoch >= 0:
+            self._go_back(book, wanted, answer.diverging_epoch)
+            return False
+        records = self.scene.checker.fetched(book, era, floor, wanted, answer)
+        if records and book in self.positions:
+            self._check_history(book, wanted)
+            last = book.known[records[-1].offset]
+            self.positions[book] = records[-1].offset + 1
+            self._last_read[book] = LastRead(
+                last.leader_epoch if last.leader_epoch is not None else -1, last.value, era
+            )
+        return False
+
+    # History
+
+    def _last_epoch(self, book: PartitionBook) -> int:
+        last = self._last_read.get(book)
+        return last.leader_epoch if self._with_epochs and last is not None else -1
+
+    def _go_back(self, book: PartitionBook, wanted: int, end: EpochEndOffset) -> None:
+        """The node says that its history left ours: that can only be because it lost a part of it."""
+        last = self._last_read.pop(book, None)
+        if last is not None and last.era == self.scene.ledger.era:
+            raise Violation(
+                "history does not change", f"{book} leaves {self.name}'s at {end.end_offset}, before {wanted}"
+            )
+        self.positions[book] = min(wanted, end.end_offset)
+
+    def _check_history(self, book: PartitionBook, wanted: int) -> None:
+        """There were records behind our position: then what is before it must still be what we read."""
+        last, before = self._last_read.get(book), book.known.get(wanted - 1)
+        if self._with_epochs and last is not None and before is not None and before.value != last.value:
+            raise Violation(
+                "who tells the epoch of what it read last is told when that was lost",
+                f"{self.name} read on in {book} at {wanted}, though what is before that has changed",
+            )
 
     # Sessions
 

@@ -3,6 +3,7 @@
 import errno
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -14,7 +15,7 @@ from quire.storage.log_directory import LogDirectory
 from quire.storage.meta_properties import MetaProperties
 from quire.storage.remembered_offsets import RememberedOffsets
 from simulator.clock import SimClock
-from simulator.disk import SimDisk
+from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
 from tests.storage.batches import append, append_values, batch, values_of
 from tests.storage.manual_jobs import ManualJobs
@@ -59,6 +60,17 @@ class World:
         return self.open()
 
 
+def open_at(disk: SimDisk, path: str) -> LogDirectory:
+    return LogDirectory.open(
+        disk,
+        path,
+        clock=SimClock(),
+        jobs=ManualJobs(),
+        random=SimRandom(1),
+        on_failure=lambda _directory, error: pytest.fail(str(error)),
+    )
+
+
 @pytest.fixture
 def world() -> World:
     return World()
@@ -86,6 +98,18 @@ class TestOwnership:
         assert directory.meta is None
         directory.format(META)
         assert world.lost_power().meta == META
+
+    @pytest.mark.parametrize("killed_at", range(1, 8))
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_start_that_was_killed_while_creating_folders_takes_nothing_from_the_next(
+        self, killed_at: int, seed: int
+    ) -> None:
+        disk = SimDisk(crash_at=killed_at)
+        with suppress(Crashed):
+            open_at(disk, "srv/quire/data").format(META)
+        disk = disk.kill()
+        open_at(disk, "srv/quire/data").format(META)
+        assert open_at(disk.crash(SimRandom(seed)), "srv/quire/data").meta == META
 
     def test_formatting_again_must_agree(self, world: World) -> None:
         directory = world.open()

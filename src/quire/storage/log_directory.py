@@ -28,6 +28,7 @@ from quire.storage.flusher import Flusher, Then
 from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.meta_properties import FILE_NAME as META_FILE
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.remembered_offsets import RememberedOffsets, read_if_sensible
 from quire.storage.retired import RetiredSegments
@@ -414,12 +415,22 @@ class LogDirectory:
 def _make_durable_folder(disk: Disk, path: str) -> None:
     """Creates the folder so that its name survives as well as what will be synced in it."""
     missing = []
+    is_formatted = disk.exists(f"{path}/{META_FILE}")
     while path and not disk.is_dir(path):
         missing.append(path)
         path = path.rpartition("/")[0]
+    if path and not is_formatted:
+        # An earlier start may have been killed after creating this one and before syncing its name. Where we may not
+        # look at what is above, we have not created it.
+        with suppress(PermissionError):
+            disk.sync_dir(_folder_above(path))
     for folder in reversed(missing):
         disk.make_dirs(folder)
-        disk.sync_dir(folder.rpartition("/")[0] or ("/" if folder.startswith("/") else "."))
+        disk.sync_dir(_folder_above(folder))
+
+
+def _folder_above(path: str) -> str:
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
 
 
 def _nothing_more(_: None) -> None:
