@@ -26,3 +26,4 @@ class Context:
     client_id: str
     client_address: str
     api_version: int = 0
+    was_told_of_coordinators: bool = False
