@@ -32,8 +32,6 @@ RESPONSE_PREFIX = Struct(">ii")
 API_VERSIONS = apis.api_key("ApiVersions")
 
 Reply = Answer | Pending[Answer]
-KnownClient = tuple[bytes, Context]
-"""Kept in a connection's `state`: the client id as it came, and the context made from it."""
 
 
 class Route:
@@ -73,10 +71,10 @@ class Route:
 class Routes:
     """What one kind of listener answers: a broker's, or a controller's."""
 
-    __slots__ = ("_controller", "_routes")
+    __slots__ = ("_routes", "controller")
 
     def __init__(self, *, controller: bool) -> None:
-        self._controller = controller
+        self.controller = controller
         self._routes: dict[tuple[int, int], Route] = {}
 
     def find(self, key: int, version: int) -> Route | None:
@@ -86,10 +84,21 @@ class Routes:
         served = SERVED.get(apis.API_NAMES.get(key, ""))
         if served is None or not served.oldest <= version <= served.newest:
             return None
-        if not (served.on_controller if self._controller else served.on_broker):
+        if not (served.on_controller if self.controller else served.on_broker):
             return None
         route = self._routes[key, version] = Route(key, version)
         return route
+
+
+class Client:
+    """What is kept in a connection's `state`: who is there, by the name it gave last, and what it may ask for."""
+
+    __slots__ = ("context", "id", "routes")
+
+    def __init__(self, client_id: bytes, context: Context, routes: Routes) -> None:
+        self.id = client_id
+        self.context = context
+        self.routes = routes
 
 
 class Dispatcher:
@@ -115,13 +124,13 @@ class Dispatcher:
         if len(frame) < HEADER.size:
             raise CloseConnection(f"a request of {len(frame)} bytes has no header")
         key, version, correlation_id, client_id_size = HEADER.unpack_from(frame)
-        node = self._node
-        controller = node.is_controller_listener(info.listener)
-        routes = self._controller_routes if controller else self._broker_routes
-        route = routes.find(key, version)
+        position = HEADER.size + client_id_size if client_id_size > 0 else HEADER.size
+        client: Client | None = info.state
+        if client is None or client.id != frame[HEADER.size : position]:
+            client = info.state = self._introduce(info, bytes(frame[HEADER.size : position]))
+        route = client.routes.find(key, version)
         if route is None:
-            return self._unsupported(routes, key, version, correlation_id, controller)
-        position = HEADER.size + max(client_id_size, 0)
+            return self._unsupported(client.routes, key, version, correlation_id)
         try:
             if route.flexible_header:
                 position = skip_tags(frame, position, HEADER_TAGS_MAX)
@@ -129,7 +138,8 @@ class Dispatcher:
             request, _ = route.decode(frame, position)
         except ProtocolError as error:
             raise CloseConnection(f"{route.name} v{version} cannot be read: {error}") from None
-        context = self._context(info, frame, client_id_size)
+        node = self._node
+        context = client.context
         context.api_version = version
         throttle_ms = node.throttle.delay_ms(context, key, len(frame))
         response = self._handle(route, context, request)
@@ -204,16 +214,14 @@ class Dispatcher:
         RESPONSE_PREFIX.pack_into(head, 0, sum(map(len, parts)) - 4, correlation_id)
         return parts
 
-    def _unsupported(
-        self, routes: Routes, key: int, version: int, correlation_id: int, controller: bool
-    ) -> list[Part] | None:
+    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> list[Part] | None:
         """A client newer than us asks ApiVersions in a version we do not know: it is told ours, in version 0."""
         if key != API_VERSIONS:
             name = apis.API_NAMES.get(key, f"API key {key}")
             raise CloseConnection(f"{name} version {version} is not supported")
         route = routes.find(key, 0)
         assert route is not None
-        return self._encode(route, correlation_id, unsupported_version(controller), 0)
+        return self._encode(route, correlation_id, unsupported_version(routes.controller), 0)
 
     def _delayed(self, response: Any, delay_ms: int) -> Any:
         if delay_ms <= 0:
@@ -228,16 +236,11 @@ class Dispatcher:
     def _complete_later(self, late: Pending[Any], value: Any, delay_ms: int) -> None:
         self._node.clock.call_later(delay_ms, lambda: late.complete(value))
 
-    def _context(self, info: ConnectionInfo, frame: memoryview, client_id_size: int) -> Context:
-        """The connection's context, made anew only when the client calls itself by another name."""
-        raw = bytes(frame[HEADER.size : HEADER.size + client_id_size]) if client_id_size > 0 else b""
-        known: KnownClient | None = info.state
-        if known is not None and known[0] == raw:
-            return known[1]
+    def _introduce(self, info: ConnectionInfo, client_id: bytes) -> Client:
+        """A client's first request on a connection, or its first under another name."""
         try:
-            client_id = raw.decode()
+            context = Context(info.listener, ANONYMOUS, client_id.decode(), info.peer)
         except UnicodeDecodeError:
             raise CloseConnection("the client id is not valid UTF-8") from None
-        context = Context(info.listener, ANONYMOUS, client_id, info.peer)
-        info.state = (raw, context)
-        return context
+        controller = self._node.is_controller_listener(info.listener)
+        return Client(client_id, context, self._controller_routes if controller else self._broker_routes)
