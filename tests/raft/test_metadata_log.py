@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 
-from quire.protocol.records import build_batch
+from quire.protocol.records import build_batch, walk_batches
 from quire.protocol.records.record import Record
 from quire.raft.core import NotLeaderError
 from quire.raft.errors import MetadataLogError
 from quire.raft.replicas import VoterSet
 from quire.raft.settings import MetadataLogSettings
+from quire.storage import batch_scan
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.damage import find_intact
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
 from tests.raft.sim_log import KEY, PATH, SimLog, format_folder
@@ -232,3 +235,84 @@ def test_an_unfinished_snapshot_is_swept_away() -> None:
     disk.open(f"{PATH}/00000000000000000070-0000000003.checkpoint.part", create=True)
     started(disk)
     assert not disk.exists(f"{PATH}/00000000000000000070-0000000003.checkpoint.part")
+
+
+LOG_FILE = f"{PATH}/00000000000000000000.log"
+
+
+def content_of(disk: SimDisk) -> dict[str, bytes]:
+    return {name: disk.read_file(f"{PATH}/{name}") for name in disk.list_dir(PATH)}
+
+
+def test_a_damaged_middle_is_refused_with_everything_left_as_it_is_and_a_damaged_end_is_cut() -> None:
+    sim = started()
+    for value in ("a", "b", "c"):
+        sim.append(value)
+    sim.run()
+    sim.log.close()
+    whole = sim.disk.read_file(LOG_FILE)
+    *_, last = walk_batches(whole)
+    for position in range(len(whole)):
+        disk = sim.disk = sim.disk.kill()
+        file = disk.open(LOG_FILE)
+        file.truncate(0)
+        file.pwritev([whole], 0)
+        file.pwritev([bytes([whole[position] ^ 0x40])], position)
+        file.close()
+        before = content_of(disk)
+        # The last one counts as intact, and as too far away, if only its offset is wrong.
+        if position < last.position + 8:
+            with pytest.raises(MetadataLogError, match=r"000\.log is damaged at position \d+, .* Restore the file"):
+                started(disk)
+            assert content_of(disk) == before, position
+        else:
+            assert started(disk).values in (["a", "b"], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("damaged", ["a byte", "the end", "the file"])
+def test_damage_before_another_segment_is_refused(damaged: str) -> None:
+    sim = started(segment_bytes=200)
+    for value in ("a" * 100, "b" * 100, "c" * 100):
+        sim.append(value)
+        sim.run()
+    sim.log.close()
+    disk = sim.disk.kill()
+    files = [f"{PATH}/{name}" for name in disk.list_dir(PATH) if name.endswith(".log")]
+    assert len(files) > 3
+    if damaged == "the file":
+        disk.remove(files[1])
+    else:
+        file = disk.open(files[1])
+        file.truncate(file.size() - (damaged == "the end"))
+        file.pwritev([b"?"], 80)
+    with pytest.raises(MetadataLogError, match="Restore the file"):
+        started(disk, segment_bytes=200)
+
+
+def test_no_power_cut_is_taken_for_damage_in_whatever_order_sectors_reach_the_disk() -> None:
+    holes = 0
+    for seed in range(200):
+        sim = started(segment_bytes=4000)
+        for number in range(seed % 20):
+            sim.append(f"{number} " + "x" * (seed * 37 % 700))
+            sim.run(seed % 3 * 0.05)
+        told = sim.values.copy()
+        disk = sim.disk.crash(SimRandom(seed), reorder=True)
+        holes += has_a_hole(disk)
+        again = started(disk, segment_bytes=4000)
+        assert again.values[: len(told)] == told, seed
+        assert not again.failures, seed
+    assert holes > 10
+
+
+def has_a_hole(disk: SimDisk) -> bool:
+    """Whether something intact follows what is not."""
+    newest = max(name for name in disk.list_dir(PATH) if name.endswith(".log"))
+    file = disk.open(f"{PATH}/{newest}")
+    end_offset = 0
+    try:
+        for _, header in batch_scan.checked(file, 0, file.size()):
+            end_offset = header.next_offset
+    except DamagedBatchError as damaged:
+        return find_intact(file, damaged.position, file.size(), end_offset + 1) is not None
+    return False

@@ -24,6 +24,7 @@ from quire.raft.snapshot_file import Snapshot, SnapshotError
 from quire.seams import Buffer, Disk, Jobs
 from quire.seams.disk import write_atomically
 from quire.storage import Log, LogConfig
+from quire.storage.damage import DamagedLogError
 
 FOLDER = "__cluster_metadata-0"
 READ_BYTES = 1 << 20
@@ -66,7 +67,14 @@ class LogStore:
         self._snapshots = snapshot_file.list_snapshots(self._disk, self._path)
         self.snapshot = self._newest_whole_snapshot()
         config = LogConfig(segment_bytes=self._settings.segment_bytes, segment_ms=self._settings.segment_ms)
-        self._log = Log.open(self._disk, self._path, config, clean=False, now_ms=now_ms)
+        try:
+            self._log = Log.open(self._disk, self._path, config, clean=False, only_torn=True, now_ms=now_ms)
+        except DamagedLogError as error:
+            raise MetadataLogError(
+                f"{error}. This is no unfinished write: cut there, the log would lose metadata that was committed. "
+                "Restore the file from a copy or the folder from another controller; nothing has been changed"
+            ) from error
+        self._log.on_roll = Log.sync_completed
         start = self._join_log_and_snapshot()
         self._log.flush()
         if self.snapshot is not None:

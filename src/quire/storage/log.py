@@ -91,13 +91,15 @@ class Log:
         now_ms: int,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        only_torn: bool = False,
         cache: IndexCache | None = None,
         remove_retired: Remover = remove_now,
     ) -> "Log":
         """Opens the log in the folder `path`, or begins one in an empty folder. May run in a job.
 
         `clean` says that the log was closed and nothing touched it since; otherwise it is scanned from
-        `recovery_point` on.
+        `recovery_point` on. With `only_torn` only an unfinished end is cut off: DamagedLogError if there is more to it.
+        Such a log has to see to it that a segment is durable before anything is in the next (`sync_completed`).
         """
         cache = cache or IndexCache()
         opened = open_log(
@@ -109,6 +111,7 @@ class Log:
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             now_ms=now_ms,
+            only_torn=only_torn,
         )
         return cls(disk, path, config, opened, cache, remove_retired)
 
@@ -407,6 +410,11 @@ class Log:
     def fail_flush(self) -> None:
         """The plan did not run to its end: what it covered may or may not be durable, and counts as not."""
         self._flush_state.flushing = False
+
+    def sync_completed(self) -> None:
+        """Blocks until the batches of all segments before the active one are on disk; what is beside them is not."""
+        for segment in self._segments.between(self.recovery_point, self._segments.active.base_offset):
+            segment.file.sync()
 
     @property
     def flushing(self) -> bool:

@@ -4,7 +4,8 @@ After a clean stop everything was synced, and only the end of the last segment i
 the recovery point's segment on is read and checked. At the first batch that is torn or damaged the log ends: the rest
 of that segment is cut off and later segments go, because a log without its middle is no prefix of what was written.
 What comes before the damage is never touched. Another crash meanwhile does no harm: opening begins again from the same
-recovery point, and finds the same or less.
+recovery point, and finds the same or less. A log that must not lose its end to damage in its middle is opened with
+`only_torn`: then nothing is cut but what a crash can have left.
 """
 
 import logging
@@ -15,6 +16,7 @@ from quire.seams import Disk
 from quire.storage import batch_scan, file_names
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.checkpoints import CheckpointError
+from quire.storage.damage import DamagedLogError, find_intact, is_hole
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs, read_epochs
 from quire.storage.left_overs import tidy
@@ -55,8 +57,9 @@ def open_log(
     recovery_point: int,
     log_start_offset: int,
     now_ms: int,
+    only_torn: bool = False,
 ) -> OpenedLog:
-    opener = _Opener(disk, folder, config, cache, now_ms)
+    opener = _Opener(disk, folder, config, cache, now_ms, only_torn)
     opener.load(log_start_offset)
     try:
         if not (clean and opener.read_end()):
@@ -71,12 +74,15 @@ def open_log(
 class _Opener:
     """One log being opened; the fields are what is known so far."""
 
-    def __init__(self, disk: Disk, folder: str, config: LogConfig, cache: IndexCache, now_ms: int) -> None:
+    def __init__(
+        self, disk: Disk, folder: str, config: LogConfig, cache: IndexCache, now_ms: int, only_torn: bool
+    ) -> None:
         self._disk = disk
         self._folder = folder
         self._config = config
         self._cache = cache
         self._now_ms = now_ms
+        self._only_torn = only_torn
         self._unsynced: list[str] = []
         self._epochs = LeaderEpochs()
         self._epochs_known = False
@@ -129,13 +135,18 @@ class _Opener:
         to_scan = list(segments)[segments.slot_of(recovery_point) :]
         for segment, following in zip(to_scan, [*to_scan[1:], None], strict=True):
             if self._is_torn_off(segment.base_offset):
-                self._end_log_before(segment, f"it does not begin at offset {self.end_offset}, where the log ends")
+                reason = f"it does not begin at offset {self.end_offset}, where the log ends"
+                if self._only_torn and self._any_intact_from(segment.base_offset):
+                    raise DamagedLogError(segment.path, 0, self.end_offset, reason)
+                self._end_log_before(segment, reason)
                 break
             self.end_offset = max(self.end_offset, segment.base_offset)
             self._end_limit = following.base_offset if following is not None else MAX_OFFSET
             size = segment.size
             damage = segment.recover(self._visit)
             if damage is not None:
+                if self._only_torn:
+                    self._check_that_it_is_torn(segment, size, damage)
                 self._cut(segment, size - segment.size, damage)
                 break
         self._save_indexes(first)
@@ -201,6 +212,17 @@ class _Opener:
         from when the topic was compacted.
         """
         return self.end_offset < offset > self._trusted_before and not self._config.compact
+
+    def _check_that_it_is_torn(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
+        behind = find_intact(segment.file, damage.position, size, self.end_offset)
+        hole = behind is not None and is_hole(segment.file, damage.position, behind, self.end_offset)
+        if (behind is not None and not hole) or self._any_intact_from(segment.base_offset + 1):
+            raise DamagedLogError(segment.path, damage.position, self.end_offset, damage.reason)
+
+    def _any_intact_from(self, base_offset: int) -> bool:
+        """Whether later segments hold anything. They were begun when all before them was durable."""
+        later = [segment for segment in self._segments if segment.base_offset >= base_offset]
+        return any(find_intact(each.file, 0, each.size, self.end_offset) is not None for each in later)
 
     def _cut(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
         segment.cut_tail()

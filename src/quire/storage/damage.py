@@ -1,0 +1,67 @@
+"""Telling a log that was cut short from one that was damaged, by what lies behind the first batch that is not intact.
+
+A crash tears the end of a log: behind it nothing is intact. Or, because sectors reach the disk in any order, it leaves
+a hole where some of the last writes should be, with later ones behind it; none of them was ever said to be durable. In
+a hole there are zeros from a batch's beginning, or a sector's, to a sector's end. Anything else with intact batches
+behind it was durable once, and has been damaged since: with it goes all that follows, if the log is cut there.
+"""
+
+from quire.protocol.records.batch import HEADER_BYTES, MAGIC, read_header
+from quire.protocol.records.invalid import InvalidRecords
+from quire.seams import File
+from quire.storage import batch_scan
+from quire.storage.batch_scan import DamagedBatchError
+
+SECTOR = 512
+
+_CHUNK = 1 << 20
+_MAGIC_POSITION = 16
+_MAGIC_BYTE = bytes([MAGIC])
+_LENGTH_END = 12
+
+
+class DamagedLogError(Exception):
+    """A log that is damaged before its end, and is as it was found."""
+
+    def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
+        super().__init__(f"{path} is damaged at position {position}, offset {offset} ({reason}), and intact behind it")
+        self.path = path
+        self.position = position
+
+
+def find_intact(file: File, position: int, end: int, lowest_offset: int) -> int | None:
+    """Where the first intact batch begins at or after `position`, at whatever byte; its offset is not below the given.
+
+    Slow, because no length can be trusted to lead to the next batch: for a log that is known to be damaged.
+    """
+    for start in range(position, end, _CHUNK):
+        chunk = file.pread(min(_CHUNK + HEADER_BYTES, end - start), start)
+        at = chunk.find(_MAGIC_BYTE, _MAGIC_POSITION) - _MAGIC_POSITION
+        while 0 <= at < _CHUNK:
+            if _is_intact(file, chunk, at, start, end, lowest_offset):
+                return start + at
+            at = chunk.find(_MAGIC_BYTE, at + 1 + _MAGIC_POSITION) - _MAGIC_POSITION
+    return None
+
+
+def _is_intact(file: File, chunk: bytes, at: int, start: int, end: int, lowest_offset: int) -> bool:
+    offset = int.from_bytes(chunk[at : at + 8], "big", signed=True)
+    size = int.from_bytes(chunk[at + 8 : at + _LENGTH_END], "big") + _LENGTH_END
+    if offset < lowest_offset or start + at + size > end:
+        return False
+    try:
+        batch_scan.read_batch(file, start + at, read_header(chunk, at))
+    except (InvalidRecords, DamagedBatchError):
+        return False
+    return True
+
+
+def is_hole(file: File, position: int, end: int, offset: int) -> bool:
+    """Whether writes were lost between `position`, where a batch with `offset` should begin, and `end`."""
+    content = file.pread(end - position, position)
+    stop = SECTOR - position % SECTOR
+    # A batch begins with zeros anyway: they tell something if there should be anything else among them.
+    telling = stop >= _LENGTH_END or any(offset.to_bytes(8, "big")[:stop])
+    if telling and stop <= len(content) and not any(content[:stop]):
+        return True
+    return any(not any(content[at : at + SECTOR]) for at in range(stop, len(content) - SECTOR + 1, SECTOR))
