@@ -54,10 +54,43 @@ def test_keys_headers_nulls_and_partition_arrive(servers: str) -> None:
     assert (second["key"], second["value"]) == (None, None)
 
 
-def test_a_line_without_the_separator_is_shown_and_refused(servers: str) -> None:
+def test_a_line_without_the_separator_is_named_and_everything_before_it_is_written(
+    servers: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "keyed.txt"
+    file.write_text("".join(f"key:{number}\n" for number in range(60_000)) + "plain\nkey:after\n")
+    result = quire("produce", "keyed", "--file", str(file), "-k", ":", servers=servers)
+    assert result.returncode == 1
+    sentence = f"{file} line 60001: no ':' after a key in 'plain'; 60000 records before it were written."
+    assert result.stderr.decode() == f"quire: {sentence}\n"
+    assert len(consume(servers, "keyed", "--from-beginning")) == 60_000
+
+
+def test_a_line_of_standard_input_without_the_separator_is_named_too(servers: str) -> None:
     result = quire("produce", "no-separator", "-k", ":", servers=servers, stdin=b"a:b\nplain\n")
-    assert result.returncode == 2
-    assert "'plain' has no ':'" in result.stderr.decode()
+    assert result.returncode == 1
+    assert "line 2 of standard input: no ':'" in result.stderr.decode()
+    assert "1 record before it was written" in result.stderr.decode()
+    assert consume(servers, "no-separator", "--from-beginning") == ["b"]
+
+
+def test_lines_of_a_windows_file_come_without_their_carriage_returns(servers: str) -> None:
+    quire("topics", "create", "windows", "-p", "1", servers=servers)
+    produce(servers, "windows", "a\r\nb\r\n")
+    assert quire("consume", "windows", "--from-beginning", servers=servers).stdout == b"a\nb\n"
+
+
+def test_a_partition_that_is_not_there_is_exit_code_4(servers: str) -> None:
+    result = quire("produce", "partitions-of-this", "-p", "9", servers=servers, stdin=b"a\n")
+    assert result.returncode == 4
+    assert "no partition 9, only 0 to 2" in result.stderr.decode()
+
+
+def test_a_name_that_no_topic_can_have_is_explained(servers: str) -> None:
+    for command in ("produce", "consume"):
+        result = quire(command, "bad topic", servers=servers, stdin=b"a\n")
+        assert result.returncode == 1, command
+        assert "ASCII letters, digits" in result.stderr.decode(), command
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -93,7 +126,7 @@ def test_a_record_the_topic_does_not_take_is_an_error_with_advice(servers: str) 
     result = quire("produce", "narrow", servers=servers, stdin=b"x" * 5000)
     assert result.returncode == 1
     assert "max.message.bytes" in result.stderr.decode()
-    assert "1 records were not delivered" in result.stderr.decode()
+    assert "1 record was not delivered" in result.stderr.decode()
 
 
 def test_reading_starts_at_offsets_times_and_counts_from_the_end(servers: str) -> None:
@@ -137,12 +170,23 @@ def test_filters_work_on_key_header_and_json(servers: str) -> None:
     assert ids("--where", "tags contains even", "--where", "id!=0") == [2, 4]
     assert consume(servers, "filters", "--from-beginning", "--header", "source=test") == ["not json"]
     assert consume(servers, "filters", "--from-beginning", "--header", "source") == ["not json"]
-    assert consume(servers, "filters", "--from-beginning", "--where", "id=99") == []
+    nothing = quire("consume", "filters", "--from-beginning", "--where", "id=99", servers=servers)
+    assert (nothing.returncode, nothing.stdout) == (0, b"")
+    assert nothing.stderr == b"0 of 7 records matched (1 were not JSON)\n"
+    nobody = quire("consume", "filters", "--from-beginning", "--key", "nobody", servers=servers)
+    assert nobody.stderr == b"0 of 7 records matched\n"
 
 
 def test_hex_shows_bytes(servers: str) -> None:
     produce(servers, "hex", "k:v\n", "-k", ":", "-p", "0")
     assert consume(servers, "hex", "--from-beginning", "--format", "hex") == ["0\t0\t6b\t76"]
+
+
+def test_json_is_a_format_and_an_option_as_everywhere(servers: str) -> None:
+    produce(servers, "json", "v\n", "-p", "0")
+    shown = [consume(servers, "json", "--from-beginning", *style) for style in (("--json",), ("--format", "json"))]
+    assert shown[0] == shown[1]
+    assert json.loads(shown[0][0])["value"] == "v"
 
 
 def test_without_a_start_and_without_following_it_says_what_to_add(servers: str) -> None:

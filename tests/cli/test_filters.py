@@ -141,3 +141,13 @@ def test_values_that_are_not_json_objects_match_nothing(value: bytes | None) -> 
     wanted = build_filter([], [], [parse_condition("a=1")])
     assert wanted is not None
     assert not wanted(Record(value=value))
+
+
+@pytest.mark.parametrize("text", ["total>>5", "status==done", "total=>5", "total=<5", "total<>5", "a!==b", "a= =b"])
+def test_a_comparison_that_does_not_exist_is_refused(text: str) -> None:
+    with pytest.raises(InvalidConditionError, match="the comparisons are"):
+        parse_condition(text)
+
+
+def test_what_is_looked_for_inside_may_begin_with_any_character() -> None:
+    assert parse_condition("text contains >=").value == ">="

@@ -9,6 +9,7 @@ import click
 from quire.cli.filters import Condition, Filter, InvalidConditionError, build_filter, parse_condition
 from quire.cli.moments import Moment
 from quire.cli.options import cluster_options, collect_rarely, connect
+from quire.cli.output import count as count_of
 from quire.cli.record_format import Formatter, hex_line, json_line, text_formatter
 from quire.client.admin.topics import describe_topics
 from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
@@ -46,6 +47,7 @@ Examples:
     help="Only JSON values for which it holds: PATH=VALUE, also !=, <, >, <=, >=, contains; repeatable.",
 )
 @click.option("--format", "style", type=click.Choice(["text", "hex", "json"]), default="text", show_default=True)
+@click.option("--json", "style", flag_value="json", help="The same as --format json.")
 @click.option("-k", "--key-separator", metavar="TEXT", help="Print KEY, this, VALUE (text format).")
 @click.option("-v", "--verbose", is_flag=True, help="Partition, offset, time and headers too (text format).")
 @click.option("--read-committed", is_flag=True, help="Leave records of open and aborted transactions out.")
@@ -90,6 +92,9 @@ def consume(
         client.run(consumer.assign(starts))
         printer = _Printer(sys.stdout.buffer, formatter, wanted, count)
         _read(client, consumer, printer, None if follow else ends)
+    if wanted is not None and wanted.seen and not wanted.matched:
+        not_json = f" ({wanted.not_json:,} were not JSON)" if conditions else ""
+        click.echo(f"0 of {count_of(wanted.seen, 'record')} matched{not_json}", err=True)
 
 
 def _read(

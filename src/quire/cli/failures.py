@@ -12,9 +12,12 @@ _NOT_FOUND = (
     ErrorCode.GROUP_ID_NOT_FOUND,
 )
 
+_LETTERS = "ASCII letters, digits, '.', '_' and '-'"
+
 _ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`quire topics list` shows what there is",
     ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or add --if-not-exists to accept the one there is",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: f"a topic's name has up to 249 {_LETTERS}",
     ErrorCode.INVALID_REPLICATION_FACTOR: "a topic cannot have more replicas than there are brokers (`quire cluster`)",
     ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic, or send smaller records",
     ErrorCode.OFFSET_OUT_OF_RANGE: "`quire topics describe` shows which offsets there are",
@@ -51,4 +54,4 @@ def sentence(error: ApiError) -> str:
     if error.code.name not in said:
         said = f"{said} ({error.code.name})"
     advice = _ADVICE.get(error.code)
-    return f"{said}; {advice}." if advice else f"{said}."
+    return f"{said}; {advice}." if advice and _LETTERS not in said else f"{said}."

@@ -14,7 +14,9 @@ from quire.protocol.records import Record
 _CONDITION = re.compile(r"\s*(?P<path>.+?)\s*(?P<sign>!=|<=|>=|=|<|>|\scontains\s)\s*(?P<value>.*)", re.DOTALL)
 _ABSENT = object()
 
-Filter = Callable[[Record], bool]
+_OPERATOR_CHARACTERS = ("=", "<", ">", "!")
+
+Check = Callable[[Record], bool]
 
 
 class InvalidConditionError(ValueError):
@@ -46,7 +48,12 @@ def parse_condition(text: str) -> Condition:
     path = tuple(match["path"].split("."))
     if not all(path):
         raise InvalidConditionError(f"{match['path']!r} is not a path; write names with dots between, as in user.name")
-    return Condition(path, match["sign"].strip(), match["value"].strip())
+    sign, value = match["sign"].strip(), match["value"].strip()
+    if sign != "contains" and value.startswith(_OPERATOR_CHARACTERS):
+        raise InvalidConditionError(
+            f"{text!r} compares with {sign}{value[0]}; the comparisons are =, !=, <, >, <=, >= and contains"
+        )
+    return Condition(path, sign, value)
 
 
 def _look_up(document: Any, path: tuple[str, ...]) -> Any:
@@ -101,34 +108,47 @@ def _contains(found: Any, text: str) -> bool:
     return isinstance(found, list) and any(_equals(item, text) for item in found)
 
 
+class Filter:
+    """Whether to show a record; counts what it is asked about."""
+
+    __slots__ = ("_checks", "_conditions", "matched", "not_json", "seen")
+
+    def __init__(self, checks: Sequence[Check], conditions: Sequence[Condition]) -> None:
+        self._checks = checks
+        self._conditions = conditions
+        self.seen = 0
+        self.matched = 0
+        self.not_json = 0
+
+    def __call__(self, record: Record) -> bool:
+        self.seen += 1
+        matches = all(check(record) for check in self._checks) and (not self._conditions or self._json_holds(record))
+        self.matched += matches
+        return matches
+
+    def _json_holds(self, record: Record) -> bool:
+        try:
+            document = json.loads(record.value or b"")
+        except ValueError:
+            self.not_json += 1
+            return False
+        return all(condition.holds(document) for condition in self._conditions)
+
+
 def build_filter(keys: Sequence[str], headers: Sequence[str], conditions: Sequence[Condition]) -> Filter | None:
     """All of them must hold (any one of several keys); None if there is nothing to check."""
-    checks: list[Filter] = []
+    checks: list[Check] = []
     if keys:
         wanted = {key.encode() for key in keys}
         checks.append(lambda record: record.key in wanted)
-    checks.extend(_header_filter(header) for header in headers)
-    if conditions:
-        checks.append(lambda record: _json_holds(record, conditions))
-    if not checks:
-        return None
-    return lambda record: all(check(record) for check in checks)
+    checks.extend(_header_check(header) for header in headers)
+    return Filter(checks, conditions) if checks or conditions else None
 
 
-def _header_filter(text: str) -> Filter:
+def _header_check(text: str) -> Check:
     """`name=value`, or `name` alone for any value."""
     name, separator, value = text.partition("=")
     if not separator:
         return lambda record: any(header == name for header, _ in record.headers)
     wanted = (name, value.encode())
     return lambda record: wanted in record.headers
-
-
-def _json_holds(record: Record, conditions: Sequence[Condition]) -> bool:
-    if record.value is None:
-        return False
-    try:
-        document = json.loads(record.value)
-    except ValueError:
-        return False
-    return all(condition.holds(document) for condition in conditions)

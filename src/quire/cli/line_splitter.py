@@ -1,4 +1,4 @@
-"""Whole lines out of chunks of bytes."""
+"""Whole lines out of chunks of bytes, without their ends: LF, or CRLF."""
 
 
 class LineSplitter:
@@ -17,6 +17,8 @@ class LineSplitter:
         rest = lines.pop()
         if rest:
             self._open.append(rest)
+        if b"\r\n" in chunk or (lines and lines[0].endswith(b"\r")):
+            return [line.removesuffix(b"\r") for line in lines]
         return lines
 
     def end(self) -> list[bytes]:

@@ -39,3 +39,8 @@ def format_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 def numbers(values: Sequence[int]) -> str:
     """A list of node ids in one cell."""
     return ",".join(str(value) for value in values) or "-"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 record`, `2,000 records`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -5,24 +5,23 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 
 import click
 
 from quire.cli.failures import explain
 from quire.cli.lazy import EXIT_USAGE, Failure
+from quire.cli.line_sender import BadLineError, Send, line_sender
 from quire.cli.lines import LineSource
 from quire.cli.options import Setting, cluster_options, collect_rarely, connect, json_option
-from quire.cli.output import print_json
+from quire.cli.output import count, print_json
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_loop import BlockingLoop
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Compression
 
 BATCH_BYTES = 256 * 1024
 BUFFER_BYTES = 32 * 1024 * 1024
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
-
-Send = Callable[[list[bytes]], object]
 
 
 @click.command(
@@ -73,7 +72,7 @@ def produce(
     """Write each line of standard input, or of a file, as a record to TOPIC.
 
     Records without a key go to one partition after the other, batch by batch; a key decides its partition as in every
-    Kafka client.
+    Kafka client. Lines end with LF or CRLF. One that cannot be taken ends it; those before it are written.
     """
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")
@@ -89,22 +88,32 @@ def produce(
         descriptor = _open(path, stack)
         client = stack.enter_context(connect(servers, timeout_s))
         producer = Producer(client.cluster, config)
-        client.run(producer.prepare(topic))
-        send = _sender(
+        partitions = client.run(producer.prepare(topic)).partitions
+        if partition is not None and partition not in partitions:
+            there = f"topic {topic} has no partition {partition}, only 0 to {len(partitions) - 1}"
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, there)
+        send = line_sender(
             producer, topic, key_separator, null_marker, [(name, value.encode()) for name, value in headers], partition
         )
         started = time.monotonic()
         source = LineSource(client.loop, descriptor)
         advance = _progress(stack, path, quiet)
-        _pump(source, client.loop, producer, send, advance)
+        refused = _pump(source, client.loop, producer, send, advance)
         client.loop.run_until(producer.flush())
         seconds = time.monotonic() - started
     _stop_if_failed(producer)
+    if refused is not None:
+        written = (
+            "1 record before it was"
+            if producer.delivered_records == 1
+            else (f"{producer.delivered_records} records before it were")
+        )
+        raise Failure(f"{_place(path, refused.number)}: {refused}; {written} written.")
     if as_json:
         print_json({"topic": topic, "records": producer.delivered_records, "seconds": round(seconds, 3)})
     elif not quiet:
         rate = producer.delivered_records / max(seconds, 1e-9)
-        click.echo(f"{producer.delivered_records:,} records in {seconds:.2f} s ({rate:,.0f}/s)", err=True)
+        click.echo(f"{count(producer.delivered_records, 'record')} in {seconds:.2f} s ({rate:,.0f}/s)", err=True)
 
 
 def _open(path: str | None, stack: ExitStack) -> int:
@@ -127,63 +136,37 @@ def _progress(stack: ExitStack, path: str | None, quiet: bool) -> Callable[[int]
     return stack.enter_context(bar).update
 
 
-def _sender(
-    producer: Producer,
-    topic: str,
-    key_separator: str | None,
-    null_marker: str | None,
-    headers: list[tuple[str, bytes | None]],
-    partition: int | None,
-) -> Send:
-    """What to do with lines."""
-    if key_separator is None and null_marker is None:
-        return partial(producer.send_values, topic, headers=headers, partition=partition)
-    null = None if null_marker is None else null_marker.encode()
-    separator = None if key_separator is None else key_separator.encode()
-
-    def send(lines: list[bytes]) -> None:
-        for line in lines:
-            key: bytes | None = None
-            value: bytes | None = line
-            if separator is not None:
-                key, found, value = line.partition(separator)
-                if not found:
-                    raise Failure(f"the line {_shorten(line)} has no {key_separator!r} after a key.", EXIT_USAGE)
-            producer.send(
-                topic,
-                None if value == null else value,
-                key=None if key == null else key,
-                headers=headers,
-                partition=partition,
-            )
-
-    return send
-
-
 def _pump(
     source: LineSource, loop: BlockingLoop, producer: Producer, send: Send, advance: Callable[[int], None]
-) -> None:
-    before = 0
+) -> BadLineError | None:
+    """Sends every line, up to the first that cannot be taken; that one is returned."""
+    bytes_before = lines_before = 0
     while (lines := source.read()) is not None:
-        send(lines)
+        try:
+            send(lines)
+        except BadLineError as error:
+            error.number += lines_before
+            return error
+        lines_before += len(lines)
         loop.run_once(0)
         while producer.buffered_bytes > BUFFER_BYTES:
             loop.run_once(1000)
         _stop_if_failed(producer)
-        advance(source.bytes_read - before)
-        before = source.bytes_read
+        advance(source.bytes_read - bytes_before)
+        bytes_before = source.bytes_read
+    return None
+
+
+def _place(path: str | None, number: int) -> str:
+    return f"line {number} of standard input" if path is None else f"{path} line {number}"
 
 
 def _stop_if_failed(producer: Producer) -> None:
     if producer.first_error is not None:
         failure = explain(producer.first_error)
+        lost, written = producer.failed_records, producer.delivered_records
         raise Failure(
-            f"{producer.failed_records:,} records were not delivered and {producer.delivered_records:,} were: "
-            f"{failure.message}",
+            f"{count(lost, 'record')} {'was' if lost == 1 else 'were'} not delivered and {written:,} "
+            f"{'was' if written == 1 else 'were'}: {failure.message}",
             failure.exit_code,
         )
-
-
-def _shorten(line: bytes) -> str:
-    text = line.decode(errors="replace")
-    return repr(text if len(text) <= 40 else text[:40] + "...")
