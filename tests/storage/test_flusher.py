@@ -55,6 +55,31 @@ def test_fifty_who_come_during_a_flush_share_the_next_one(disk: SimDisk, flusher
     assert len(jobs) == 0
 
 
+def test_the_next_flush_begins_whatever_becomes_of_those_who_waited_for_this_one(
+    disk: SimDisk, flusher: Flusher, jobs: ManualJobs
+) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    told: list[str] = []
+    flusher.flush(log, lambda: told[0])  # type: ignore[arg-type]
+    append_values(log, b"b")
+    flusher.flush(log, lambda: told.append("durable"))
+    with pytest.raises(IndexError):
+        jobs.run_next()
+    jobs.run_all()
+    assert told == ["durable"]
+
+
+def test_all_are_told_in_the_order_they_came(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    told: list[int] = []
+    for writer in range(3):
+        flusher.flush(log, lambda writer=writer: told.append(writer))  # type: ignore[misc]
+    jobs.run_all()
+    assert told == [0, 1, 2]
+
+
 def test_a_failing_disk_is_reported_and_nobody_is_told_otherwise(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
 ) -> None:

@@ -25,6 +25,7 @@ from quire.seams import Buffer, Disk, Jobs
 from quire.seams.disk import write_atomically
 from quire.storage import Log, LogConfig
 from quire.storage.damage import DamagedLogError
+from quire.storage.flusher import Flusher
 
 FOLDER = "__cluster_metadata-0"
 READ_BYTES = 1 << 20
@@ -46,14 +47,34 @@ class CommittedBatch(NamedTuple):
 
 
 class LogStore:
-    __slots__ = ("_disk", "_jobs", "_log", "_path", "_settings", "_snapshots", "_sync_again", "control", "snapshot")
+    __slots__ = (
+        "_disk",
+        "_failed",
+        "_flusher",
+        "_jobs",
+        "_log",
+        "_path",
+        "_settings",
+        "_snapshots",
+        "control",
+        "snapshot",
+    )
 
-    def __init__(self, disk: Disk, jobs: Jobs, directory: str, settings: MetadataLogSettings) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        jobs: Jobs,
+        directory: str,
+        settings: MetadataLogSettings,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """`failed` is called when a job fails."""
         self._disk = disk
         self._jobs = jobs
+        self._failed = failed
+        self._flusher = Flusher(jobs, failed)
         self._path = f"{directory}/{FOLDER}"
         self._settings = settings
-        self._sync_again = False
         self.control = ControlState()
         """Version and voters as the snapshot and the log, committed or not, say."""
         self.snapshot: Snapshot | None = None
@@ -154,24 +175,9 @@ class LogStore:
         header = read_header(batch, 0)
         self._log.append_as_follower(batch, [header], now_ms)
 
-    def sync(self, done: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
+    def sync(self, done: Callable[[int], None]) -> None:
         """Brings the log to disk in a job and says up to which offset; what is asked for meanwhile shares the next."""
-        if self._log.flushing:
-            self._sync_again = True
-            return
-        plan = self._log.start_flush()
-        if plan is None:
-            done(self._log.recovery_point)
-            return
-
-        def finished(_: None) -> None:
-            self._log.finish_flush(plan)
-            done(self._log.recovery_point)
-            if self._sync_again and not self._log.flushing:
-                self._sync_again = False
-                self.sync(done, failed)
-
-        self._jobs.submit(plan.run, finished, failed)
+        self._flusher.flush(self._log, lambda: done(self._log.recovery_point))
 
     def truncate(self, offset: int) -> None:
         self._log.truncate_to(offset)
@@ -209,7 +215,6 @@ class LogStore:
         position: LogPosition,
         batches: Iterable[Buffer],
         done: Callable[[], None],
-        failed: Callable[[Exception], None],
         now_ms: int,
     ) -> None:
         """Writes a snapshot in a job. The log begins a new segment, so that the old one can go in time."""
@@ -222,7 +227,7 @@ class LogStore:
             self._snapshots.append(position)
             done()
 
-        self._jobs.submit(work, finished, failed)
+        self._jobs.submit(work, finished, self._failed)
 
     def clean(self, now_ms: int) -> LogPosition | None:
         """Lets go of old snapshots and the log before the oldest that stays; where the log then starts, if it moved."""

@@ -108,7 +108,7 @@ class MetadataLog:
         self._settings = settings or MetadataLogSettings()
         self._static_voters = static_voters
         self._directory = directory
-        self._store = LogStore(disk, jobs, directory, self._settings)
+        self._store = LogStore(disk, jobs, directory, self._settings, self._fail)
         self._core: RaftCore | None = None
         self._effects: deque[Effect] = deque()
         self._running = False
@@ -271,7 +271,7 @@ class MetadataLog:
             case Append(batch):
                 self._write(batch)
             case SyncLog():
-                self._store.sync(self._synced, self._fail)
+                self._store.sync(self._synced)
             case HighWatermark(offset):
                 self._tell_committed(offset)
             case LeaderChanged(leader_id, epoch):
@@ -363,7 +363,7 @@ class MetadataLog:
         )
         try:
             self._store.write_snapshot(
-                position, batches, lambda: self._snapshot_written(position), self._fail, self._clock.now_ms()
+                position, batches, lambda: self._snapshot_written(position), self._clock.now_ms()
             )
         except OSError as error:
             self._fail(error)

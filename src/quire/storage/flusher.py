@@ -41,25 +41,27 @@ class Flusher:
         """
         self._next.setdefault(log, _Round()).join(log.end_offset if up_to is None else up_to, then)
         if not log.flushing:
-            self._start(log)
+            _call(self._start(log))
 
-    def _start(self, log: Log) -> None:
-        this = self._next.pop(log)
+    def _start(self, log: Log) -> list[Then]:
+        """Begins the next round, if somebody waits for one; returns those who have nothing to wait for."""
+        this = self._next.pop(log, None)
+        if this is None:
+            return []
         plan = log.start_flush(this.up_to)
         if plan is None:
-            _call(this.thens)
-            return
+            return this.thens
         self._jobs.submit(
             plan.run, lambda _: self._flushed(log, plan, this), lambda error: self._not_flushed(log, error)
         )
+        return []
 
     def _flushed(self, log: Log, plan: FlushPlan, this: _Round) -> None:
         if log.closed:
             return
         log.finish_flush(plan)
-        _call(this.thens)
-        if log in self._next and not log.flushing:
-            self._start(log)
+        # First the next round: the disk works while these are told, and whatever becomes of that.
+        _call(this.thens + self._start(log))
 
     def _not_flushed(self, log: Log, error: Exception) -> None:
         self._next.pop(log, None)

@@ -1,7 +1,7 @@
 """One segment of a log: batches from its base offset on, and the two indexes into them.
 
 Only the last segment of a log is appended to. An append is one write to the `.log`; index entries gather in memory and
-reach their files in `complete`, when the segment is rolled or closed. Whatever happens to the indexes, they can be
+reach their files in `save_indexes`, when the segment is rolled or closed. Whatever happens to the indexes, they can be
 rebuilt from the `.log`, and a look-up that finds them contradicting it does so.
 """
 
