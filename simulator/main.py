@@ -24,7 +24,7 @@ def main() -> None:
     """Starts over with a fixed hash seed if need be: the order of sets and hashes must not differ between runs."""
     if os.environ.get("PYTHONHASHSEED") != FIXED_HASH_SEED:
         os.environ["PYTHONHASHSEED"] = FIXED_HASH_SEED
-        os.execv(sys.executable, [sys.executable, "-m", "simulator.main", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     command()
 
 

@@ -1,6 +1,9 @@
 """The command: what it says about a run, about several, and about one that breaks a promise."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -21,6 +24,13 @@ def test_one_seed_is_summed_up_with_its_digest() -> None:
     assert "seed 1:" in result.output
     assert World(1, plan_of(1, scale=0.1)).run().digest in result.output
     assert "every promise holds" in result.output
+
+
+def test_the_command_is_found_and_says_the_same_from_anywhere(tmp_path: Path) -> None:
+    command_path = Path(sys.executable).with_name("quire-sim")
+    arguments = [str(command_path), "--seed", "1", "--scale", "0.1"]
+    ran = subprocess.run(arguments, cwd=tmp_path, env={}, capture_output=True, check=True, text=True)
+    assert ran.stdout == quire_sim("--seed", "1").stdout
 
 
 def test_several_seeds_are_counted() -> None:
