@@ -3,25 +3,24 @@
 from math import inf
 
 from quire.protocol.errors import ErrorCode
+from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.messages import describe_quorum as messages
 from quire.raft.metadata_log import MetadataLog
 from quire.raft.progress import ReplicaProgress
 from quire.seams import Clock
-
-METADATA_TOPIC = "__cluster_metadata"
 
 
 def describe_quorum(
     log: MetadataLog, clock: Clock, request: messages.DescribeQuorumRequest
 ) -> messages.DescribeQuorumResponse:
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
-    if asked != [(METADATA_TOPIC, [0])]:
+    if asked != [(CLUSTER_METADATA, [0])]:
         return _all_unknown(request)
     partition = messages.DescribeQuorumResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if log.is_leader:
         partition = _partition(log, clock)
     return messages.DescribeQuorumResponse(
-        topics=[messages.DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        topics=[messages.DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA, partitions=[partition])],
         nodes=[
             messages.Node(
                 node_id=voter.key.id,
@@ -44,7 +43,7 @@ def _all_unknown(request: messages.DescribeQuorumRequest) -> messages.DescribeQu
                     messages.DescribeQuorumResponsePartitionData(
                         partition_index=each.partition_index,
                         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        error_message=f"only partition 0 of {METADATA_TOPIC} has a quorum",
+                        error_message=f"only partition 0 of {CLUSTER_METADATA} has a quorum",
                     )
                     for each in topic.partitions
                 ],

@@ -5,9 +5,9 @@ import re
 from quire.metadata.image import ClusterImage
 from quire.metadata.topic_names import collision_key
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import CLUSTER_METADATA
 
 MAX_LENGTH = 249
-METADATA_TOPIC = "__cluster_metadata"
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -20,8 +20,8 @@ def check_topic_name(name: str) -> None:
 
 def check_new_topic_name(image: ClusterImage, name: str, also_new: dict[str, str]) -> None:
     """`also_new` has the collision keys of topics that the same request creates, and their names."""
-    if name == METADATA_TOPIC:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is the cluster's own and cannot be created")
+    if name == CLUSTER_METADATA:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} is the cluster's own and cannot be created")
     check_topic_name(name)
     if name in image.topics_by_name:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic '{name}' already exists")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError
+from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.records import BatchHeader, Record, decode_batch, read_header, walk_batches
 from quire.protocol.schema import Message
 from quire.raft import quorum_state, snapshot_file
@@ -27,7 +28,7 @@ from quire.storage import Log, LogConfig
 from quire.storage.damage import DamagedLogError
 from quire.storage.flusher import Flusher
 
-FOLDER = "__cluster_metadata-0"
+FOLDER = f"{CLUSTER_METADATA}-0"
 READ_BYTES = 1 << 20
 KEPT_SNAPSHOTS = 2
 """Whatever the retention says: should the newest turn out to be damaged, the one before it and the log still serve."""

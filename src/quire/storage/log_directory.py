@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.seams import Clock, Disk, File, Jobs, Random
 from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
 from quire.storage.checkpoint_writer import CheckpointWriter
@@ -34,7 +35,6 @@ from quire.storage.remembered_offsets import RememberedOffsets, read_if_sensible
 from quire.storage.retired import RetiredSegments
 
 LOCK_FILE = ".lock"
-METADATA_TOPIC = "__cluster_metadata"
 
 _DELETE_AGAIN_MS = 10_000
 
@@ -128,7 +128,7 @@ class LogDirectory:
                 self._remove_folder(f"{self.path}/{name}")
                 continue
             partition = file_names.parse_partition_folder(name)
-            if partition is not None and partition[0] != METADATA_TOPIC:
+            if partition is not None and partition[0] != CLUSTER_METADATA:
                 self._load(*partition, config_of(partition[0]))
             elif partition is None and self._disk.is_dir(f"{self.path}/{name}"):
                 _log.warning("leaving %s/%s alone: it is not the folder of a partition", self.path, name)

@@ -9,6 +9,7 @@ from quire.client.metadata import Broker
 from quire.client.servers import Address
 from quire.client.steps import Steps
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quire.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from quire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -24,8 +25,6 @@ from quire.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-
-METADATA_TOPIC = "__cluster_metadata"
 
 
 @dataclass(slots=True, frozen=True)
@@ -125,7 +124,7 @@ def update_feature(cluster: Cluster, name: str, level: int, *, validate_only: bo
 def describe_quorum(cluster: Cluster) -> Steps[Quorum]:
     """Who keeps the metadata log, and how far each has come."""
     topic = DescribeQuorumRequestTopicData(
-        topic_name=METADATA_TOPIC, partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
+        topic_name=CLUSTER_METADATA, partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
     )
     response = yield from cluster.ask(ANY, DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse)
     failed = error(response.error_code, response.error_message, "the quorum cannot be described")

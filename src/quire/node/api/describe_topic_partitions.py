@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from quire.metadata.image import PartitionImage, TopicImage
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
-from quire.node.internal_topics import is_internal
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import is_internal
 from quire.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

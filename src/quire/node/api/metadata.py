@@ -6,9 +6,9 @@ from quire.controller.topic_names import check_topic_name
 from quire.metadata.image import TopicImage
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import Context
-from quire.node.internal_topics import is_internal
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import is_internal
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from quire.protocol.messages.metadata import (
     MetadataRequest,

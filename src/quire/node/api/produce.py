@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from quire.network.connection import CloseConnection
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
-from quire.node.internal_topics import is_internal
 from quire.node.named_twice import named_twice
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.fast_produce import partition_response
+from quire.protocol.internal_topics import is_internal
 from quire.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
