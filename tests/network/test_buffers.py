@@ -1,6 +1,6 @@
 """The memory of requests: kept for reuse within bounds, shared within a limit, waited for in turn."""
 
-from quire.network.buffers import SMALL_BYTES, BufferPool
+from quire.network.buffers import MODEST_BYTES, SMALL_BYTES, BufferPool
 
 MB = 1024 * 1024
 
@@ -60,6 +60,17 @@ def test_no_more_is_kept_than_the_pool_may_keep() -> None:
     assert sum(any(buffer is kept for kept in small) for buffer in small_again) == 2
 
 
+def test_what_is_in_use_now_is_kept_rather_than_what_was_before() -> None:
+    pool = BufferPool(100 * MB, keep_bytes=8 * MB)
+    for buffer in [taken(pool, MB) for _ in range(8)]:
+        pool.give_back(buffer)
+    four = taken(pool, 4 * MB)
+    pool.give_back(four)
+    assert taken(pool, 4 * MB) is four
+    pool.give_back(taken(pool, 6 * MB))
+    assert pool.spare(MB) is not None, "one buffer has taken the place of all others"
+
+
 def test_one_may_go_beyond_the_limit_and_the_others_wait_in_turn() -> None:
     pool = BufferPool(2 * MB)
     first, second = taken(pool, MB), taken(pool, MB)
@@ -75,7 +86,8 @@ def test_one_may_go_beyond_the_limit_and_the_others_wait_in_turn() -> None:
 
     owners = {name: object() for name in "abcd"}
     for name, owner in owners.items():
-        pool.wait(owner, lambda name=name: retry(name))  # type: ignore[misc]
+        pool.wait(owner, MB, lambda name=name: retry(name))  # type: ignore[misc]
+    assert pool.is_short
     pool.stop_waiting(owners["b"])
     assert got == []
     pool.give_back(first)
@@ -84,6 +96,7 @@ def test_one_may_go_beyond_the_limit_and_the_others_wait_in_turn() -> None:
     assert got == ["a", "c"]
     pool.give_back(second)
     assert got == ["a", "c", "d"]
+    assert not pool.is_short
     assert pool.in_use_bytes == 3 * MB
 
 
@@ -91,9 +104,76 @@ def test_who_is_beyond_the_limit_may_grow_further() -> None:
     pool = BufferPool(MB)
     taken(pool, MB)
     beyond = taken(pool, MB)
-    larger = pool.large(4 * MB, 4 * MB, instead_of=beyond)
+    larger = pool.large(MODEST_BYTES, MODEST_BYTES, instead_of=beyond)
     assert larger is not None
     pool.give_back(beyond)
     assert take(pool, MB) is None
     pool.give_back(larger)
     assert take(pool, MB) is not None
+
+
+def test_the_last_quarter_is_for_modest_requests() -> None:
+    pool = BufferPool(16 * MB)
+    for _ in range(3):
+        taken(pool, 4 * MB)
+    beyond = taken(pool, 10 * MB)
+    assert take(pool, 2 * MB) is None
+    modest = [taken(pool, MB) for _ in range(4)]
+    last = taken(pool, MB)
+    assert take(pool, MB) is None
+    pool.give_back(last)
+    pool.give_back(modest.pop())
+    pool.give_back(beyond)
+    assert taken(pool, 2 * MB)
+    assert taken(pool, MB)
+
+
+def test_huge_requests_that_wait_do_not_hold_modest_ones_up() -> None:
+    pool = BufferPool(4 * MB)
+    buffers = [taken(pool, MB) for _ in range(4)]
+    taken(pool, MB)
+    taken(pool, 2 * MB)
+    got: list[str] = []
+
+    def retry(name: str, size: int) -> bool:
+        if take(pool, size) is None:
+            return False
+        got.append(name)
+        return True
+
+    pool.wait("huge", 2 * MB, lambda: retry("huge", 2 * MB))
+    pool.wait("modest", MB, lambda: retry("modest", MB))
+    for buffer in buffers[:2]:
+        pool.give_back(buffer)
+    assert got == ["modest"]
+
+
+def test_thousands_may_wait_and_are_served_at_once() -> None:
+    pool = BufferPool(1000 * MB)
+    everything = taken(pool, 740 * MB)
+    taken(pool, 100 * MB)
+    olds = [taken(pool, 64 * 1024) for _ in range(1500)]
+    served = 0
+
+    def retry(old: memoryview) -> bool:
+        nonlocal served
+        if pool.large(2 * MB, 128 * 1024, instead_of=old) is None:
+            return False
+        pool.give_back(old)
+        served += 1
+        return True
+
+    for i, old in enumerate(olds):
+        pool.wait(i, 2 * MB, lambda old=old: retry(old))  # type: ignore[misc]
+    pool.give_back(everything)
+    assert served == 1500
+
+
+def test_spare_buffers_are_within_the_limit_too() -> None:
+    pool = BufferPool(4 * MB)
+    buffers = [taken(pool, MB) for _ in range(4)]
+    kept = taken(pool, MB)
+    pool.give_back(kept)
+    assert pool.spare(MB) is None
+    pool.give_back(buffers[0])
+    assert pool.spare(MB) is not None

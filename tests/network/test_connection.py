@@ -337,19 +337,104 @@ def test_what_waits_for_a_client_that_has_gone_is_told_so() -> None:
     assert told == ["gone"]
 
 
-def test_who_pushes_all_queues_together_over_the_limit_is_closed(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(Limits(queued_bytes_max=5 * MB // 2))
-    slow = [world.client(takes=0) for _ in range(4)]
+def test_when_all_queues_together_reach_the_limit_the_longest_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
+    modest, hoarder, other = (world.client(takes=0) for _ in range(3))
+    modest.send(frame(b"big....1"))
+    hoarder.send(frame(b"big....1") * 2)
+    world.settle()
+    other.send(frame(b"big....1"))
+    assert world.server.counters.queued_bytes < 5 * MB // 2
+    world.settle()
+    assert [client.ended for client in (modest, hoarder, other)] == [False, True, False]
+    assert len(caplog.records) == 1
+    for client in (modest, other):
+        client.take()
+        assert len(frames_in(client.taken)) == 2
+    assert world.server.counters.queued_bytes == 0
+
+
+def test_who_has_taken_what_was_queued_is_not_taken_for_a_hoarder() -> None:
+    world = World(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
+    slow, other = world.client(takes=0), world.client(takes=0)
+    slow.send(frame(b"big....1") * 3)
+    world.settle()
+    slow.take(3 * MB)
+    other.send(frame(b"big....1"))
+    world.settle()
+    assert not slow.ended
+    assert not other.ended
+
+
+def test_who_reads_is_served_while_others_fill_their_queues() -> None:
+    world = World(Limits(queued_bytes_max=MB))
     fast = world.client()
-    for client in slow:
-        client.send(frame(b"big....1"))
+    for i in range(5):
+        world.client(takes=0).send(frame(b"big....1"))
+        fast.send(frame(b"big....%d" % i))
         world.settle()
-        assert world.server.counters.queued_bytes <= 5 * MB // 2
-    assert [client.ended for client in slow] == [False, False, True, True]
-    fast.send(frame(b"big....2"))
-    assert len(frames_in(fast.taken)) == 2
-    assert not fast.ended
-    assert len(caplog.records) == 2
+        assert len(frames_in(fast.taken)) == 2 * i + 2
+        assert world.server.counters.queued_bytes <= MB
+
+
+def test_who_sends_many_requests_at_once_lets_the_others_have_their_turn() -> None:
+    world = World()
+    greedy, other = world.client(), world.client()
+    requests = [b"echo%05d" % i for i in range(1000)]
+    greedy.send(b"".join(map(frame, requests)))
+    other.send(frame(b"echo..other"))
+    assert len(frames_in(greedy.taken)) < 100
+    assert frames_in(other.taken) == [b"echo..other"]
+    world.settle()
+    assert frames_in(greedy.taken) == requests
+    assert not greedy.paused
+
+
+def test_requests_of_several_receives_in_a_row_are_one_turn() -> None:
+    world = World()
+    client = world.client()
+    requests = [b"echo%05d" % i + b"." * 500 for i in range(1000)]
+    client.send(b"".join(map(frame, requests)))
+    assert len(world.handled) < 100
+    world.settle()
+    assert frames_in(client.taken) == requests
+
+
+def test_a_turn_ends_with_many_bytes_of_answers_too() -> None:
+    world = World()
+    client = world.client()
+    # After a large request there is room for many smaller ones at once.
+    client.send(frame(b"echo" + b"." * MB))
+    world.settle()
+    world.handled.clear()
+    client.send(frame(b"echo" + b"." * 5000) * 100)
+    assert len(world.handled) < 20
+    world.settle()
+    assert len(world.handled) == 100
+
+
+@pytest.mark.parametrize("end", [MemoryTransport.hang_up, MemoryTransport.abort])
+def test_a_client_that_goes_before_its_next_turn_is_not_served(end: Callable[[MemoryTransport], None]) -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"echo...1") * 1000)
+    served = len(world.handled)
+    end(client)
+    world.clock.run_for(1)
+    assert len(world.handled) <= 2 * served
+    assert world.server.counters.connections == 0
+
+
+def test_a_server_that_stops_gives_nobody_another_turn() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"echo...1") * 1000)
+    served = len(world.handled)
+    world.server.stop(1000, lambda: None)
+    world.settle()
+    assert len(world.handled) == served
+    assert len(frames_in(client.taken)) == served
+    assert client.ended
 
 
 def test_large_requests_beyond_the_servers_memory_wait_and_are_all_served() -> None:

@@ -100,10 +100,11 @@ def test_announcing_much_and_sending_nothing_costs_a_small_buffer() -> None:
 def test_memory_grows_with_what_was_sent_not_with_what_was_announced() -> None:
     pool = BufferPool(1024 * MB)
     frames = reader(pool=pool)
-    data = (100 * MB).to_bytes(4, "big") + bytes(3 * MB)
+    data = (100 * MB).to_bytes(4, "big") + bytes(20 * MB)
     for begin in range(0, len(data), 100_000):
         feed(frames, data[begin : begin + 100_000])
-        assert pool.in_use_bytes <= 16 * (begin + 100_000) + 64 * 1024
+        sent = begin + 100_000
+        assert pool.in_use_bytes <= (8 if sent < MB else 2) * sent + 64 * 1024
     frames.release()
     assert pool.in_use_bytes == 0
 
@@ -142,6 +143,23 @@ def test_a_small_frame_behind_a_large_one_does_not_keep_the_large_buffer() -> No
     assert feed(frames, frame(payload(MB)) + frame(payload(50))[:20]) == [payload(MB)]
     assert pool.in_use_bytes == 0
     assert feed(frames, frame(payload(50))[20:]) == [payload(50)]
+
+
+def test_a_little_of_the_next_frame_does_not_keep_a_large_buffer_that_is_not_read_into_for_now() -> None:
+    pool = BufferPool(1024 * MB)
+    frames = reader(pool=pool)
+    first, second, third = payload(MB, 1), payload(50, 2), payload(MB, 3)
+    feed(frames, frame(first))
+    data = frame(first) + frame(second) + frame(third)[:2000]
+    room = frames.buffer()
+    room[: len(data)] = data
+    assert bytes(frames.next_frame(len(data)) or b"") == first
+    frames.shrink()
+    assert pool.in_use_bytes == frames.large_bytes == 0
+    assert bytes(frames.next_frame() or b"") == second
+    assert frames.next_frame() is None
+    assert frames.settle()
+    assert feed(frames, frame(third)[2000:]) == [third]
 
 
 def test_without_memory_for_a_large_frame_it_waits_and_loses_nothing() -> None:

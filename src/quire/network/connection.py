@@ -9,6 +9,8 @@ while the client does not take its answers: what is queued for it is bounded by 
                                |--> None (acks=0)            -> nothing is written
                                |--> CloseConnection, a bug   -> answers so far are sent, the connection closed
 
+A client that sends many requests at once is answered some of them, and the rest when the others had their turn.
+
 The server makes a Connection for each Transport it accepts; the Transport calls it as its Receiver.
 """
 
@@ -26,6 +28,11 @@ _log = logging.getLogger("quire.network")
 
 _WRITE_TOGETHER_BYTES = 64 * 1024
 """Answers to pipelined requests are collected up to this size before they are written."""
+
+_TURN_REQUESTS = 64
+"""How many requests of one connection are answered before the others have their turn.
+
+`_WRITE_TOGETHER_BYTES` of answers end a turn as well: they have taken as long as many small ones."""
 
 _LOOK_AGAIN_MS = 60_000
 """How often a connection without a limit on its idle time finds out whether it has one now."""
@@ -71,6 +78,14 @@ class Owner(Protocol):
 
     def connection_closed(self, connection: "Connection") -> None: ...
 
+    def memory_is_short(self) -> None:
+        """A connection waits for memory."""
+        ...
+
+    def queues_are_full(self) -> None:
+        """More than `queued_bytes_max` waits for clients to read it."""
+        ...
+
 
 class Connection:
     __slots__ = (
@@ -86,10 +101,13 @@ class Connection:
         "_owner",
         "_parked",
         "_paused",
-        "_starved",
+        "_served",
         "_transport",
+        "_yielded",
         "buffer",
+        "bytes_in",
         "info",
+        "starved",
     )
 
     def __init__(self, owner: Owner, info: ConnectionInfo, transport: Transport) -> None:
@@ -102,8 +120,13 @@ class Connection:
         """A request is in progress; somebody will complete it."""
         self._behind = False
         """The client has more to take than `queued_bytes_pause`."""
-        self._starved = False
+        self.starved = False
         """The next request needs memory that the server does not have now."""
+        self._yielded = False
+        """There may be more requests at hand, but it is the others' turn."""
+        self._served = 0
+        """Requests that were answered in this turn, by receives before this one."""
+        self.bytes_in = 0
         self._paused = False
         self._ending = False
         """No further request is served; the transport closes when its queue is sent."""
@@ -119,14 +142,16 @@ class Connection:
     # The transport's side
 
     def received(self, size: int) -> None:
-        """Answers the requests at hand until none is left, one has to wait, or the client is behind."""
+        """Answers the requests at hand until none is left, one has to wait, the client is behind or had its turn."""
         owner = self._owner
         counters = owner.counters
         counters.bytes_in += size
+        self.bytes_in += size
         self._active = True
         frames = self._frames
         answers: list[Part] = []
         answers_bytes = 0
+        served = self._served
         failure: str | None = None
         try:
             frame = frames.next_frame(size)
@@ -146,10 +171,15 @@ class Connection:
                     answers_bytes += len(answer[0])
                     if len(answer) > 1 or answers_bytes > _WRITE_TOGETHER_BYTES:
                         self._write(answers)
+                        if answers_bytes > _WRITE_TOGETHER_BYTES:
+                            served = _TURN_REQUESTS
                         answers = []
                         answers_bytes = 0
                         if self._behind:
                             break
+                served += 1
+                if served >= _TURN_REQUESTS:
+                    break
                 frame = frames.next_frame()
         except (BadFrame, CloseConnection) as error:
             failure = str(error)
@@ -161,17 +191,20 @@ class Connection:
         if failure is not None:
             self._fail(failure)
         if self._ending:
-            if self._parked is None:
-                self._transport.close()
+            self._close_if_answered()
         elif self._parked or self._behind:
             frames.shrink()
             self._read_or_not()
-        elif not frames.settle():
-            self._starved = True
-            owner.pool.wait(self, self._memory_freed)
-            self._read_or_not()
-        elif self._paused:
-            self._read_or_not()
+        elif served >= _TURN_REQUESTS:
+            self._yield_turn()
+        else:
+            if served > 1:
+                # Where all the room was filled, another receive follows before anybody else has a turn.
+                self._served = served if frames.is_full else 0
+            if not frames.settle():
+                self._wait_for_memory()
+            elif self._paused:
+                self._read_or_not()
 
     def drained(self) -> None:
         self._active = True
@@ -186,7 +219,7 @@ class Connection:
         if self._parked is not None:
             # Whatever waits for this client's sake, timers and places in queues, need not wait any longer.
             self._parked.abandon()
-        if self._starved:
+        if self.starved:
             self._owner.pool.stop_waiting(self)
         self._frames.release()
         self._count_queued(0, 0)
@@ -198,12 +231,34 @@ class Connection:
     def finish(self) -> None:
         """Closes once the request in progress, if any, is answered and the answer sent."""
         self._ending = True
-        if self._parked is None:
-            self._transport.close()
+        self._close_if_answered()
 
     def abort(self) -> None:
         self._ending = True
         self._transport.abort()
+
+    @property
+    def request_memory_bytes(self) -> int:
+        """What a large request that is coming takes of the server's memory."""
+        return self._frames.large_bytes
+
+    def give_request_up(self) -> None:
+        """Closes, and gives the memory of the request that was coming back at once."""
+        held = self._frames.large_bytes
+        self._fail(f"its request has stopped coming, and others wait for the {held} bytes that it holds", now=True)
+        self._frames.release()
+
+    def count_queued(self) -> int:
+        """Memory that is queued for this client, counted anew: it has taken some since the last answer, perhaps."""
+        self._count_queued(self._transport.queued_bytes, 0)
+        return self._held_bytes
+
+    def drop_queue(self) -> None:
+        """Closes, and forgets what is queued."""
+        self._fail(
+            f"{self._held_bytes} bytes wait for it to read, and all clients together have reached the limit", now=True
+        )
+        self._count_queued(0, 0)
 
     # Waiting, and going on
 
@@ -217,23 +272,39 @@ class Connection:
         elif answer:
             self._write(answer)
         if self._ending:
-            self._transport.close()
+            self._close_if_answered()
         else:
             self._go_on()
 
     def _go_on(self) -> None:
-        if not (self._parked or self._behind or self._starved or self._ending):
+        if not (self._parked or self._behind or self.starved or self._yielded or self._ending):
             self.received(0)
+
+    def _yield_turn(self) -> None:
+        self._served = 0
+        self._yielded = True
+        self._read_or_not()
+        self._owner.clock.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._yielded = False
+        self._go_on()
+
+    def _wait_for_memory(self) -> None:
+        self.starved = True
+        self._read_or_not()
+        self._owner.pool.wait(self, self._frames.wanted_bytes, self._memory_freed)
+        self._owner.memory_is_short()
 
     def _memory_freed(self) -> bool:
         if self._ending:
             return True
-        self._starved = not self._frames.settle()
+        self.starved = not self._frames.settle()
         self._read_or_not()
-        return not self._starved
+        return not self.starved
 
     def _read_or_not(self) -> None:
-        wanted = self._parked is not None or self._behind or self._starved
+        wanted = self._parked is not None or self._behind or self.starved or self._yielded
         if wanted != self._paused:
             self._paused = wanted
             if wanted:
@@ -256,19 +327,23 @@ class Connection:
         queued = transport.queued_bytes
         if queued or self._held_bytes:
             self._count_queued(queued, memory_bytes)
+            if self._owner.counters.queued_bytes > self._owner.limits.queued_bytes_max:
+                self._owner.queues_are_full()
             if queued > self._owner.limits.queued_bytes_pause:
                 self._behind = True
 
     def _count_queued(self, queued: int, added: int) -> None:
-        owner = self._owner
         held = min(queued, self._held_bytes + added)
-        owner.counters.queued_bytes += held - self._held_bytes
+        self._owner.counters.queued_bytes += held - self._held_bytes
         self._held_bytes = held
         self._last_queued_bytes = queued
-        if held and owner.counters.queued_bytes > owner.limits.queued_bytes_max and not self._ending:
-            self._fail(f"{held} bytes wait for it to read, and all clients together have reached the limit", now=True)
 
     # Ends
+
+    def _close_if_answered(self) -> None:
+        if self._parked is None:
+            self._frames.release()
+            self._transport.close()
 
     def _fail(self, reason: str, *, now: bool = False) -> None:
         _log.warning("closing the connection from %s: %s", self.info.peer, reason)

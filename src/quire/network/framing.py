@@ -3,8 +3,9 @@
 A request on the wire is a signed 32-bit length and that many bytes. `FrameReader` lends out room for the next bytes and
 cuts what came into frames, in place: the frames of one receive are views of one buffer. A frame that does not fit a
 small buffer moves to a large one, and its remaining bytes are received straight into that. The large buffer grows
-with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB. A client that sends
-one large frame mostly sends another, so the next one begins in a large buffer if one lies about.
+with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB, and beyond a few
+megabytes nobody is given more than twice what it has sent. A client that sends one large frame mostly sends another, so
+the next one begins in a large buffer if one lies about.
 
     small   |= frame =|= frame =|= begin|                 the next frame is known to be larger than this buffer
     large   |= begin|.................................|   and goes on here, up to its end and a little beyond
@@ -20,8 +21,13 @@ _SHORTEST_FRAME = 8
 """The shortest request header there is: API key, version and correlation id."""
 _BEYOND_BYTES = 4096
 """Room behind a large frame's end: a receive that stops short of it shows that nothing else has come yet."""
-_GROWTH = 8
-"""How much larger each next buffer of a frame is; twice that if the frame then fits, so that its end is not moved."""
+_QUICK_GROWTH = 8
+"""How much larger each next buffer of a frame is, up to a megabyte: the usual large frame is moved twice, no more.
+
+Twice that if the frame then fits, so that its end is not moved."""
+_QUICK_GROWTH_BYTES = 1024 * 1024
+_GROWTH = 2
+"""The same beyond that, where memory is what counts."""
 
 
 class BadFrame(Exception):  # noqa: N818
@@ -105,10 +111,31 @@ class FrameReader:
         """Whether bytes have come that no frame was made of yet."""
         return self._start < self._end
 
+    @property
+    def large_bytes(self) -> int:
+        """The large buffer that is in use, if one is."""
+        return len(self._buffer) if self._buffer is not None and len(self._buffer) > SMALL_BYTES else 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all the room last asked for was used, so that there may be more to come at once."""
+        return self._end == self._room_end
+
+    @property
+    def wanted_bytes(self) -> int:
+        """The buffer that the frame that is coming needs in the end."""
+        assert self._buffer is not None
+        length: int = _LENGTH(self._buffer, self._start)[0]
+        return _LENGTH_BYTES + length + _BEYOND_BYTES
+
     def shrink(self) -> None:
-        """Gives the buffer back if nothing is in it."""
-        if self._start == self._end:
+        """Gives the buffer back if nothing is in it, and a large one also if a small one will do."""
+        have = self._end - self._start
+        if not have:
             self.release()
+        elif have < SMALL_BYTES and self.large_bytes:
+            self._move_to(self._pool.small())
+            self._room_end = SMALL_BYTES
 
     def release(self) -> None:
         """Gives the buffer back with whatever is in it."""
@@ -128,8 +155,8 @@ class FrameReader:
         if self._start + need > len(buffer):
             self._move_to_front()
         if have == len(buffer):
-            wanted, enough = need + _BEYOND_BYTES, len(buffer) * _GROWTH
-            larger = self._pool.large(wanted, wanted if wanted <= 2 * enough else enough, instead_of=buffer)
+            wanted = need + _BEYOND_BYTES
+            larger = self._pool.large(wanted, _next_size(have, wanted), instead_of=buffer)
             if larger is None:
                 return False
             self._move_to(larger)
@@ -157,3 +184,11 @@ class FrameReader:
         if length < _SHORTEST_FRAME:
             return f"a request of {length} bytes cannot hold a request header"
         return f"a request of {length} bytes is larger than socket.request.max.bytes={self.frame_bytes_max}"
+
+
+def _next_size(size: int, wanted: int) -> int:
+    """How large the buffer after a full one of `size` bytes should be, for a frame that needs `wanted` in the end."""
+    quick = size * _QUICK_GROWTH
+    if quick <= _QUICK_GROWTH_BYTES:
+        return wanted if wanted <= 2 * quick else quick
+    return min(wanted, size * _GROWTH)

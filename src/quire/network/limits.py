@@ -22,9 +22,11 @@ class Limits:
     queued_bytes_pause: int = 256 * 1024
     """A client with more than this to take is not read until it has taken everything."""
     queued_bytes_max: int = 256 * 1024 * 1024
-    """Memory queued for all slow clients together; who would go beyond it is closed."""
+    """Memory queued for all slow clients together; beyond it, those with the longest queues are closed."""
     request_memory_bytes_max: int = 256 * 1024 * 1024
-    """Memory for large requests being received, of all clients together; who needs more waits."""
+    """Memory for large requests being received, of all clients together; who needs more waits.
+
+    The last quarter is for requests of up to a megabyte."""
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from quire.network.buffers import BufferPool
 from quire.network.connection import Connection, ConnectionInfo, Handle
 from quire.network.limits import Counters, Limits
+from quire.network.reclaim import Reclaim
 from quire.seams import Clock, Listener, Network, Timer, Transport
 
 _log = logging.getLogger("quire.network")
@@ -38,6 +39,7 @@ class Server:
         self._listeners: dict[str, Listener] = {}
         self._connections: dict[int, Connection] = {}
         self._connections_of: dict[str, int] = {}
+        self._reclaim = Reclaim(clock, self.pool, self._connections.values)
         self._next_id = 0
         self._refusals_unlogged = 0
         self._refusals_logged_ms = float("-inf")
@@ -83,6 +85,17 @@ class Server:
             if self._deadline is not None:
                 self._deadline.cancel()
             self._stopped()
+
+    def memory_is_short(self) -> None:
+        self._reclaim.wake()
+
+    def queues_are_full(self) -> None:
+        """Closes those for whom most is queued, until it is little enough."""
+        queues = {connection_id: connection.count_queued() for connection_id, connection in self._connections.items()}
+        while self.counters.queued_bytes > self.limits.queued_bytes_max:
+            largest = max(queues, key=queues.__getitem__)
+            del queues[largest]
+            self._connections[largest].drop_queue()
 
     def _accept(self, listener: str, transport: Transport) -> Connection | None:
         info = ConnectionInfo(self._next_id, listener, transport.peer)
