@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from quire.protocol.records.batch import BatchHeader
-from quire.protocol.records.reader import decode_batch
+from quire.protocol.records.reader import find_timestamp
 from quire.storage.batch_scan import read_batch
 from quire.storage.segment import Segment
 from quire.storage.time_index import NO_TIMESTAMP
@@ -59,7 +59,5 @@ def _highest_of(segment: Segment, start_offset: int) -> int:
 def _first_in_batch(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampedOffset | None:
-    for record in decode_batch(read_batch(segment.file, position, header), header):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
-    return None
+    found = find_timestamp(read_batch(segment.file, position, header), header, timestamp, start_offset)
+    return TimestampedOffset(found[1], found[0], header.leader_epoch) if found is not None else None

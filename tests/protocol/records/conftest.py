@@ -20,6 +20,7 @@ def native(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
         module = interpreted_module()
     with pytest.MonkeyPatch.context() as patching:
         patching.setattr(reader, "decode", module.decode)
+        patching.setattr(reader, "find_delta", module.find_timestamp)
         patching.setattr(validator, "scan", module.scan)
         patching.setattr(builder, "append_record", module.append_record)
         patching.setattr(builder, "append_records", module.append_records)

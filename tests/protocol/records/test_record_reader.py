@@ -12,6 +12,7 @@ from quire.protocol.records import (
     Record,
     build_batch,
     check_crc,
+    find_timestamp,
     iterate_records,
     read_header,
     read_records,
@@ -94,3 +95,57 @@ def test_records_compare_and_print_by_their_fields() -> None:
     assert record != "record"
     assert eval(repr(record)) == record
     assert Record().headers is not Record().headers
+
+
+@patient
+@given(
+    record_lists,
+    st.integers(0, 2**62),
+    st.sampled_from([Compression.NONE, Compression.LZ4]),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),
+    st.integers(-2, 6),
+)
+def test_a_timestamp_is_found_where_a_search_through_all_records_finds_it(
+    records: list[Record],
+    base_offset: int,
+    compression: Compression,
+    log_append_time: bool,
+    timestamp: int,
+    lowest: int,
+) -> None:
+    batch = build_batch(
+        records, base_offset=base_offset, compression=compression, timestamp_type=LOG_APPEND_TIME * log_append_time
+    )
+    for asked in (timestamp, records[-1].timestamp, records[-1].timestamp + 1):
+        expected = next(
+            (
+                (record.offset, record.timestamp)
+                for record in read_records(batch)
+                if record.timestamp >= asked and record.offset >= base_offset + lowest
+            ),
+            None,
+        )
+        assert find_timestamp(batch, read_header(batch), asked, base_offset + lowest) == expected
+
+
+def test_a_timestamp_is_found_before_what_is_broken_and_not_behind_it() -> None:
+    section = raw_record(0, timestamp_delta=1) + raw_record(4, timestamp_delta=5) + b"\x02"
+    batch = raw_batch(section, 3, base_timestamp=100, base_offset=50)
+    header = read_header(batch)
+    assert find_timestamp(batch, header, 102, 0) == (54, 105)
+    with pytest.raises(InvalidRecords, match="record 2 is broken") as caught:
+        find_timestamp(batch, header, 106, 0)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("size", range(len(raw_record(0, timestamp_delta=5000))))
+def test_a_record_that_is_cut_off_has_no_timestamp(size: int) -> None:
+    batch = raw_batch(raw_record(0, timestamp_delta=5000)[:size], 1)
+    with pytest.raises(InvalidRecords, match="record 0 is broken"):
+        find_timestamp(batch, read_header(batch), 0, 0)
+
+
+def test_a_compacted_batch_without_records_has_no_timestamp() -> None:
+    batch = raw_batch(b"", 0, last_offset_delta=9)
+    assert find_timestamp(batch, read_header(batch), 0, 0) is None

@@ -25,7 +25,13 @@ from quire.protocol.records.builder import BatchBuilder, build_batch
 from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, compress, decompress
 from quire.protocol.records.control import ControlRecordType, build_control_batch, control_type
 from quire.protocol.records.invalid import InvalidRecords
-from quire.protocol.records.reader import decode_batch, iterate_records, read_records, records_section
+from quire.protocol.records.reader import (
+    decode_batch,
+    find_timestamp,
+    iterate_records,
+    read_records,
+    records_section,
+)
 from quire.protocol.records.record import NO_TIMESTAMP, Header, Record
 from quire.protocol.records.rewrite import rewrite
 from quire.protocol.records.validator import validate
@@ -54,6 +60,7 @@ __all__ = [
     "control_type",
     "decode_batch",
     "decompress",
+    "find_timestamp",
     "iterate_records",
     "native_compiled",
     "patch",

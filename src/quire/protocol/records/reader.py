@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 from quire.protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME_BIT, BatchHeader, read_header, walk_batches
 from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
-from quire.protocol.records.invalid import corrupt
+from quire.protocol.records.invalid import InvalidRecords, corrupt
 from quire.protocol.records.record import Record
 from quire.protocol.records.records_native import decode
+from quire.protocol.records.records_native import find_timestamp as find_delta
 from quire.seams.disk import Buffer
+
+_INT64_MIN = -(2**63)
+_INT64_MAX = 2**63 - 1
 
 
 def records_section(buffer: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
@@ -27,7 +31,37 @@ def decode_batch(buffer: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRES
     try:
         return decode(section, header.record_count, header.base_offset, header.base_timestamp, append_timestamp)
     except ValueError as error:
-        raise corrupt(f"The record batch at offset {header.base_offset} cannot be read: {error}.") from None
+        raise _unreadable(header, error) from None
+
+
+def find_timestamp(
+    buffer: Buffer, header: BatchHeader, timestamp: int, lowest_offset: int, limit: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int] | None:
+    """(offset, timestamp) of the batch's first record from `lowest_offset` on with this timestamp or a later one.
+
+    As a search through `decode_batch` would find it, but no record is decoded, and none behind it looked at.
+    """
+    append_time = header.attributes & LOG_APPEND_TIME_BIT
+    if append_time:
+        lowest_delta = _INT64_MIN if timestamp <= header.max_timestamp else _INT64_MAX + 1
+    else:
+        lowest_delta = max(timestamp - header.base_timestamp, _INT64_MIN)
+    if lowest_delta > _INT64_MAX:
+        return None
+    section = records_section(buffer, header, limit)
+    try:
+        found = find_delta(section, header.record_count, lowest_delta, lowest_offset - header.base_offset)
+    except ValueError as error:
+        raise _unreadable(header, error) from None
+    if found is None:
+        return None
+    offset_delta, timestamp_delta = found
+    found_timestamp = header.max_timestamp if append_time else header.base_timestamp + timestamp_delta
+    return header.base_offset + offset_delta, found_timestamp
+
+
+def _unreadable(header: BatchHeader, error: ValueError) -> InvalidRecords:
+    return corrupt(f"The record batch at offset {header.base_offset} cannot be read: {error}.")
 
 
 def read_records(buffer: Buffer, position: int = 0, limit: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:

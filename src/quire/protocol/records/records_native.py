@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped"
-"""The loops over single records: scan (check without decoding), decode and encode.
+"""The loops over single records: scan (check without decoding), look up a timestamp, decode and encode.
 
 One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
 with identical results. Bounds are checked by hand here, because the compiled code checks none; and numbers from the
@@ -226,6 +226,64 @@ def scan(
             data, position, index, count, require_key, unset_delta, lowest_delta, highest_delta
         )
     return status, index, position, latest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.longlong))
+def _find_timestamp(
+    data: cython.const[cython.uchar][::1],
+    count: cython.Py_ssize_t,
+    lowest_timestamp_delta: cython.longlong,
+    lowest_offset_delta: cython.longlong,
+) -> tuple[int, int, int, int]:
+    """The index of the record (`count` if there is none), the position behind it (-1 if broken), and its deltas."""
+    end: cython.Py_ssize_t = len(data)
+    position: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t
+    index: cython.Py_ssize_t = 0
+    size: cython.longlong
+    offset_delta: cython.longlong
+    timestamp_delta: cython.longlong
+    while index < count:
+        size, position = _sized(data, position, end)
+        if position < 0 or size < 1:
+            return index, -1, 0, 0
+        stop = position + size
+        timestamp_delta, position = _varlong(data, position + 1, stop)
+        if position < 0:
+            return index, -1, 0, 0
+        offset_delta, position = _varint(data, position, stop)
+        if position < 0:
+            return index, -1, 0, 0
+        if timestamp_delta >= lowest_timestamp_delta and offset_delta >= lowest_offset_delta:
+            return index, stop, offset_delta, timestamp_delta
+        position = stop
+        index += 1
+    return count, position, 0, 0
+
+
+def find_timestamp(
+    data: cython.const[cython.uchar][::1],
+    count: cython.Py_ssize_t,
+    lowest_timestamp_delta: cython.longlong,
+    lowest_offset_delta: cython.longlong,
+) -> tuple[int, int] | None:
+    """The offset delta and timestamp delta of the first of `count` records that has at least the ones given.
+
+    None if there is none; a broken record before it is a ValueError that names its index. Nothing after it is read.
+    """
+    index: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    offset_delta: cython.longlong
+    timestamp_delta: cython.longlong
+    index, position, offset_delta, timestamp_delta = _find_timestamp(
+        data, count, lowest_timestamp_delta, lowest_offset_delta
+    )
+    if position < 0:
+        raise ValueError(f"record {index} is broken")
+    return (offset_delta, timestamp_delta) if index < count else None
 
 
 def decode(
