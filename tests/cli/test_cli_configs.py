@@ -51,7 +51,7 @@ def test_wrong_values_and_unknown_things_are_refused_in_one_sentence(servers: st
     assert wrong.returncode == 1 and "retention.ms" in wrong.stderr.decode()
     assert quire("configs", "describe", "topic", "missing", servers=servers).returncode == 4
     absent = quire("configs", "describe", "broker", "77", servers=servers)
-    assert absent.returncode == 1 and "the cluster has 1" in absent.stderr.decode()
+    assert absent.returncode == 4 and "the cluster has 1" in absent.stderr.decode()
 
 
 def test_validating_changes_nothing(servers: str) -> None:
@@ -59,3 +59,37 @@ def test_validating_changes_nothing(servers: str) -> None:
     arguments = ("configs", "alter", "topic", "checked", "--set", "retention.ms=9", "--validate-only")
     assert b"could be changed" in quire(*arguments, servers=servers).stdout
     assert "retention.ms" not in value_of(servers, "topic", "checked")
+
+
+def test_a_setting_that_does_not_exist_is_exit_code_4_with_the_nearest_name(servers: str) -> None:
+    quire("topics", "create", "unknown", servers=servers)
+    for arguments, nearest in [
+        (("describe", "broker", "1", "message.max.byte"), "message.max.bytes"),
+        (("describe", "topic", "unknown", "segment.byte"), "segment.bytes"),
+        (("alter", "topic", "unknown", "--unset", "segment.byte"), "segment.bytes"),
+        (("alter", "brokers", "--unset", "message.max.byte"), "message.max.bytes"),
+    ]:
+        result = quire("configs", *arguments, servers=servers)
+        assert result.returncode == 4, arguments
+        assert f"perhaps {nearest} is meant" in result.stderr.decode()
+    assert quire("configs", "describe", "broker", "1", "no.such.key", servers=servers).returncode == 4
+
+
+def test_only_what_really_changes_is_counted(servers: str) -> None:
+    quire("topics", "create", "real", "--set", "segment.bytes=2000000", servers=servers)
+    alter = ("configs", "alter", "topic", "real")
+    both = ("--set", "segment.bytes=2000000", "--set", "max.message.bytes=5000")
+    assert quire(*alter, *both, servers=servers).stdout == b"topic real: 1 setting changed\n"
+    assert b"nothing to change" in quire(*alter, *both, servers=servers).stdout
+    assert b"nothing to change" in quire(*alter, "--unset", "retention.ms", servers=servers).stdout
+    assert b"nothing to change" in quire(*alter, "--unset", "retention.ms", "--validate-only", servers=servers).stdout
+    assert b"1 setting" in quire(*alter, "--unset", "segment.bytes", servers=servers).stdout
+    assert b"1 setting" in quire(*alter, "--append", "cleanup.policy=compact", servers=servers).stdout
+    assert b"nothing to change" in quire(*alter, "--append", "cleanup.policy=compact", servers=servers).stdout
+
+
+def test_programs_learn_what_changed(servers: str) -> None:
+    quire("topics", "create", "told", servers=servers)
+    arguments = ("topic", "told", "--set", "max.message.bytes=7000", "--json")
+    shown = json.loads(quire("configs", "alter", *arguments, servers=servers).stdout)
+    assert shown == {"kind": "topic", "name": "told", "changed": ["max.message.bytes"]}

@@ -79,3 +79,12 @@ def test_a_cluster_is_described_for_people_and_for_programs(servers: str) -> Non
     assert described["nodes"][0]["id"] == 1
     assert described["quorum"]["leader"] == 1
     assert described["features"]["metadata.version"]["level"] > 0
+
+
+def test_programs_learn_what_altering_a_topic_did(servers: str) -> None:
+    quire("topics", "create", "altered", "-p", "1", "--set", "segment.bytes=2000000", servers=servers)
+    arguments = ("altered", "-p", "2", "--set", "segment.bytes=2000000", "--set", "max.message.bytes=9", "--json")
+    shown = json.loads(quire("topics", "alter", *arguments, servers=servers).stdout)
+    assert shown == {"name": "altered", "changed": ["max.message.bytes"], "partitions": 2}
+    fewer = quire("topics", "alter", "altered", "-p", "1", "--json", servers=servers)
+    assert fewer.returncode == 1 and "partitions" not in json.loads(fewer.stdout)

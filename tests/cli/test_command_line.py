@@ -66,6 +66,7 @@ def test_summaries_in_the_list_are_those_of_the_commands() -> None:
         ["configs", "describe", "topic"],
         ["configs", "describe", "brokers", "1"],
         ["configs", "alter", "topic", "t"],
+        ["configs", "describe", "broker", "one"],
         ["produce"],
         ["produce", "t", "--acks", "2"],
         ["produce", "t", "--compression", "rar"],
@@ -79,6 +80,10 @@ def test_summaries_in_the_list_are_those_of_the_commands() -> None:
         ["topics", "list", "-b", "no port:"],
         ["topics", "list", "--timeout", "0"],
         ["start", "--config", "/does/not/exist"],
+        ["start", "--set", "novalue"],
+        ["start", "--listen", "nowhere"],
+        ["start", "--listen", "127.0.0.1:99999"],
+        ["storage", "format", "--set", "novalue"],
     ],
     ids=" ".join,
 )
@@ -86,6 +91,15 @@ def test_wrong_usage_is_exit_code_2_and_no_traceback(arguments: list[str]) -> No
     result = run(*arguments)
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"), [(["topic"], "topics"), (["comsume"], "consume"), (["topics", "lst"], "list")]
+)
+def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: list[str], nearest: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert f"did you mean {nearest}?" in result.stderr
 
 
 @pytest.mark.parametrize(

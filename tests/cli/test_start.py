@@ -83,8 +83,8 @@ def test_a_data_directory_in_use_is_one_sentence_and_exit_code_1(tmp_path: Path)
     [
         (["--set", "num.partitions=many"], "num.partitions"),
         (["--set", "num.partition=3"], "num.partitions"),
-        (["--set", "nonsense"], "key=value"),
-        (["--listen", "nowhere"], "nowhere"),
+        (["--set", "listeners=SSL://127.0.0.1:9092"], "SSL, which is not supported yet"),
+        (["--set", "node.id=-4"], "--set node.id=-4 is not allowed"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -92,6 +92,15 @@ def test_a_setting_that_cannot_be_is_named(arguments: list[str], words: str, tmp
     assert result.returncode == 1
     assert words in result.stderr.decode()
     assert result.stderr.decode().count("\n") == 1
+
+
+def test_what_an_option_said_is_called_by_the_options_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    impossible = quire("start", "--data", str(tmp_path / "file" / "data"), "--listen", "127.0.0.1:0")
+    assert "or change --data." in impossible.stderr.decode()
+    assert quire("storage", "format", "--data", str(tmp_path / "five"), "--node-id", "5").returncode == 0
+    other = quire("start", "--data", str(tmp_path / "five"), "--listen", "127.0.0.1:0")
+    assert "add --set node.id=5 or point --data elsewhere" in other.stderr.decode()
 
 
 def test_an_error_in_a_file_names_the_line(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_broker_id_is_an_old_name_of_node_id() -> None:
     ("changes", "words"),
     [
         ({"listeners": "SSL://:9092,CONTROLLER://:9093", "inter.broker.listener.name": "SSL"}, "SSL"),
+        ({"listeners": "SSL://:9092,CONTROLLER://:9093"}, "neither TLS nor SASL"),
         ({"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}, "process.roles with one role"),
         ({"controller.quorum.voters": "1@a:1,2@b:2,3@c:3"}, "lists 3 nodes"),
         ({"remote.log.storage.system.enable": "true"}, "no tiered storage"),

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import click
 
+from quire.cli.config_changes import change_settings, check_names
+from quire.cli.lazy import HelpfulGroup
 from quire.cli.options import Setting, cluster_options, connect, json_option
-from quire.cli.output import print_json, print_table
+from quire.cli.output import count, print_json, print_table
 from quire.client.admin import configs as admin
 from quire.client.admin.configs import ConfigChange, ConfigSource, Operation, Resource, ResourceType
 
@@ -15,12 +17,12 @@ SOURCES = {
     ConfigSource.TOPIC: "topic",
     ConfigSource.BROKER: "broker",
     ConfigSource.BROKER_DEFAULT: "all brokers",
-    ConfigSource.STATIC: "file",
+    ConfigSource.STATIC: "start",
     ConfigSource.DEFAULT: "default",
 }
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def configs() -> None:
     """Show and change the settings of topics and brokers."""
 
@@ -30,7 +32,7 @@ def configs() -> None:
 Examples:
   quire configs describe topic orders           what was set for the topic
   quire configs describe topic orders --all     with the defaults of everything else
-  quire configs describe broker 1 log.retention.hours
+  quire configs describe broker 1 message.max.bytes
   quire configs describe brokers                what was set for all brokers"""
 )
 @click.argument("kind", type=KINDS)
@@ -48,10 +50,17 @@ def describe(
     servers: str,
     timeout_s: float,
 ) -> None:
-    """Show settings and where each comes from. KIND is topic, broker, or brokers for all brokers at once."""
+    """Show settings and where each comes from. KIND is topic, broker, or brokers for all brokers at once.
+
+    FROM says `start` for what a node was started with: its file, its environment, its options.
+    """
     resource = _resource(kind, name)
     with connect(servers, timeout_s) as client:
         entries = client.run(admin.describe_configs(client.cluster, resource, keys or None))
+        found = [entry.name for entry in entries]
+        missing = [key for key in keys if key not in found]
+        if missing:
+            check_names(client, resource, missing)
     shown = [entry for entry in entries if everything or keys or entry.is_set]
     if as_json:
         print_json(
@@ -84,10 +93,10 @@ def describe(
 @configs.command(
     epilog="""\b
 Examples:
-  quire configs alter topic orders --set retention.ms=86400000
-  quire configs alter topic orders --append cleanup.policy=compact
-  quire configs alter broker 1 --unset log.cleaner.threads
-  quire configs alter brokers --set log.retention.hours=24"""
+  quire configs alter topic orders --set max.message.bytes=2000000
+  quire configs alter topic orders --set message.timestamp.type=LogAppendTime --unset compression.type
+  quire configs alter broker 1 --unset message.max.bytes
+  quire configs alter brokers --set message.max.bytes=2000000 --validate-only"""
 )
 @click.argument("kind", type=KINDS)
 @click.argument("name", required=False)
@@ -96,6 +105,7 @@ Examples:
 @click.option("--append", "appended", type=Setting(), multiple=True, help="Add to a list; repeatable.")
 @click.option("--subtract", "subtracted", type=Setting(), multiple=True, help="Take out of a list; repeatable.")
 @click.option("--validate-only", is_flag=True, help="Check, and change nothing.")
+@json_option
 @cluster_options
 def alter(
     kind: str,
@@ -105,6 +115,7 @@ def alter(
     appended: Sequence[tuple[str, str]],
     subtracted: Sequence[tuple[str, str]],
     validate_only: bool,
+    as_json: bool,
     servers: str,
     timeout_s: float,
 ) -> None:
@@ -119,10 +130,15 @@ def alter(
     if not changes:
         raise click.UsageError("nothing to change; give --set, --unset, --append or --subtract")
     with connect(servers, timeout_s) as client:
-        client.run(admin.alter_configs(client.cluster, resource, changes, validate_only=validate_only))
+        different = change_settings(client, resource, changes, validate_only=validate_only)
+    if as_json:
+        print_json({"kind": kind, "name": name, "changed": [] if validate_only else different})
+        return
     what = "all brokers" if kind == "brokers" else f"{kind} {name}"
-    settings = "1 setting" if len(changes) == 1 else f"{len(changes)} settings"
-    click.echo(f"{what}: {settings} {'could be changed' if validate_only else 'changed'}")
+    if different:
+        click.echo(f"{what}: {count(len(different), 'setting')} {'could be changed' if validate_only else 'changed'}")
+    else:
+        click.echo(f"{what}: nothing to change, it is so already")
 
 
 def _resource(kind: str, name: str | None) -> Resource:
@@ -132,4 +148,6 @@ def _resource(kind: str, name: str | None) -> Resource:
         return Resource(ResourceType.BROKER, "")
     if name is None:
         raise click.UsageError(f"which {kind}? Give its {'name' if kind == 'topic' else 'node id'}")
+    if kind == "broker" and not (name.isascii() and name.isdigit()):
+        raise click.UsageError(f"{name!r} is not a node id, which is a number")
     return Resource(ResourceType.TOPIC if kind == "topic" else ResourceType.BROKER, name)

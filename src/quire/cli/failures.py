@@ -10,6 +10,7 @@ _NOT_FOUND = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.RESOURCE_NOT_FOUND,
     ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.BROKER_ID_NOT_REGISTERED,
 )
 
 _LETTERS = "ASCII letters, digits, '.', '_' and '-'"

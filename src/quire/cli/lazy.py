@@ -33,7 +33,22 @@ class Entry(NamedTuple):
     summary: str
 
 
-class LazyGroup(click.Group):
+class HelpfulGroup(click.Group):
+    """A group that answers a command it does not have with the nearest one it has."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            from difflib import get_close_matches
+
+            nearest = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else "."
+            ctx.fail(f"There is no command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(HelpfulGroup):
     """A group that lists its commands without importing them."""
 
     def __init__(self, *args: Any, entries: Mapping[str, Entry] | None = None, **options: Any) -> None:

@@ -34,3 +34,10 @@ def load_config(
         extra=EPHEMERAL if ephemeral else None,
         hostname=socket.gethostname(),
     )
+
+
+def name_options(sentence: str, *, data: str | None, path: str | None) -> str:
+    """What went wrong, by the options the user gave rather than the settings they stand for."""
+    if data is not None or path is None:
+        sentence = sentence.replace("log.dirs", "--data")
+    return sentence.replace("; set node.id=", "; add --set node.id=") if path is None else sentence

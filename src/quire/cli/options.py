@@ -32,6 +32,30 @@ class Setting(click.ParamType[tuple[str, str]]):
         return key, content
 
 
+class Assignment(click.ParamType[str]):
+    """`KEY=VALUE` as it is, for whoever takes it apart with the settings from elsewhere."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        key, separator, _ = str(value).partition("=")
+        if not separator or not key.strip():
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return str(value)
+
+
+class ListenAddress(click.ParamType[str]):
+    """`HOST:PORT`; an empty host is every interface, port 0 a free one."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        _, colon, port = str(value).rpartition(":")
+        if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+            self.fail(f"{value!r} is not HOST:PORT with a port of 1 to 65535 (or 0, a free one)", param, ctx)
+        return str(value)
+
+
 def servers_option(command: Command) -> Command:
     return click.option(
         "-b",

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import click
 
 from quire.cli.lazy import Failure
+from quire.cli.options import Assignment, ListenAddress
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 
@@ -17,18 +18,25 @@ LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 Examples:
   quire start                                    127.0.0.1:9092, data in ./quire-data
   quire start --data /var/lib/quire --listen 0.0.0.0:9092
-  quire start --config server.properties --set log.retention.hours=24
+  quire start --config server.properties --set num.partitions=6
   quire start --ephemeral                        for tests: free port, data gone afterwards
 
 \b
-Settings have Kafka's names. --set wins over the environment (QUIRE_LOG_RETENTION_HOURS=24), which
-wins over the file. An empty data directory is formatted by itself."""
+Settings have Kafka's names. --set wins over the environment (QUIRE_NUM_PARTITIONS=6), which
+wins over the file. An empty data directory is formatted by itself.
+
+\b
+The controller listens too: on 127.0.0.1, on the port above the clients' (9093 by default)."""
 )
 @click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
 @click.option("-d", "--data", type=click.Path(file_okay=False), help="Data directory.  [default: ./quire-data]")
-@click.option("-l", "--listen", metavar="HOST:PORT", help="Where clients connect.  [default: 127.0.0.1:9092]")
-@click.option("--ephemeral", is_flag=True, help="Temporary data, a free port and settings for tests.")
-@click.option("-s", "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting; repeatable.")
+@click.option("-l", "--listen", type=ListenAddress(), help="Where clients connect.  [default: 127.0.0.1:9092]")
+@click.option(
+    "--ephemeral",
+    is_flag=True,
+    help="A free port, settings for tests, and temporary data (unless --data is given: that is kept).",
+)
+@click.option("-s", "--set", "assignments", type=Assignment(), multiple=True, help="A setting; repeatable.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -50,7 +58,7 @@ def start(
 
     Prints `ready HOST:PORT` on standard output when clients can connect; everything else goes to standard error.
     """
-    from quire.cli.node_config import load_config
+    from quire.cli.node_config import load_config, name_options
     from quire.cli.serve import NodeFailedError, run_node
     from quire.config.errors import ConfigError
 
@@ -64,7 +72,7 @@ def start(
             config = load_config(path, assignments, data=data, listen=listen, ephemeral=ephemeral)
             run_node(config, _announce, control=control_stdin)
         except (ConfigError, NodeFailedError) as error:
-            raise Failure(str(error)) from error
+            raise Failure(name_options(str(error), data=data, path=path)) from error
 
 
 def _temporary_folder(stack: ExitStack) -> str:

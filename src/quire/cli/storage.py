@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import click
 
-from quire.cli.lazy import EXIT_NOT_FOUND, Failure
-from quire.cli.node_config import load_config
-from quire.cli.options import json_option
+from quire.cli.lazy import EXIT_NOT_FOUND, Failure, HelpfulGroup
+from quire.cli.node_config import load_config, name_options
+from quire.cli.options import Assignment, json_option
 from quire.cli.output import print_json, print_table
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
@@ -18,7 +18,7 @@ from quire.storage.errors import DataDirectoryError
 from quire.storage.meta_properties import MetaProperties, read_meta
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def storage() -> None:
     """Prepare and inspect data directories. A node on its own formats an empty one by itself."""
 
@@ -40,7 +40,7 @@ Examples:
 @click.option("-t", "--cluster-id", metavar="UUID", help="The cluster it will belong to; a new one if not given.")
 @click.option("-d", "--data", type=click.Path(file_okay=False), help="Data directory.  [default: ./quire-data]")
 @click.option("--node-id", type=click.IntRange(min=0), help="The node it will belong to.  [default: 1]")
-@click.option("-s", "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting; repeatable.")
+@click.option("-s", "--set", "assignments", type=Assignment(), multiple=True, help="A setting; repeatable.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="A directory that is formatted already is not an error.")
 @click.option("--standalone", is_flag=True, help="A quorum of this one controller; so far every node is one.")
 def format_storage(
@@ -71,7 +71,7 @@ def format_storage(
                 )
         cluster_id = format_node(disk, RealRandom(), config, now_ms=time.time_ns() // 1_000_000, cluster_id=cluster_id)
     except (ConfigError, DataDirectoryError) as error:
-        raise Failure(str(error)) from error
+        raise Failure(name_options(str(error), data=data, path=path)) from error
     kept = [where for where, _ in formatted]
     for where, _ in _metas(disk, config):
         done = "was formatted already" if where in kept else "formatted"
@@ -87,7 +87,7 @@ def info(path: str | None, data: str | None, as_json: bool) -> None:
     try:
         found = _metas(RealDisk(), load_config(path, data=data))
     except (ConfigError, DataDirectoryError) as error:
-        raise Failure(str(error)) from error
+        raise Failure(name_options(str(error), data=data, path=path)) from error
     if as_json:
         print_json([{"path": where} | _described(meta) for where, meta in found])
     else:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import click
 
-from quire.cli.lazy import EXIT_USAGE, Failure
+from quire.cli.config_changes import change_settings
+from quire.cli.lazy import EXIT_USAGE, Failure, HelpfulGroup
 from quire.cli.options import Setting, cluster_options, connect, json_option
-from quire.cli.output import numbers, print_json, print_table
+from quire.cli.output import count, numbers, print_json, print_table
 from quire.cli.reports import report
 from quire.client.admin import configs
 from quire.client.admin import topics as admin
@@ -19,7 +20,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import to_text
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def topics() -> None:
     """List, create, describe, alter and delete topics."""
 
@@ -57,14 +58,19 @@ def list_topics(internal: bool, as_json: bool, servers: str, timeout_s: float) -
     epilog="""\b
 Examples:
   quire topics create orders --partitions 6
-  quire topics create users -p 3 -c cleanup.policy=compact -c retention.ms=-1
-  quire topics create audit --replica-assignment 1:2,2:3    two partitions, on nodes 1+2 and 2+3"""
+  quire topics create users -p 3 --set compression.type=zstd --set max.message.bytes=2000000
+  quire topics create audit --replica-assignment 1,1    two partitions, both on node 1"""
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("-p", "--partitions", type=click.IntRange(min=1), help="How many; the broker's default if not given.")
 @click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="Copies of each partition.")
-@click.option("-c", "--config", "settings", type=Setting(), multiple=True, help="A setting of the topic; repeatable.")
-@click.option("--replica-assignment", "assignment", metavar="NODES", help="Nodes of each partition: 1:2,2:3,...")
+@click.option("-c", "--set", "--config", "settings", type=Setting(), multiple=True, help="A setting; repeatable.")
+@click.option(
+    "--replica-assignment",
+    "assignment",
+    metavar="NODES",
+    help="Nodes of each partition; 1:2,2:3 is two partitions, on nodes 1 and 2 and on 2 and 3.",
+)
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is not an error.")
 @click.option("--validate-only", is_flag=True, help="Check, and create nothing.")
 @json_option
@@ -98,7 +104,7 @@ def create(
             accepted = if_not_exists and result.code == ErrorCode.TOPIC_ALREADY_EXISTS
             outcomes.append((name, "is there already" if accepted else result, {"created": False}))
         else:
-            counts = f"{_count(result.partitions, 'partition')}, {_count(result.replication_factor, 'replica')}"
+            counts = f"{count(result.partitions, 'partition')}, {count(result.replication_factor, 'replica')}"
             details: dict[str, object] = {
                 "created": not validate_only,
                 "id": to_text(result.topic_id),
@@ -196,18 +202,20 @@ def _print_description(description: dict[str, object], *, first: bool) -> None:
     epilog="""\b
 Examples:
   quire topics alter orders --partitions 12
-  quire topics alter orders --set retention.ms=86400000 --unset cleanup.policy"""
+  quire topics alter orders --set max.message.bytes=2000000 --unset compression.type"""
 )
 @click.argument("name")
 @click.option("-p", "--partitions", type=click.IntRange(min=1), help="Grow to this many in all.")
 @click.option("--set", "changed", type=Setting(), multiple=True, help="Change a setting; repeatable.")
 @click.option("--unset", "removed", multiple=True, metavar="KEY", help="Back to the broker's value; repeatable.")
+@json_option
 @cluster_options
 def alter(
     name: str,
     partitions: int | None,
     changed: Sequence[tuple[str, str]],
     removed: Sequence[str],
+    as_json: bool,
     servers: str,
     timeout_s: float,
 ) -> None:
@@ -216,15 +224,23 @@ def alter(
     changes += [ConfigChange(key, Operation.DELETE) for key in removed]
     if partitions is None and not changes:
         raise click.UsageError("nothing to change; give --partitions, --set or --unset")
+    different: list[str] = []
+    error = None
     with connect(servers, timeout_s) as client:
         if changes:
-            client.run(configs.alter_configs(client.cluster, Resource(ResourceType.TOPIC, name), changes))
-            click.echo(f"{name}: {_count(len(changes), 'setting')} changed")
+            different = change_settings(client, Resource(ResourceType.TOPIC, name), changes)
+            if not as_json:
+                done = f"{count(len(different), 'setting')} changed" if different else "its settings are so already"
+                click.echo(f"{name}: {done}")
         if partitions is not None:
             error = client.run(admin.create_partitions(client.cluster, {name: partitions}))[name]
-            if error is not None:
-                raise error
-            click.echo(f"{name}: {_count(partitions, 'partition')} now")
+    if as_json:
+        grown = {} if partitions is None or error is not None else {"partitions": partitions}
+        print_json({"name": name, "changed": different, **grown})
+    if error is not None:
+        raise error
+    if partitions is not None and not as_json:
+        click.echo(f"{name}: {count(partitions, 'partition')} now")
 
 
 @topics.command(epilog="\b\nExample:\n  quire topics delete orders audit --yes")
@@ -260,7 +276,3 @@ def _parse_assignment(text: str) -> dict[int, list[int]]:
         return {index: [int(node) for node in nodes.split(":")] for index, nodes in enumerate(text.split(","))}
     except ValueError:
         raise Failure(f"{text!r} is not a list of nodes per partition such as 1:2,2:3.", EXIT_USAGE) from None
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

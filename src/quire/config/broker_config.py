@@ -219,7 +219,10 @@ def _parse(name: str, text: str, origin: str | None) -> Value:
 
 
 def _located(error: ConfigError, origin: str | None) -> ConfigError:
-    return error if origin is None else ConfigError(error.key, f"{origin}: {error.message}")
+    if origin is None:
+        return error
+    # `--set node.id=-4 is not allowed` is what was typed; a line or a variable has the sentence after it.
+    return ConfigError(error.key, f"{origin}{' ' if origin == '--set' else ': '}{error.message}")
 
 
 def _join_node_id(static: dict[str, Value]) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from quire.config.allowed import Value
 from quire.config.errors import ConfigError
 from quire.config.listeners import Listener, check_ports, parse_listeners, parse_protocol_map
+from quire.config.unsupported import check_supported_listeners
 
 _VOTER = r"(?P<id>\d+)@(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:]+)):(?P<port>\d{1,5})"
 _ANYWHERE = ("0.0.0.0", "::")
@@ -48,6 +49,7 @@ def topology_of(values: Mapping[str, Value], explicit: Collection[str], hostname
     )
     protocols = _protocols(values, explicit, controller_names)
     listeners = parse_listeners("listeners", _list(values, "listeners"), protocols)
+    check_supported_listeners(listeners)
     check_ports("listeners", listeners)
 
     is_broker, is_controller = "broker" in roles, "controller" in roles

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from quire.config.allowed import Value
 from quire.config.errors import ConfigError
-from quire.config.topology import Topology
+from quire.config.listeners import Listener
 from quire.config.units import LONG_MAX
+
+if TYPE_CHECKING:
+    from quire.config.topology import Topology
 
 _JAVA = "Quire does not load Java classes"
 _SYNCS = "Quire syncs a log when a segment is full and when it stops, not after so many records or so long yet"
@@ -43,14 +47,18 @@ def check_supported(values: Mapping[str, Value]) -> None:
             raise ConfigError(key, f"{key}={shown} is not supported: {reason}. Remove it.")
 
 
-def check_supported_topology(topology: Topology) -> None:
-    for listener in (*topology.broker_listeners, *topology.controller_listeners):
+def check_supported_listeners(listeners: Iterable[Listener]) -> None:
+    """Asked before anything else about listeners, so that who wants TLS learns that it is not there, not what else."""
+    for listener in listeners:
         if listener.security_protocol != "PLAINTEXT":
             raise ConfigError(
                 "listeners",
-                f"listeners has {listener} with {listener.security_protocol}, which is not supported yet: use a "
-                "PLAINTEXT listener.",
+                f"listeners has {listener} with {listener.security_protocol}, which is not supported yet (neither TLS "
+                "nor SASL is): use a PLAINTEXT listener.",
             )
+
+
+def check_supported_topology(topology: Topology) -> None:
     if not (topology.is_broker and topology.is_controller):
         raise ConfigError(
             "process.roles", "process.roles with one role is not supported yet: set it to broker,controller."

@@ -159,7 +159,9 @@ def _answering_node(cluster: Cluster, resource: Resource) -> Steps[int]:
     yield from cluster.refresh([])
     if not resource.name.isdigit() or int(resource.name) not in cluster.metadata.brokers:
         known = ", ".join(str(node) for node in cluster.metadata.brokers)
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no broker {resource.name}; the cluster has {known}")
+        raise ApiError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {resource.name}; the cluster has {known}"
+        )
     return int(resource.name)
 
 
