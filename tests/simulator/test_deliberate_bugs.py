@@ -1,15 +1,15 @@
 """Bugs put in on purpose: the simulator must find each of them within a few seeds, or it would find nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
 from quire.protocol.records import BatchHeader
 from quire.raft.log_store import LogStore
-from quire.replication.partition import Appended, Partition
 from quire.seams import File
 from quire.storage import batch_scan
+from quire.storage.log import AppendInfo, Log
 from quire.storage.log_flush import FlushPlan
 from quire.storage.producer_state import ProducerState, RememberedBatch
 from simulator.plan import plan_of
@@ -37,20 +37,21 @@ def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest
     assert violation_found(power_loss=1) is not None
 
 
-def test_an_acknowledgement_before_the_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    write: Callable[[Partition, memoryview, list[BatchHeader], int], Appended] = Partition._append_to_log
+def test_an_acknowledgement_without_a_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Log.append
     calls = 0
 
-    def forgetful(self: Partition, view: memoryview, headers: list[BatchHeader], now_ms: int) -> Appended:
+    def forgetful(
+        self: Log, records: memoryview | bytearray, headers: Sequence[BatchHeader], leader_epoch: int, now_ms: int
+    ) -> AppendInfo:
         nonlocal calls
         calls += 1
         if calls % 100:
-            return write(self, view, headers, now_ms)
-        base_offset = self.log.end_offset
-        last_offset = base_offset + headers[0].last_offset_delta
-        return Appended(base_offset, last_offset, self.log.start_offset, -1)
+            return write(self, records, headers, leader_epoch, now_ms)
+        last_offset = self.end_offset + headers[-1].last_offset_delta
+        return AppendInfo(self.end_offset, last_offset, self.start_offset, headers[-1].max_timestamp)
 
-    monkeypatch.setattr(Partition, "_append_to_log", forgetful)
+    monkeypatch.setattr(Log, "append", forgetful)
     assert violation_found() is not None
 
 
