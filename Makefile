@@ -6,13 +6,14 @@ PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 SECONDS ?= 0
+LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
 
 .PHONY: help setup run lint test bench interop soak clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make run [SECONDS=n]  start Quire on 127.0.0.1:9092 and show it working (Ctrl-C stops it)"
+	@echo "make run [SECONDS=n] [LISTEN=127.0.0.1:9092]  start Quire and show it working (Ctrl-C stops it)"
 	@echo "make test             formatting, types, the rules of the house and all tests"
 	@echo "make lint             formatting and types only"
 	@echo "make bench            measure Quire, beside Apache Kafka where Maven is reachable"
@@ -35,7 +36,7 @@ $(READY): $(INSTALLED)
 	@touch $@
 
 run: $(INSTALLED)
-	@$(BIN)/python -m quire.cli.demo --seconds $(SECONDS)
+	@$(BIN)/python -m quire.cli.demo --seconds $(SECONDS) --listen $(LISTEN)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -25,3 +25,10 @@ def test_failures_delays_and_their_end_are_understood() -> None:
 def test_what_is_no_control_line_changes_nothing_and_says_so(line: str) -> None:
     with pytest.raises(UnknownControlError):
         carry_out(Faults(), line)
+
+
+def test_it_says_which_of_the_names_is_wrong_and_what_is_near() -> None:
+    with pytest.raises(UnknownControlError, match=r"^there is no API 'produce'; perhaps Produce is meant$"):
+        carry_out(Faults(), "fail_next produce NOT_LEADER_OR_FOLLOWER 1")
+    with pytest.raises(UnknownControlError, match=r"^there is no error 'NOT_LEADER'"):
+        carry_out(Faults(), "fail_next Produce NOT_LEADER 1")

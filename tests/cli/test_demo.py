@@ -71,5 +71,7 @@ def test_a_port_in_use_gets_a_clear_sentence(tmp_path: Path) -> None:
         with demo(tmp_path, port=port) as process:
             out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert f"port {port} of 127.0.0.1 is in use" in err and err.count("\n") == 1
+    assert f"port {port} of 127.0.0.1 (for clients) is in use" in err
+    elsewhere = f"127.0.0.1:{(port + 100) % 65536}"
+    assert err.splitlines()[1:] == [f"Elsewhere it starts with: make run LISTEN={elsewhere}"]
     assert out == ""

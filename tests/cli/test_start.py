@@ -66,8 +66,47 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert result.stdout == b""
     assert result.stderr.decode().count("\n") == 1
-    assert f"port {port} of 127.0.0.1 is in use" in result.stderr.decode()
+    assert f"port {port} of 127.0.0.1 (for clients) is in use" in result.stderr.decode()
     assert not (tmp_path / "data").exists(), "nothing was touched"
+
+
+def test_the_controllers_port_in_use_says_that_it_is_the_controllers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        listeners = f"listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port}"
+        result = quire("start", "--data", str(tmp_path / "data"), "--set", listeners)
+    assert result.returncode == 1
+    assert f"port {port} of 127.0.0.1 (for the controller" in result.stderr.decode()
+
+
+def test_on_every_interface_the_line_says_what_clients_are_told(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    with started(*data, "--listen", ":0") as node:
+        assert re.fullmatch(rf"{re.escape(socket.gethostname())}:\d+", node.address)
+        node.stop()
+    with started(*data, "--listen", ":0", "--set", "advertised.listeners=PLAINTEXT://example.org:7") as node:
+        assert node.address == "example.org:7"
+        node.stop()
+
+
+def test_the_log_says_what_is_served_and_how_it_ended_in_a_few_lines(tmp_path: Path) -> None:
+    arguments = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    with started(*arguments) as node:
+        assert quire("topics", "create", "t", "-p", "2", servers=node.address).returncode == 0
+        node.process.kill()
+        node.process.wait()
+    with started(*arguments) as node:
+        *_, err = node.stop()
+    serving = (
+        rf"serving {node.address}, data in {re.escape(str(tmp_path))}, 1 topic with 2 partitions, started in \d+ ms"
+    )
+    assert re.search(serving, err)
+    assert err.count("was not stopped cleanly") == 1
+    assert err.endswith("stopped cleanly\n")
+    assert "quire.raft" not in err
+    with started(*arguments) as node:
+        *_, err = node.stop()
+    assert "was not stopped cleanly" not in err
 
 
 def test_a_data_directory_in_use_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:

@@ -10,12 +10,15 @@ Each line is answered on standard output with `ok`, or with `error:` and a sente
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 
 from quire.cli.line_splitter import LineSplitter
 from quire.cli.serve import NodeFailedError
 from quire.node.faults import Faults
 from quire.node.node import Node
+from quire.protocol.apis import API_NAMES
+from quire.protocol.errors import ErrorCode
 
 
 class UnknownControlError(Exception):
@@ -27,15 +30,33 @@ def carry_out(faults: Faults, line: str) -> None:
     try:
         match line.split():
             case ["fail_next", api, error, count]:
-                faults.fail_next(api, error, int(count))
+                faults.fail_next(_api(api), _error(error), int(count))
             case ["delay", api, milliseconds]:
-                faults.delay(api, int(milliseconds))
+                faults.delay(_api(api), int(milliseconds))
             case ["clear"]:
                 faults.clear()
             case _:
                 raise UnknownControlError(f"{line!r} is neither fail_next, delay nor clear")
-    except (KeyError, ValueError) as error:
-        raise UnknownControlError(f"{line!r} names an API, an error or a number that does not exist") from error
+    except ValueError as error:
+        raise UnknownControlError(f"{line!r} ends with what is no number") from error
+
+
+def _api(name: str) -> str:
+    if name not in API_NAMES.values():
+        raise UnknownControlError(f"there is no API {name!r}{_perhaps(name, API_NAMES.values())}")
+    return name
+
+
+def _error(name: str) -> str:
+    if name not in ErrorCode.__members__:
+        raise UnknownControlError(f"there is no error {name!r}{_perhaps(name, ErrorCode.__members__)}")
+    return name
+
+
+def _perhaps(name: str, known: Iterable[str]) -> str:
+    nearest = {item.lower(): item for item in known}
+    found = get_close_matches(name.lower(), list(nearest), n=1)
+    return f"; perhaps {nearest[found[0]]} is meant" if found else ""
 
 
 def obey_stdin(loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ so it is gone when this process is, however that came about.
 """
 
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ STEPS = 80
 CUSTOMERS = 97
 STEP_MS = 25
 SHOWN_EVERY = 811
+PORTS_BETWEEN = 100  # the next port is the controller's of whoever has this one
 READY_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 15
 
@@ -41,6 +43,7 @@ class NodeProcess:
 
     def __init__(self, listen: str, data: str) -> None:
         arguments = ["start", "--listen", listen, "--data", data, "--log-level", "warning", "--control-stdin"]
+        self._listen = listen
         self._process = subprocess.Popen(
             [sys.executable, "-m", "quire.cli.main", *arguments],
             stdin=subprocess.PIPE,
@@ -53,8 +56,22 @@ class NodeProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline().decode().strip()
         if not line.startswith("ready "):
-            raise SystemExit(self._process.wait(READY_TIMEOUT_S) or 1)
+            code = self._process.wait(READY_TIMEOUT_S) or 1
+            if self._port_is_taken():
+                host, _, port = self._listen.rpartition(":")
+                elsewhere = f"{host}:{(int(port) + PORTS_BETWEEN) % 65536}"
+                click.echo(f"Elsewhere it starts with: make run LISTEN={elsewhere}", err=True)
+            raise SystemExit(code)
         return line.removeprefix("ready ")
+
+    def _port_is_taken(self) -> bool:
+        host, _, port = self._listen.rpartition(":")
+        try:
+            for number in (int(port), int(port) + 1):  # the clients' and the controller's
+                socket.create_server((host, number)).close()
+        except (OSError, ValueError, OverflowError):
+            return port.isdigit()
+        return False
 
     def wait(self, seconds: float | None) -> int | None:
         """The exit code, or None if it still runs after so many seconds (None: for as long as it takes)."""

@@ -6,10 +6,14 @@ start or not go on. It is the composition root: nothing else puts `quire.node` a
 
 import errno
 import gc
+import logging
 import socket
+import time
 from collections.abc import Callable
 
+from quire.cli.output import count
 from quire.config.broker_config import BrokerConfig
+from quire.config.listeners import Listener
 from quire.metadata.features import UnsupportedMetadataError
 from quire.node.node import Node
 from quire.raft.errors import MetadataLogError
@@ -21,6 +25,8 @@ from quire.real.random import RealRandom
 from quire.real.sockets import SocketNetwork
 from quire.storage.errors import DataDirectoryError
 
+log = logging.getLogger("quire")
+
 
 class NodeFailedError(Exception):
     """One sentence that says why the node ended and what to do."""
@@ -28,21 +34,29 @@ class NodeFailedError(Exception):
 
 def check_ports(config: BrokerConfig) -> None:
     """Says that a port is taken before the data is opened, which may take long."""
-    for listener in (*config.topology.broker_listeners, *config.topology.controller_listeners):
-        if listener.port:
-            try:
-                socket.create_server((listener.host, listener.port)).close()
-            except OSError as error:
-                raise NodeFailedError(_why_not(listener.host, listener.port, error)) from error
+    for listeners, use in (
+        (config.topology.broker_listeners, "clients"),
+        (
+            config.topology.controller_listeners,
+            "the controller, one above the clients' unless listeners says otherwise",
+        ),
+    ):
+        for listener in listeners:
+            if listener.port:
+                try:
+                    socket.create_server((listener.host, listener.port)).close()
+                except OSError as error:
+                    raise NodeFailedError(_why_not(listener, use, error)) from error
 
 
-def _why_not(host: str, port: int, error: OSError) -> str:
+def _why_not(listener: Listener, use: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            f"port {port} of {host or 'this machine'} is in use by another program; "
+            f"port {listener.port} of {listener.host or 'this machine'} (for {use}) is in use by another program; "
             "stop that one, or choose another port with --listen HOST:PORT."
         )
-    return f"{host}:{port} cannot be listened on: {(error.strerror or str(error)).lower()}; see --listen HOST:PORT."
+    reason = (error.strerror or str(error)).lower()
+    return f"{listener.address} (for {use}) cannot be listened on: {reason}; see --listen HOST:PORT."
 
 
 def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: bool = False) -> None:
@@ -50,6 +64,7 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
 
     With `control` it obeys lines on standard input (see `control`) and stops when they end.
     """
+    started = time.monotonic()
     check_ports(config)
     loop = new_event_loop()
     clock = RealClock(loop)
@@ -82,6 +97,16 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
         # What is alive now stays alive: the collector need not look at it again.
         gc.collect()
         gc.freeze()
+        image = node.image
+        topics = [image.topic(name) for name in image.topics_by_name]
+        log.info(
+            "serving %s, data in %s, %s with %s, started in %d ms",
+            address,
+            ", ".join(config.log_dirs),
+            count(len(topics), "topic"),
+            count(sum(len(topic.partitions) for topic in topics if topic is not None), "partition"),
+            (time.monotonic() - started) * 1000,
+        )
         on_ready(address)
 
     node.failed = fail
@@ -101,3 +126,4 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
         loop.close()
     if failure:
         raise NodeFailedError(f"{failure.rstrip('.')}.")
+    log.info("stopped cleanly")

@@ -17,7 +17,7 @@ LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
     epilog="""\b
 Examples:
   quire start                                    127.0.0.1:9092, data in ./quire-data
-  quire start --data /var/lib/quire --listen 0.0.0.0:9092
+  quire start --data /var/lib/quire --listen :9092    on every interface
   quire start --config server.properties --set num.partitions=6
   quire start --ephemeral                        for tests: free port, data gone afterwards
 

@@ -24,6 +24,11 @@ class Listener(NamedTuple):
     def address(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def is_everywhere(self) -> bool:
+        """On every interface, so that its own host is no address to connect to."""
+        return self.host in ("", "0.0.0.0", "::")
+
     def __str__(self) -> str:
         return f"{self.name}://{self.address}"
 

@@ -61,7 +61,7 @@ class Node:
         self.expansion = Expansion()
         """Of the request at hand: one is handled at a time, so one object serves them all."""
         self.ready: Pending[str] = Pending()
-        """Completed with `host:port` of the first broker listener when the node serves."""
+        """Completed with `host:port` for the clients of the first broker listener when the node serves."""
         self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)
         self.ports: dict[str, int] = {}
         """The bound port of each listener."""
@@ -157,6 +157,8 @@ class Node:
             except ApiError:
                 # It has said why and is out of service; the others go on.
                 continue
+            if directory.clean_broker_epoch is None and directory.logs:
+                log.info("%s was not stopped cleanly: its logs, %d, were checked", directory.path, len(directory.logs))
         self.controller.loader.subscribe(self._metadata_changed)
         self.partitions.set_strays_aside()
 
@@ -173,8 +175,18 @@ class Node:
         self._repeat("replica.high.watermark.checkpoint.interval.ms", self.partitions.checkpoint_high_watermarks)
         self._repeat("producer.id.expiration.check.interval.ms", self._expire_producers)
         self._dispatcher.ready()
-        first = self.config.topology.broker_listeners[0]
-        self.ready.complete(f"{first.host}:{self.ports[first.name]}")
+        self.ready.complete(self._address())
+
+    def _address(self) -> str:
+        """Where clients connect: as bound, or as advertised where that is every interface."""
+        topology = self.config.topology
+        first = topology.broker_listeners[0]
+        bound = self.ports[first.name]
+        if first.is_everywhere:
+            for advertised in topology.advertised_listeners:
+                if advertised.name == first.name:
+                    return advertised._replace(port=advertised.port or bound).address
+        return first._replace(port=bound).address
 
     def _repeat(self, setting: str, action: Callable[[], None]) -> None:
         """Repeats `action` at the interval of `setting`, as it is each time, whatever becomes of a single run."""

@@ -183,7 +183,7 @@ class MetadataLog:
             )
         in_log = self._store.voters_in_log or self._store.control.voters is None
         self._core = RaftCore(self._key, voters, summary, self._random, self._settings.quorum, voters_in_log=in_log)
-        log.info(
+        log.debug(
             "metadata log opened path=%s start=%d end=%d epoch=%d",
             self._directory,
             summary.start.offset,
@@ -275,7 +275,7 @@ class MetadataLog:
             case HighWatermark(offset):
                 self._tell_committed(offset)
             case LeaderChanged(leader_id, epoch):
-                log.info("metadata leader leader=%s epoch=%d", leader_id, epoch)
+                log.debug("metadata leader leader=%s epoch=%d", leader_id, epoch)
                 if leader_id != self._key.id:
                     self._uncommitted.clear()
                     self._tell_leader(leader_id, epoch)

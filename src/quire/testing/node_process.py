@@ -75,6 +75,8 @@ class NodeProcess:
         assert self._process is not None and self._process.stdin is not None
         self._process.stdin.write(line.encode() + b"\n")
         answer = self._read_line()
+        if answer is not None and answer.startswith("error: "):
+            raise ClusterError(f"{line!r} was refused: {answer.removeprefix('error: ')}")
         if answer != "ok":
             raise ClusterError(f"the node answered {answer or 'nothing'!r} to {line!r}")
 
