@@ -191,3 +191,20 @@ def test_no_node_outlives_a_test_process_that_is_killed(kind: str, tmp_path: Pat
         wait_until_gone(node_pid)
         if kind == "forking":
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_what_a_killed_test_process_left_is_removed_by_the_next_cluster_and_no_sooner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Cluster() as living:
+        living.kill()
+        folder = living.data_dir.parent
+        left_over = tmp_path / "quire-testing-abcdefgh"
+        left_over.mkdir()
+        (left_over / ".lock").touch()
+        for each in (folder, left_over):
+            os.utime(each, (0, 0))
+        with Cluster():
+            assert folder.exists(), "its cluster may start again"
+            assert not left_over.exists()

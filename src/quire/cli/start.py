@@ -77,9 +77,10 @@ def start(
 
 def _temporary_folder(stack: ExitStack) -> str:
     import shutil
-    import tempfile
 
-    folder = tempfile.mkdtemp(prefix="quire-")
+    from quire.cli.temporary import EPHEMERAL_PREFIX, temporary_folder
+
+    folder = temporary_folder(EPHEMERAL_PREFIX)
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

@@ -5,17 +5,19 @@
 
 Free port, data in a temporary folder, a fraction of a second to start. The port and the data stay the same through
 `restart`, so clients reconnect and find their records. When an exception leaves the block, the nodes' logs are printed
-to standard error. No process stays behind, not even when the test process is killed with -9.
+to standard error. No process stays behind, not even when the test process is killed with -9; its folder is then removed
+when the next cluster starts.
 """
 
+import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from quire.cli.temporary import CLUSTER_PREFIX, hold, temporary_folder
 from quire.testing.node_process import ClusterError, NodeProcess
 
 _running: list["Cluster"] = []
@@ -40,6 +42,8 @@ class Cluster:
         self._given_data_dir = None if data_dir is None else Path(data_dir)
         self._start_timeout_s = start_timeout_s
         self._folder: Path | None = None
+        self._hold = -1
+        """Keeps other clusters from removing the folder while no node runs in it."""
         self._node: NodeProcess | None = None
         self._address = ""
         self._faults = False
@@ -83,7 +87,8 @@ class Cluster:
         if self.pids:
             return
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="quire-testing-"))
+            self._folder = Path(temporary_folder(CLUSTER_PREFIX))
+            self._hold = hold(str(self._folder))
         node = NodeProcess(self._arguments(), self._folder / "node.log", self._start_timeout_s)
         try:
             node.start()
@@ -159,6 +164,7 @@ class Cluster:
     def _remove_folder(self) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+            os.close(self._hold)
             self._folder = None
 
 
