@@ -35,6 +35,15 @@ def test_bytes_written_at_a_position_are_read_back(tmp_path: Path) -> None:
     file.close()
 
 
+@pytest.mark.parametrize("size", [0, 1, 64 * 1024, 200_000])
+def test_a_file_of_any_size_is_read_at_once(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    (tmp_path / "a").write_bytes(content)
+    assert RealDisk().read_file(f"{tmp_path}/a") == content
+    with pytest.raises(FileNotFoundError):
+        RealDisk().read_file(f"{tmp_path}/b")
+
+
 def test_more_buffers_than_one_system_call_takes_are_all_written(tmp_path: Path) -> None:
     file = RealDisk().open(f"{tmp_path}/a", create=True)
     buffers = [bytes([i % 256]) * (i % 7) for i in range(5000)]

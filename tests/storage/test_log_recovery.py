@@ -88,6 +88,15 @@ class TestCleanly:
             open_log(disk, SMALL_SEGMENTS, clean=True, recovery_point=8).close()
             assert disk.operations == before
 
+    def test_a_log_without_records_is_not_even_opened(self, disk: SimDisk) -> None:
+        open_log(disk, SMALL_SEGMENTS).close()
+        assert disk.list_dir(FOLDER) == [f"{0:020d}.index", f"{0:020d}.log", f"{0:020d}.timeindex"], "as Kafka has it"
+        operations, reads = disk.operations, watch_reads(disk)
+        log = open_log(disk, SMALL_SEGMENTS, clean=True)
+        log.close()
+        assert (disk.operations, reads) == (operations, [])
+        assert append_values(log, b"a").base_offset == 0
+
     def test_no_file_stays_open(self, disk: SimDisk) -> None:
         written(disk).close()
         open_log(disk, SMALL_SEGMENTS, clean=True)

@@ -196,6 +196,13 @@ def test_truncating_drops_the_batch_with_the_offset_and_what_follows(disk: SimDi
         assert found is not None and found[1].base_offset == offset // 2 * 2
 
 
+def test_truncated_to_nothing_it_remembers_nothing(disk: SimDisk) -> None:
+    segment = filled(disk)
+    assert segment.truncate_to(100) == 100
+    assert segment.max_timestamp() == (-1, 100)
+    assert (segment.size, segment.offset_index.count, segment.time_index.count) == (0, 0, 0)
+
+
 def test_truncating_to_the_end_changes_nothing(disk: SimDisk) -> None:
     segment = filled(disk)
     size = segment.size

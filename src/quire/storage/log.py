@@ -18,7 +18,7 @@ from quire.storage import timestamp_lookup
 from quire.storage.index_file import IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.log_flush import FlushPlan, FlushState
-from quire.storage.log_recovery import OpenedLog, open_log
+from quire.storage.log_recovery import OpenedLog, begin_log, open_log
 from quire.storage.positions import LogPosition, RecentPositions
 from quire.storage.producer_replay import replay_producers
 from quire.storage.producer_state import ProducerEntry, ProducerState, RememberedBatch
@@ -113,6 +113,14 @@ class Log:
             now_ms=now_ms,
             only_torn=only_torn,
         )
+        return cls(disk, path, config, opened, cache, remove_retired)
+
+    @classmethod
+    def begin(
+        cls, disk: Disk, path: str, config: LogConfig, *, now_ms: int, cache: IndexCache, remove_retired: Remover
+    ) -> "Log":
+        """A log from offset 0 in a folder that is empty for certain; `open` does the same, but has a look first."""
+        opened = begin_log(disk, path, config, cache, start_offset=0, now_ms=now_ms)
         return cls(disk, path, config, opened, cache, remove_retired)
 
     def __repr__(self) -> str:

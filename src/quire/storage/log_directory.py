@@ -160,8 +160,7 @@ class LogDirectory:
         if key not in self.logs:
             self.unopened[key] = None
             with self._guarded():
-                log = self._open(key, config, always_scan)
-                self.topic_ids[key] = partition_metadata.read_topic_id(self._disk, log.path)
+                log, self.topic_ids[key] = self._open(key, config, always_scan)
             log.on_roll = self._rolled
             self.logs[key] = log
             del self.unopened[key]
@@ -169,25 +168,32 @@ class LogDirectory:
             self._identify(key, topic_id)
         return self.logs[key]
 
-    def _open(self, key: TopicPartition, config: LogConfig, always_scan: bool) -> Log:
+    def _open(self, key: TopicPartition, config: LogConfig, always_scan: bool) -> tuple[Log, bytes | None]:
+        """The log and the topic id that its folder has."""
         if not self._mark_removed:
             clean_shutdown.remove_mark(self._disk, self.path)
             self._mark_removed = True
         folder = f"{self.path}/{file_names.partition_folder(*key)}"
+        now_ms = self._clock.now_ms()
         if not self._disk.is_dir(folder):
             self._remembered.make_way_for(key)
             self._disk.make_dirs(folder)
-        return Log.open(
+            log = Log.begin(
+                self._disk, folder, config, now_ms=now_ms, cache=self._cache, remove_retired=self._remove_later
+            )
+            return log, None
+        log = Log.open(
             self._disk,
             folder,
             config,
             clean=self.clean_broker_epoch is not None and not always_scan,
-            now_ms=self._clock.now_ms(),
+            now_ms=now_ms,
             recovery_point=0 if always_scan else self._remembered.recovery_point(key),
             log_start_offset=self._remembered.start_offset(key),
             cache=self._cache,
             remove_retired=self._remove_later,
         )
+        return log, partition_metadata.read_topic_id(self._disk, folder)
 
     def _identify(self, key: TopicPartition, topic_id: bytes) -> None:
         """The log is that of this topic: as its folder says or, where that says nothing, from now on."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from quire.protocol.records.batch import BatchHeader
 from quire.seams import Disk
-from quire.storage import batch_scan, file_names
+from quire.storage import batch_scan, file_names, leader_epochs
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.checkpoints import CheckpointError
 from quire.storage.damage import DamagedLogError, find_intact, is_hole
@@ -71,6 +71,26 @@ def open_log(
         opener.close_files()
 
 
+def begin_log(
+    disk: Disk, folder: str, config: LogConfig, cache: IndexCache, *, start_offset: int, now_ms: int
+) -> OpenedLog:
+    """A new log in a folder that has none."""
+    segment = Segment.create(disk, folder, start_offset, config, cache, now_ms=now_ms)
+    segment.close()
+    epochs = LeaderEpochs()
+    return OpenedLog(
+        segments=Segments([segment]),
+        snapshots=ProducerSnapshots(disk, folder, []),
+        producers=ProducerState(),
+        epochs=epochs,
+        epochs_saved=epochs.to_bytes(),
+        start_offset=start_offset,
+        end_offset=start_offset,
+        recovery_point=0,
+        unsynced=[],
+    )
+
+
 class _Opener:
     """One log being opened; the fields are what is known so far."""
 
@@ -105,6 +125,8 @@ class _Opener:
             self._disk, self._folder, [offset for offset, suffix in numbered if suffix == file_names.SNAPSHOT]
         )
         self._segments = Segments([self._segment(base) for base in bases] or [self._new_segment(log_start_offset)])
+        if leader_epochs.FILE_NAME not in names:
+            return
         try:
             self._epochs = read_epochs(self._disk, self._folder)
             self._epochs_known = bool(self._epochs.entries)
@@ -296,9 +318,12 @@ class _Opener:
 
     def _segment(self, base_offset: int) -> Segment:
         size = self._disk.file_size(f"{self._folder}/{file_names.offset_file(base_offset, file_names.LOG)}")
-        if size == 0:
-            return self._new_segment(base_offset)
-        return Segment(self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms, size=size)
+        segment = Segment(
+            self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms, size=size
+        )
+        if size == 0 and self._has_indexes(segment) and not any(map(self._disk.file_size, segment.index_paths)):
+            segment.indexes_are_saved()
+        return segment
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment.create(self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms)

@@ -73,6 +73,9 @@ class Segment:
         self._first_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._max_timestamp_offset = base_offset
+        if size == 0:
+            # Whatever index files there may be, there is nothing they could lead to.
+            self._reset_indexes()
 
     @classmethod
     def create(
@@ -83,7 +86,6 @@ class Segment:
         segment._file = disk.open(segment.path, create=True)
         if segment._file.size():
             segment._file.truncate(0)
-        segment._reset_indexes()
         return segment
 
     def __repr__(self) -> str:
@@ -229,6 +231,8 @@ class Segment:
 
         Returns the offset after its last batch. DamagedBatchError or CorruptIndexError when it was not clean after all.
         """
+        if self.size == 0:
+            return self.base_offset
         self.pin_indexes()
         indexed = self.offset_index.last()
         self._unindexed_bytes = self.size - (indexed[1] if indexed else 0)
@@ -247,6 +251,8 @@ class Segment:
         segment before it (in memory: `cut_tail` does it in the file).
         """
         self._reset_indexes()
+        if self.size == 0:
+            return None
         try:
             for position, header in batch_scan.checked(self.file, 0, self.size):
                 if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
@@ -282,7 +288,10 @@ class Segment:
             self._indexes_saved = False
             self._indexes_full = False
             offset = min(offset, header.base_offset)
-        self._rebuilt_if_corrupt(self.load_tail)
+        if self.size == 0:
+            self._reset_indexes()
+        else:
+            self._rebuilt_if_corrupt(self.load_tail)
         return offset
 
     def rebuild_indexes(self, reason: Exception) -> None:
@@ -325,6 +334,10 @@ class Segment:
         self.time_index.write()
         self._indexes_saved = True
         return True
+
+    def indexes_are_saved(self) -> None:
+        """The index files were found to be as empty as the segment."""
+        self._indexes_saved = True
 
     def pin_indexes(self) -> None:
         self.offset_index.pin()
