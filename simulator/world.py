@@ -184,7 +184,7 @@ class World:
             waiting = sum(len(each.fetch_waits) + len(each.commit_waits) for each in node.partitions)
             return counters.connections == counters.queued_bytes == waiting == 0
 
-        self._run_until(nothing_is_left, 10_000.0, f"giving back what requests held: {node.server.counters}")
+        self._run_until(nothing_is_left, 10_000.0, "giving back what requests held")
 
     # Stepping
 
@@ -247,9 +247,10 @@ class World:
 
     def _died(self, death: Death, flushed: Flushed) -> None:
         self.scene.tell(f"the node is {death.value}")
-        if self._audit is not None:
+        if self._audit is not None and self._auditor is not None:
             self._audit.end()
             self._audit = None
+            self._auditor.close()
         ledger = self.scene.ledger
         ledger.flushed(flushed)
         if death.loses_power:

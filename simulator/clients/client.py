@@ -76,6 +76,7 @@ class SimClient:
         self.wire: Wire | None = None
         self.sent_twice = False
         """Whether the last request went out twice."""
+        self._gone = False
         self._ranges: dict[int, tuple[int, int]] = {}
         self._versions: dict[int, int] = {}
 
@@ -103,6 +104,8 @@ class SimClient:
             self.scene.ledger.counts.connections += 1
             wire = Wire(self.scene.clock, transport, self.name, self.scene.life)
             promise.keep(wire)
+            if self._gone:
+                wire.abort()
             return wire
 
         self.scene.network.host(self.name).connect(NODE_HOST, NODE_PORT, connected, promise.fail)
@@ -181,5 +184,7 @@ class SimClient:
         raise NotImplementedError
 
     def close(self) -> None:
+        """Ends the connection, also one that is still being made."""
+        self._gone = True
         if self.wire is not None:
             self.wire.close()
