@@ -45,6 +45,12 @@ class World:
         assert self.server.pool.is_short
         return waiting
 
+    def send_more(self, clients: list[MemoryTransport], second: int) -> None:
+        """A second in which clients that have sent 3 MB go on slowly."""
+        for client in clients:
+            client.send(HUGE[3 * MB + second * 5_000 : 3 * MB + (second + 1) * 5_000])
+        self.clock.run_for(1_000)
+
 
 def test_modest_requests_are_served_while_half_sent_huge_ones_hold_all_they_can_get() -> None:
     world = World()
@@ -106,21 +112,38 @@ def test_whoever_makes_progress_is_left_alone() -> None:
     world = World()
     holders = world.holders()
     world.starve()
-    for i in range(30):
-        for client in (*holders, world.beyond):
-            client.send(HUGE[3 * MB + i * 20_000 : 3 * MB + (i + 1) * 20_000])
-        world.clock.run_for(5_000)
+    for second in range(60):
+        world.send_more([*holders, world.beyond], second)
     assert not any(client.ended for client in (*holders, world.beyond))
 
 
 def test_who_waits_for_memory_is_not_blamed_for_sending_nothing() -> None:
     world = World()
-    holders = world.holders()
-    waiting = world.starve()
-    for i in range(10):
-        for client in (*holders, world.beyond):
-            client.send(HUGE[3 * MB + i * 20_000 : 3 * MB + (i + 1) * 20_000])
-        world.clock.run_for(9_000)
+    waiting = world.client(HUGE[: 2 * MB - 1])
+    senders = [*world.holders(2), world.client(HUGE[: 3 * MB])]
+    waiting.send(HUGE[2 * MB - 1 : 2 * MB])
+    assert waiting.paused
+    for second in range(25):
+        world.send_more(senders, second)
+    assert waiting.paused
+    assert not waiting.ended
+
+
+def test_who_has_just_got_the_memory_that_it_waited_for_has_time_to_use_it() -> None:
+    world = World()
+    waiting = world.client(HUGE[: 2 * MB - 1])
+    senders = [*world.holders(2), world.client(HUGE[: 3 * MB])]
+    waiting.send(HUGE[2 * MB - 1 : 2 * MB])
+    for _ in range(2):
+        world.client(HUGE[: 3 * MB])
+    for second in range(19):
+        world.send_more(senders, second)
+    senders.pop().hang_up()
+    world.clock.run_for(0)
+    assert not waiting.paused
+    assert world.server.pool.is_short
+    for second in range(19, 22):
+        world.send_more(senders, second)
     assert not waiting.ended
 
 
@@ -132,9 +155,7 @@ def test_a_parked_request_is_no_shelter_for_a_half_sent_one_behind_it() -> None:
     assert world.server.pool.in_use_bytes > MB
     holders = world.holders(2)
     world.starve()
-    for i in range(3):
-        for client in (*holders, world.beyond):
-            client.send(HUGE[3 * MB + i * 20_000 : 3 * MB + (i + 1) * 20_000])
-        world.clock.run_for(5_000)
+    for second in range(12):
+        world.send_more([*holders, world.beyond], second)
     assert parked.ended
     assert not any(client.ended for client in holders)

@@ -24,7 +24,7 @@ class Reclaim:
         self._connections = connections
         self._awake = False
         self._seen: dict[int, int] = {}
-        """Who held memory at the last look, by connection id, and the bytes it had sent until then."""
+        """Who held memory and was read at the last look, by connection id, and the bytes it had sent until then."""
 
     def wake(self) -> None:
         if not self._awake:
@@ -33,13 +33,13 @@ class Reclaim:
 
     def _look(self) -> None:
         before = self._seen
-        holders = [connection for connection in self._connections() if connection.request_memory_bytes]
+        # Those that wait for memory themselves are not read, and so are not to blame.
+        holders = [each for each in self._connections() if each.request_memory_bytes and not each.starved]
         self._seen = {holder.info.connection_id: holder.bytes_in for holder in holders}
         stalled = [
             holder
             for holder in holders
-            if not holder.starved
-            and holder.bytes_in - before.get(holder.info.connection_id, -_PROGRESS_BYTES) < _PROGRESS_BYTES
+            if holder.bytes_in - before.get(holder.info.connection_id, -_PROGRESS_BYTES) < _PROGRESS_BYTES
         ]
         stalled.sort(key=lambda holder: holder.request_memory_bytes, reverse=True)
         for holder in stalled:
