@@ -33,11 +33,16 @@ class Vandal(SimClient):
         return length.to_bytes(4, "big", signed=True) + content
 
     def _send_damaged_batch(self, wire: Wire) -> None:
-        """As acks=1 would send it, but with a flipped bit anywhere. If that does not hurt it, it may be appended."""
-        book = self.random.choice(self.scene.ledger.live_partitions())
-        batch = self._maker.make(book, self.name, self._number)
+        """As acks=1 would send it, but with a flipped bit anywhere.
+
+        If the flip does not hurt the batch, it may be appended; and if it hit the address, to any partition.
+        """
+        partitions = self.scene.ledger.live_partitions()
+        batch = self._maker.make(self.random.choice(partitions), self.name, self._number)
+        for partition in partitions:
+            for number, value in enumerate(batch.values, self._number):
+                partition.send(value, self.name, number, idempotent=False)
         self._number += len(batch.values)
-        batch.sending(wire.life.era, 1)
         version = version_for(self, [batch])
         frame = bytearray(wire.frame(request_for([batch], acks=1), version))
         at = 4 + self.random.below(len(frame) - 4)
