@@ -203,3 +203,9 @@ def test_a_landmark_is_told_from_the_version_on_that_knows_it(
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
     (topic,) = node.call(request, version, ListOffsetsResponse).topics
     assert topic.partitions[0].error_code == code
+
+
+def test_a_topic_named_twice_is_described_once(node: SimulatedNode) -> None:
+    node.create_topic("t")
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")] * 3)
+    assert [topic.name for topic in node.call(request, 12, MetadataResponse).topics] == ["t"]

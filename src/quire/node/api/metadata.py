@@ -88,7 +88,9 @@ def _describe(
             if node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name)
         ]
     else:
-        topics = [_wanted(node, context, wanted, operations, failures) for wanted in request.topics or []]
+        # Named twice is described once: otherwise a small request could ask for a huge answer.
+        once = {(wanted.topic_id, wanted.name): wanted for wanted in request.topics or []}
+        topics = [_wanted(node, context, wanted, operations, failures) for wanted in once.values()]
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
