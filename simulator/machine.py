@@ -16,11 +16,11 @@ from quire.node.node import Node
 from quire.raft.errors import MetadataLogError
 from quire.storage.errors import DataDirectoryError
 from simulator.clients.client import NODE_HOST, NODE_PORT
-from simulator.clients.wire import Life
 from simulator.clock import HostClock, SimClock
 from simulator.disk import Crashed, SimDisk
 from simulator.jobs import SimJobs
 from simulator.ledger import TopicPartition
+from simulator.life import Life
 from simulator.network import SimNetwork
 from simulator.random import SimRandom
 from simulator.trace import Trace

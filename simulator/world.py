@@ -173,8 +173,9 @@ class World:
         self._run_until(self._is_well, START_LIMIT_MS, "the last start")
 
     def _look_at_everything(self) -> None:
-        self._start_audit(after_power_loss=False)
         self._run_until(lambda: self._audit is None, FINISH_LIMIT_MS, "reading everything")
+        self._start_audit(after_power_loss=False)
+        self._run_until(lambda: self._audit is None, FINISH_LIMIT_MS, "reading everything once more")
 
     def _check_nothing_is_left(self, node: Node) -> None:
         """Nobody is connected any more, so nothing may be kept for anybody."""

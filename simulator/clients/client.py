@@ -9,9 +9,10 @@ from quire.protocol.messages.api_versions import ApiVersionsRequest
 from quire.protocol.schema import Message
 from quire.seams import Receiver, Transport
 from simulator.checker import Checker
-from simulator.clients.wire import Life, Lost, Wire
+from simulator.clients.wire import Lost, Wire
 from simulator.clock import SimClock
 from simulator.ledger import Ledger
+from simulator.life import Life
 from simulator.network import SimNetwork
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Promise, sleep

