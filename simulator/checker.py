@@ -40,7 +40,7 @@ class Checker:
                 f"{book} gave a new batch offset {base_offset}, but ended at {floor.end_offset} before it was sent",
             )
         for offset, value in enumerate(values, base_offset):
-            if not late or offset < book.flushed:
+            if not late or offset < book.survived.get(era, 0):
                 self._learn(book, offset, Known(value, "acknowledged"))
 
     def deleted_records(self, book: PartitionBook, era: int, floor: Floor, low_watermark: int) -> None:

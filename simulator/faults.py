@@ -28,6 +28,8 @@ class Faults:
         self._plan = plan
         self._clients = clients
         self._stopped = False
+        self._failed_life = -1
+        """The last life in which a call to the disk failed."""
         self._healthy = scene.network.conditions
         self.struck: dict[str, int] = {}
         """How often each kind of fault happened."""
@@ -62,6 +64,10 @@ class Faults:
         self._machine.disk.calls.forget_faults()
         self._machine.disk.capacity_bytes = None
         self._machine.spare()
+        if self._failed_life == self._machine.life.number and self._machine.state is not State.DOWN:
+            # The node may not even know yet: a job that takes long will tell it.
+            self._scene.tell("the disk that has failed is replaced")
+            self._machine.die(Death.KILL)
 
     def restart_delay_ms(self) -> float:
         return self._random.between(*RESTART_MS)
@@ -146,6 +152,7 @@ class Faults:
             if seen <= skipped:
                 return False
             machine.sync_failed = machine.sync_failed or kind in ("sync", "sync_dir")
+            self._failed_life = machine.life.number
             self._scene.tell(f"the disk fails to {kind} {operation.path}")
             return True
 

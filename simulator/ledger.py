@@ -54,6 +54,7 @@ class PartitionBook:
         "known",
         "places",
         "start_offset",
+        "survived",
         "topic",
         "written",
     )
@@ -74,7 +75,9 @@ class PartitionBook:
         self.deletion_asked = 0
         """The highest offset that somebody asked to delete records before."""
         self.flushed = 0
-        """Everything below was on disk, as the log itself believed, when the power was lost."""
+        """Everything below is on disk, as the log itself believes."""
+        self.survived: dict[int, int] = {}
+        """For each era that is over, what was on disk at its end."""
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -188,6 +191,9 @@ class Ledger:
         return next((topic for topic in self.topics.values() if topic.name == name and not topic.deleted), None)
 
     def power_lost(self) -> None:
+        for topic in self.topics.values():
+            for partition in topic.partitions:
+                partition.survived[self.era] = partition.flushed
         self.era += 1
 
     def give_up_deleted(self) -> None:

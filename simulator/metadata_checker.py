@@ -22,6 +22,8 @@ class TopicsFloor:
     present: tuple[tuple[TopicBook, int], ...]
     """Topics that must be there, and how many partitions they have at least."""
     gone: tuple[TopicBook, ...]
+    possible: frozenset[str]
+    """Names that may be there."""
 
 
 class MetadataChecker:
@@ -33,7 +35,12 @@ class MetadataChecker:
         return TopicsFloor(
             tuple((topic, len(topic.partitions)) for topic in topics if not topic.deletion_asked),
             tuple(topic for topic in topics if topic.deleted),
+            self._possible_names(),
         )
+
+    def _possible_names(self) -> frozenset[str]:
+        existing = [topic.name for topic in self._ledger.topics.values() if not topic.deleted]
+        return frozenset((*existing, *self._ledger.doubtful_names))
 
     def described(self, floor: TopicsFloor, answer: MetadataResponse) -> None:
         """The answer to a request for all topics."""
@@ -56,13 +63,10 @@ class MetadataChecker:
             found = by_name.get(topic.name)
             if found is not None and found.topic_id == topic.topic_id:
                 raise Violation(COMMITTED, f"topic {topic} was deleted and is there again")
-        self._check_nothing_else([topic.name or "" for topic in answer.topics])
-
-    def _check_nothing_else(self, names: list[str]) -> None:
-        asked = {topic.name for topic in self._ledger.topics.values() if not topic.deleted}
-        for name in names:
-            if name not in asked and name not in self._ledger.doubtful_names:
-                raise Violation(COMMITTED, f"topic {name} is there, and nobody asked for it")
+        possible = floor.possible | self._possible_names()
+        for each in answer.topics:
+            if each.name not in possible:
+                raise Violation(COMMITTED, f"topic {each.name} is there, and nobody asked for it")
 
     def settings(self, topic: TopicBook, allowed: Mapping[str, list[str]], found: Mapping[str, str | None]) -> None:
         """`allowed` is, per key, what it may be set to according to all that was known when asking began."""

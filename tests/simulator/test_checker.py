@@ -212,6 +212,7 @@ class TestAfterAPowerLoss:
     def test_an_answer_from_before_says_nothing_but_what_was_flushed(self, run: Run) -> None:
         run.ledger.flushed([((bytes(16), 0), 1)])
         run.ledger.power_lost()
+        run.ledger.flushed([((bytes(16), 0), 5)])
         run.checker.acknowledged(run.book, 0, NOBODY_KNOWS, 0, [b"a", b"b"], first_try=True)
         assert list(run.book.known) == [0]
         answer = PartitionData(partition_index=0, high_watermark=9, records=b"")

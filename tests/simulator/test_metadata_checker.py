@@ -82,6 +82,8 @@ def test_an_answer_that_was_asked_for_before_a_deletion_may_still_have_the_topic
     ledger.topics[EVENTS].deletion_asked = True
     checker.described(floor, metadata(("orders", ORDERS, 2), ("events", EVENTS, 2)))
     checker.described(floor, metadata(("orders", ORDERS, 2)))
+    ledger.topics[EVENTS].deleted = True
+    checker.described(floor, metadata(("orders", ORDERS, 2), ("events", EVENTS, 2)))
 
 
 def test_a_setting_is_one_of_those_it_can_be() -> None:
