@@ -116,9 +116,9 @@ def test_a_large_file_is_written_whole_and_in_order_per_partition(servers: str, 
     for line in consume(servers, "large", "--from-beginning", "--verbose"):
         partition, _, _, _, value = line.split("\t")
         parts.setdefault(partition, []).append(value)
-    assert len(parts) == 3
+    # Which partitions get batches without keys is chance; that nothing is lost or out of order in any is not.
     assert all(values == sorted(values) for values in parts.values())
-    assert sum(len(values) for values in parts.values()) == 100_000
+    assert sorted(value for values in parts.values() for value in values) == file.read_text().split()
 
 
 def test_a_record_the_topic_does_not_take_is_an_error_with_advice(servers: str) -> None:
