@@ -161,6 +161,26 @@ def test_a_partition_on_a_failed_disk_stays_offline_when_its_metadata_changes(ma
     node.clock.run_until(lambda: produce(node, second) == ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
+def test_no_empty_log_takes_the_place_of_one_whose_disk_failed_during_the_start(make_node: MakeNode) -> None:
+    """A power loss took the name tags of the logs; the first that is written again does not reach the disk."""
+    two = {"log.dirs": "/one,/two"}
+    first = make_node(settings=two).start()
+    first.create_topic("t", partitions=4)
+    paths = [first.node.partitions.leader("t", None, index).log.path for index in range(4)]
+    disk = first.stop()
+    for path in paths:
+        disk.remove(f"{path}/partition.metadata")
+    disk.fail_when(lambda operation: operation.path == f"{paths[0]}/partition.metadata" and operation.kind == "write")
+    second = make_node(disk, settings=two, seed=2).start()
+    growing = CreatePartitionsTopic(name="t", count=5, assignments=None)
+    second.call(CreatePartitionsRequest(topics=[growing], timeout_ms=1000), 3, CreatePartitionsResponse)
+    second.clock.run_for(120_000)
+    served = {partition.index: partition.log.path for partition in second.node.partitions}
+    failed = paths[0].split("/")[1]
+    assert {index for index in served if index < 4} == {i for i in range(4) if paths[i].split("/")[1] != failed}
+    assert all(served[index] == paths[index] for index in served if index < 4)
+
+
 @pytest.mark.parametrize("kind", ["write", "sync", "rename", "sync_dir"])
 @pytest.mark.parametrize("skipped", range(0, 12, 3))
 def test_a_stop_on_a_failing_disk_comes_to_its_end_or_says_that_it_cannot(

@@ -171,6 +171,9 @@ class Partitions:
         directory = self._directory_for(key, topic.topic_id)
         if directory is None:
             return None
+        if directory.failure is not None:
+            self._offline[topic.topic_id, index] = None
+            return None
         try:
             opened = directory.open_log(topic.name, index, log_config(config), topic_id=topic.topic_id)
         except ApiError as error:
@@ -197,18 +200,19 @@ class Partitions:
         return partition
 
     def _directory_for(self, key: tuple[str, int], topic_id: bytes) -> LogDirectory | None:
-        """Where the partition's log is, or the emptiest directory for a new one.
+        """Where the partition's log is, even if that has failed, or the emptiest working directory for a new one.
 
         A log of the same name with another topic's id is what is left of another topic, and is put out of the way.
         """
-        working = [directory for directory in self._directories if directory.failure is None]
-        for directory in working:
+        for directory in self._directories:
             if key in directory.logs:
                 if directory.topic_ids[key] in (None, topic_id):
                     return directory
-                self._set_aside(directory, *key)
+                if directory.failure is None:
+                    self._set_aside(directory, *key)
             elif key in directory.unopened:
                 return directory
+        working = [directory for directory in self._directories if directory.failure is None]
         return min(working, key=lambda directory: len(directory.logs), default=None)
 
     def _remove(self, topic: TopicImage, index: int) -> None:
