@@ -1,6 +1,6 @@
 """`make bench`: Quire and Apache Kafka side by side, in one run, as one table.
 
-    python -m benchmarks.compare [--rounds 3] [--only produce-1k] [--quire-only] [--json FILE]
+    python -m benchmarks.compare [--rounds 5] [--only produce-1k] [--quire-only] [--json FILE]
 
 The sides take turns; each measure is the median of its rounds. Apache Kafka is left out, and that is said, where Java
 or Maven are missing.
@@ -17,9 +17,11 @@ from statistics import median
 
 from benchmarks import loads
 from benchmarks.brokers import ApacheKafka, ProcessBroker, Quire
-from benchmarks.machine import bare_pwrite_megabytes_per_second, touch_memory, write_back
+from benchmarks.machine import warm_memory, write_back
 
 PARTITIONS = 6
+WARM_UP_ROUNDS = 2
+"""A JVM goes on getting faster for several gigabytes; a second round costs a minute and is the least that is fair."""
 Figures = dict[str, float]
 """Name of a figure with its unit -> value."""
 
@@ -106,13 +108,13 @@ MEASURES: dict[str, Callable[[Side], Figures]] = {
 
 
 def measure(sides: list[Side], names: list[str], rounds: int, folder: Path) -> list[float]:
-    """All measures in turns; the first round warms both sides and is thrown away. Returns the controls."""
+    """All measures in turns; the first rounds warm both sides and are thrown away. Returns the controls."""
     controls = []
-    for number in range(rounds + 1):
+    for number in range(1 - WARM_UP_ROUNDS, rounds + 1):
         for name in names:
-            controls.append(bare_pwrite_megabytes_per_second(folder))
             for side in sides if number % 2 else reversed(sides):
                 write_back()
+                controls.append(warm_memory(folder))
                 figures = MEASURES[name](side)
                 if number > 0:
                     side.add(name, figures)
@@ -142,7 +144,7 @@ def table(sides: list[Side]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.compare", description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3, help="measured rounds after one that only warms (default 3)")
+    parser.add_argument("--rounds", type=int, default=5, help="measured rounds after those that only warm (default 5)")
     parser.add_argument("--only", default="", help="measure only what has this in its name")
     parser.add_argument("--quire-only", action="store_true", help="leave Apache Kafka out")
     parser.add_argument("--json", type=Path, help="also write every figure of every round to this file")
@@ -150,7 +152,6 @@ def main() -> None:
     names = [name for name in MEASURES if arguments.only in name]
     with tempfile.TemporaryDirectory(prefix="quire-bench-") as name:
         folder = Path(name)
-        touch_memory()
         sides = [Side(Quire(subfolder(folder, "quire")))]
         if not arguments.quire_only:
             sides += apache_kafka(folder)

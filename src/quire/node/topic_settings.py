@@ -23,7 +23,17 @@ def log_config(config: TopicConfig) -> LogConfig:
         segment_index_bytes=config.get_int("segment.index.bytes"),
         index_interval_bytes=config.get_int("index.interval.bytes"),
         file_delete_delay_ms=config.get_int("file.delete.delay.ms"),
+        max_message_bytes=config.get_int("max.message.bytes"),
+        flush_messages=config.get_int("flush.messages"),
+        flush_ms=config.get_int("flush.ms"),
+        delete="delete" in config.get_list("cleanup.policy"),
+        retention_ms=config.get_int("retention.ms"),
+        retention_bytes=config.get_int("retention.bytes"),
         compact="compact" in config.get_list("cleanup.policy"),
+        min_cleanable_dirty_ratio=config.get_float("min.cleanable.dirty.ratio"),
+        min_compaction_lag_ms=config.get_int("min.compaction.lag.ms"),
+        max_compaction_lag_ms=config.get_int("max.compaction.lag.ms"),
+        delete_retention_ms=config.get_int("delete.retention.ms"),
     )
 
 
