@@ -5,7 +5,6 @@ A config is a value: a changed topic setting gives the log a new one through `Lo
 
 from typing import NamedTuple
 
-
 NEVER = (1 << 63) - 1
 
 
