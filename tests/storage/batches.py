@@ -2,6 +2,7 @@
 
 from quire.protocol.records.batch import BatchHeader, walk_batches
 from quire.protocol.records.builder import build_batch
+from quire.protocol.records.control import ControlRecordType, build_control_batch
 from quire.protocol.records.reader import iterate_records
 from quire.protocol.records.record import Record
 from quire.seams import Disk
@@ -33,6 +34,21 @@ def batch(
         base_sequence=sequence,
         transactional=transactional,
         control=control,
+    )
+
+
+def marker(
+    producer_id: int, *, aborts: bool, producer_epoch: int = 0, base_offset: int = 0, leader_epoch: int = 0
+) -> bytearray:
+    """The end of a transaction."""
+    kind = ControlRecordType.ABORT if aborts else ControlRecordType.COMMIT
+    return build_control_batch(
+        [(kind, bytes(2) + (3).to_bytes(4, "big"))],
+        NOW_MS,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
     )
 
 

@@ -3,10 +3,11 @@ import logging
 import pytest
 from crc32c import crc32c
 
+from quire.storage.end_marker import EndMarker
 from quire.storage.producer_snapshot import CorruptSnapshotError, ProducerSnapshots, from_bytes, to_bytes
 from quire.storage.producer_state import ProducerState
 from simulator.disk import SimDisk
-from tests.storage.batches import FOLDER, batch, header
+from tests.storage.batches import FOLDER, batch, header, marker
 
 BODY = bytes.fromhex(
     "00000001"  # one producer
@@ -64,7 +65,8 @@ def test_an_open_transaction_survives() -> None:
 
 def test_a_producer_that_only_ended_a_transaction_has_no_batch() -> None:
     state = ProducerState()
-    state.update(header(batch(producer_id=9, producer_epoch=1, base_offset=33, transactional=True, control=True)))
+    end = marker(9, aborts=True, producer_epoch=1, base_offset=33)
+    state.end_transaction(header(end), EndMarker(aborts=True, coordinator_epoch=3))
     (producer,) = from_bytes(to_bytes(state))
     assert producer.batches == []
     assert producer.last_sequence == -1

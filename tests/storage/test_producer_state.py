@@ -2,8 +2,13 @@ import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import BatchHeader
+from quire.storage.end_marker import EndMarker
 from quire.storage.producer_state import MAX_SEQUENCE, ProducerState
-from tests.storage.batches import NOW_MS, batch, header
+from quire.storage.transaction_index import AbortedTransaction
+from tests.storage.batches import NOW_MS, batch, header, marker
+
+COMMIT = EndMarker(aborts=False, coordinator_epoch=3)
+ABORT = EndMarker(aborts=True, coordinator_epoch=4)
 
 
 def sent(
@@ -15,7 +20,6 @@ def sent(
     offset: int = 0,
     timestamp: int = NOW_MS,
     transactional: bool = False,
-    control: bool = False,
 ) -> BatchHeader:
     values = [b"v"] * count
     return header(
@@ -27,9 +31,12 @@ def sent(
             base_offset=offset,
             timestamp=timestamp,
             transactional=transactional,
-            control=control,
         )
     )
+
+
+def ended(producer_id: int, *, offset: int, epoch: int = 0) -> BatchHeader:
+    return header(marker(producer_id, aborts=True, producer_epoch=epoch, base_offset=offset))
 
 
 def appended(*headers: BatchHeader) -> ProducerState:
@@ -123,13 +130,31 @@ def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
     assert state.first_open_transaction_offset == 101
     state.update(sent(2, producer_id=2, offset=103, transactional=True))
     assert state.first_open_transaction_offset == 101
-    state.update(sent(-1, producer_id=2, offset=104, transactional=True, control=True))
+    assert state.end_transaction(ended(2, offset=104), COMMIT) is None
     assert state.first_open_transaction_offset is None
     assert state.check(sent(3, producer_id=2, transactional=True)) is None, "sequences go on after a marker"
 
 
 def test_a_marker_with_a_newer_epoch_starts_sequences_from_zero() -> None:
     state = appended(sent(0, 2, epoch=0, transactional=True))
-    state.update(sent(-1, epoch=1, offset=102, transactional=True, control=True))
+    state.end_transaction(ended(7, epoch=1, offset=102), COMMIT)
     assert refusal(state, sent(2, epoch=1, transactional=True)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert state.check(sent(0, epoch=1, transactional=True)) is None
+
+
+def test_an_aborted_transaction_is_told_with_how_far_everything_is_decided() -> None:
+    state = appended(
+        sent(0, producer_id=1, transactional=True),
+        sent(0, producer_id=2, transactional=True),
+        sent(0, producer_id=3, transactional=True),
+    )
+    assert state.end_transaction(ended(2, offset=103), ABORT) == AbortedTransaction(2, 101, 103, 100)
+    assert state.end_transaction(ended(1, offset=104), ABORT) == AbortedTransaction(1, 100, 104, 102)
+    assert state.end_transaction(ended(3, offset=105), ABORT) == AbortedTransaction(3, 102, 105, 106)
+    assert {producer.coordinator_epoch for producer in state} == {4}
+
+
+def test_a_transaction_that_wrote_nothing_here_is_not_worth_telling() -> None:
+    state = ProducerState()
+    assert state.end_transaction(ended(2, offset=0), ABORT) is None
+    assert state.first_open_transaction_offset is None

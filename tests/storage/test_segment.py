@@ -6,6 +6,7 @@ import pytest
 
 from quire.protocol.records.batch import BatchHeader, walk_batches
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.end_marker import EndMarker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.segment import Segment
@@ -149,7 +150,7 @@ def test_recovery_visits_every_batch_and_rebuilds_the_indexes(disk: SimDisk) -> 
     again = reopened(disk)
     visited: list[int] = []
 
-    def visit(header: BatchHeader) -> None:
+    def visit(header: BatchHeader, marker: EndMarker | None) -> None:
         visited.append(header.base_offset)
 
     assert again.recover(visit) is None
@@ -163,11 +164,11 @@ def test_recovery_ends_at_the_first_batch_that_is_refused_or_too_far_away(disk: 
     data = batch(base_offset=100) + batch(base_offset=2**31 + 100)
     disk.open(segment.path).pwritev([data], 0)
     again = reopened(disk)
-    damage = again.recover(lambda header: None)
+    damage = again.recover(lambda header, marker: None)
     assert damage is not None and damage.position == again.size == len(data) // 2
     again.cut_tail()
     assert disk.file_size(again.path) == len(data) // 2
-    damage = again.recover(lambda header: "of its colour")
+    damage = again.recover(lambda header, marker: "of its colour")
     assert damage is not None and damage.reason == "of its colour" and again.size == 0
 
 

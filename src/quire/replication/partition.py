@@ -19,6 +19,7 @@ from quire.replication.waiting import CommitWait, FetchWait
 from quire.seams import Buffer, FileSlice
 from quire.storage import AppendInfo, Log
 from quire.storage.producer_state import ProducerEntry
+from quire.storage.transaction_index import AbortedTransaction
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -234,6 +235,13 @@ class Partition:
             return None
         try:
             return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch)
+        except OSError as error:
+            raise self._storage_error(error) from error
+
+    def aborted_transactions(self, offset: int, part: FileSlice) -> list[AbortedTransaction]:
+        """The aborted transactions whose records `part`, read from `offset` on, may hold."""
+        try:
+            return self.log.aborted_transactions(offset, part)
         except OSError as error:
             raise self._storage_error(error) from error
 

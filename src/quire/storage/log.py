@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import BatchHeader, patch
-from quire.seams import Disk, FileSlice
+from quire.seams import Buffer, Disk, FileSlice
 from quire.storage import timestamp_lookup
+from quire.storage.aborted_lookup import aborted_in
+from quire.storage.end_marker import read_end_marker
 from quire.storage.index_file import IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.log_flush import FlushPlan, FlushState
@@ -25,6 +27,7 @@ from quire.storage.producer_state import ProducerEntry, ProducerState, Remembere
 from quire.storage.retired import Remover, RetiredSegments, remove_now
 from quire.storage.segment import Segment
 from quire.storage.timestamp_lookup import TimestampedOffset
+from quire.storage.transaction_index import AbortedTransaction
 
 
 class AppendInfo:
@@ -210,7 +213,16 @@ class Log:
         self._recent.remember(headers[0].base_offset, position)
         for header in headers:
             if header.producer_id >= 0:
-                self._producers.update(header)
+                if header.is_control:
+                    self._end_transaction(records, header)
+                else:
+                    self._producers.update(header)
+
+    def _end_transaction(self, records: Buffer, header: BatchHeader) -> None:
+        marker = read_end_marker(records, header)
+        aborted = self._producers.end_transaction(header, marker) if marker is not None else None
+        if aborted is not None:
+            self._segments.active.add_aborted(aborted)
 
     def roll(self, now_ms: int) -> None:
         """Begins a new segment, unless the active one is empty."""
@@ -333,6 +345,10 @@ class Log:
     def first_open_transaction_offset(self) -> int | None:
         """Where the oldest transaction begins that has not ended; None when none is open."""
         return self._producers.first_open_transaction_offset
+
+    def aborted_transactions(self, offset: int, part: FileSlice) -> list[AbortedTransaction]:
+        """The aborted transactions that `part`, which was read from `offset` on, may have records of."""
+        return aborted_in(self._segments, self._snapshots, offset, part, self.end_offset)
 
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
         self._producers.remove_expired(now_ms, expiration_ms)

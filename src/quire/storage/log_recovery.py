@@ -17,11 +17,12 @@ from quire.storage import batch_scan, file_names, leader_epochs
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.checkpoints import CheckpointError
 from quire.storage.damage import DamagedLogError, find_intact, is_hole
+from quire.storage.end_marker import EndMarker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs, read_epochs
 from quire.storage.left_overs import tidy
 from quire.storage.log_config import LogConfig
-from quire.storage.producer_replay import replay_producers
+from quire.storage.producer_replay import rebuild_transaction_index, replay_producers
 from quire.storage.producer_snapshot import ProducerSnapshots
 from quire.storage.producer_state import ProducerState
 from quire.storage.segment import Segment
@@ -110,6 +111,10 @@ class _Opener:
         self._producers: ProducerState | None = None
         self._trusted_before = 0
         self._end_limit = 0
+        self._scanned: Segment | None = None
+        """The segment that is being scanned."""
+        self._scanned_from = MAX_OFFSET
+        """Of segments that begin before it, whatever is beside their logs is as it was found."""
         self.end_offset = 0
 
     def load(self, log_start_offset: int) -> None:
@@ -120,7 +125,7 @@ class _Opener:
         for offset, suffix in numbered:
             if suffix in file_names.INDEXES and offset not in bases:
                 self._disk.remove(f"{self._folder}/{file_names.offset_file(offset, suffix)}")
-        self._names = names
+        self._names = frozenset(names)
         self._snapshots = ProducerSnapshots(
             self._disk, self._folder, [offset for offset, suffix in numbered if suffix == file_names.SNAPSHOT]
         )
@@ -152,9 +157,12 @@ class _Opener:
         first = segments[segments.slot_of(recovery_point)]
         self._learn_epochs_before(first.base_offset)
         self._producers = replay_producers(segments, self._snapshots, segments[0].base_offset, first.base_offset)
+        # Later ones were never synced. The scan makes them anew.
+        self._snapshots.remove_after(first.base_offset)
         self.end_offset = first.base_offset
         self._trusted_before = recovery_point
         to_scan = list(segments)[segments.slot_of(recovery_point) :]
+        self._scanned_from = first.base_offset
         for segment, following in zip(to_scan, [*to_scan[1:], None], strict=True):
             if self._is_torn_off(segment.base_offset):
                 reason = f"it does not begin at offset {self.end_offset}, where the log ends"
@@ -165,12 +173,15 @@ class _Opener:
             self.end_offset = max(self.end_offset, segment.base_offset)
             self._end_limit = following.base_offset if following is not None else MAX_OFFSET
             size = segment.size
+            self._scanned = segment
             damage = segment.recover(self._visit)
             if damage is not None:
                 if self._only_torn:
                     self._check_that_it_is_torn(segment, size, damage)
                 self._cut(segment, size - segment.size, damage)
                 break
+            if following is not None:
+                self._save_producers(following.base_offset)
         self._save_indexes(first)
 
     def finish(self, recovery_point: int, log_start_offset: int) -> OpenedLog:
@@ -188,6 +199,7 @@ class _Opener:
         self._epochs.truncate_from_end(self.end_offset)
         self._epochs.truncate_from_start(start_offset)
         self._snapshots.remove_after(self.end_offset)
+        self._check_transaction_indexes()
         if self._producers is None:
             self._producers = self._producers_after_clean_stop()
         return OpenedLog(
@@ -207,13 +219,13 @@ class _Opener:
         for segment in self._segments:
             segment.close()
 
-    def _visit(self, header: BatchHeader) -> str | None:
+    def _visit(self, header: BatchHeader, marker: EndMarker | None) -> str | None:
         """Takes an intact batch into account, or says why it cannot come next.
 
         The checksum does not cover offset and epoch, but these only rise: that shows a damaged one, and the remains of
         an overwritten log behind its new end.
         """
-        assert self._producers is not None
+        assert self._producers is not None and self._scanned is not None
         if header.base_offset < self.end_offset or self._is_torn_off(header.base_offset):
             return f"offset {header.base_offset} follows {self.end_offset - 1}"
         if header.next_offset > self._end_limit:
@@ -222,7 +234,11 @@ class _Opener:
             return f"leader epoch {header.leader_epoch} follows {self._epochs.latest}"
         if header.leader_epoch > self._epochs.latest:
             self._epochs.assign(header.leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
+        if marker is not None:
+            aborted = self._producers.end_transaction(header, marker)
+            if aborted is not None:
+                self._scanned.add_aborted(aborted)
+        elif header.producer_id >= 0 and not header.is_control:
             self._producers.update(header)
         self.end_offset = header.next_offset
         return None
@@ -294,6 +310,27 @@ class _Opener:
             return ProducerState()
         return replay_producers(self._segments, self._snapshots, self._segments[0].base_offset, self.end_offset)
 
+    def _save_producers(self, offset: int) -> None:
+        """As when the segment at `offset` was begun."""
+        assert self._producers is not None
+        if len(self._producers):
+            self._unsynced.append(self._snapshots.write(offset, self._producers))
+
+    def _check_transaction_indexes(self) -> None:
+        """Of segments that were not scanned. Where Kafka's own check fails, nothing beside the log is believed."""
+        segments = self._segments
+        for slot, segment in enumerate(segments):
+            if segment.size == 0 or segment.base_offset >= self._scanned_from:
+                continue
+            end_offset = segments[slot + 1].base_offset if slot + 1 < len(segments) else self.end_offset
+            try:
+                if not self._has_indexes(segment):
+                    raise CorruptIndexError("an index is missing")
+                segment.transaction_index.check(end_offset)
+            except CorruptIndexError as error:
+                rebuild_transaction_index(segments, self._snapshots, segment, end_offset, error)
+                self._unsynced.append(segment.transaction_index.path)
+
     def _save_indexes(self, first: Segment) -> None:
         for segment in self._segments.between(first.base_offset, self._segments.active.base_offset):
             segment.save_indexes()
@@ -321,8 +358,10 @@ class _Opener:
         segment = Segment(
             self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms, size=size
         )
-        if size == 0 and self._has_indexes(segment) and not any(map(self._disk.file_size, segment.index_paths)):
-            segment.indexes_are_saved()
+        if file_names.offset_file(base_offset, file_names.TRANSACTION_INDEX) not in self._names:
+            segment.transaction_index.reset()
+            if size == 0 and self._has_indexes(segment) and not any(map(self._disk.file_size, segment.index_paths)):
+                segment.indexes_are_saved()
         return segment
 
     def _new_segment(self, base_offset: int) -> Segment:

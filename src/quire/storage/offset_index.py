@@ -27,6 +27,12 @@ class OffsetIndex(IndexFile):
         slot = bisect_right(range(len(entries) // 8), offset - self.base_offset, key=self._relative_offset) - 1
         return self._entry(slot) if slot >= 0 else None
 
+    def first_from_position(self, position: int) -> int | None:
+        """The last offset of the first indexed batch that begins at or after `position`, if there is one."""
+        entries = self.entries
+        slot = bisect_left(range(len(entries) // 8), position, key=lambda slot: self._entry(slot)[1])
+        return self._entry(slot)[0] if slot < len(entries) // 8 else None
+
     def last(self) -> tuple[int, int] | None:
         entry = self.last_entry()
         return (self.base_offset + entry[0], entry[1]) if entry is not None else None

@@ -1,11 +1,18 @@
-"""Producer state from what is on disk: the newest usable snapshot, and the headers of the log behind it."""
+"""Producer state from what is on disk: the newest usable snapshot, and the log behind it.
+
+Of the log only headers are read, and the markers that end transactions. A segment's index of aborted transactions comes
+about in the same way, and is made anew so where it is missing or makes no sense.
+"""
 
 import logging
 
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.end_marker import is_end_marker
 from quire.storage.producer_snapshot import ProducerSnapshots
 from quire.storage.producer_state import ProducerState
+from quire.storage.segment import Segment
 from quire.storage.segments import Segments
+from quire.storage.transaction_index import AbortedTransaction
 
 _log = logging.getLogger("quire.storage")
 
@@ -16,13 +23,41 @@ def replay_producers(
     """The producers as they were before `end_offset`, from a snapshot or else from `start_offset` on."""
     newest = snapshots.newest(end_offset)
     offset, state = newest if newest is not None else (start_offset, ProducerState())
+    for segment in segments.between(offset, end_offset):
+        _replay(state, segment, offset, end_offset)
+    return state
+
+
+def rebuild_transaction_index(
+    segments: Segments, snapshots: ProducerSnapshots, segment: Segment, end_offset: int, reason: Exception
+) -> None:
+    """Makes the index of a segment that ends at `end_offset` anew, and its file."""
+    _log.warning("rebuilding %s: %s", segment.transaction_index.path, reason)
+    state = replay_producers(segments, snapshots, segments[0].base_offset, segment.base_offset)
+    active = segment.offset_index.pinned
+    segment.transaction_index.reset()
+    for aborted in _replay(state, segment, segment.base_offset, end_offset):
+        segment.transaction_index.append(aborted)
+    segment.transaction_index.write()
+    if not active:
+        segment.transaction_index.unpin()
+
+
+def _replay(state: ProducerState, segment: Segment, offset: int, end_offset: int) -> list[AbortedTransaction]:
+    """Takes the segment's batches from `offset` up to `end_offset` into account; returns what was aborted there."""
+    aborted = []
     try:
-        for segment in segments.between(offset, end_offset):
-            for _, header in segment.batches_around(offset):
-                if header.base_offset >= end_offset:
-                    break
-                if header.last_offset >= offset and header.producer_id >= 0:
-                    state.update(header)
+        for position, header in segment.batches_around(offset):
+            if header.base_offset >= end_offset:
+                break
+            if header.last_offset < offset or header.producer_id < 0:
+                continue
+            if not is_end_marker(header):
+                state.update(header)
+            elif (marker := segment.marker_at(position, header)) is not None:
+                ended = state.end_transaction(header, marker)
+                if ended is not None:
+                    aborted.append(ended)
     except DamagedBatchError as error:
         _log.error("producers after a damaged batch are forgotten: %s", error)
-    return state
+    return aborted

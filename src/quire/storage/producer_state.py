@@ -1,15 +1,17 @@
-"""What a partition knows of each producer: its epoch and its last five batches.
+"""What a partition knows of each producer: its epoch, its last five batches, and its open transaction.
 
 With this a retried batch is recognised and answered with the offsets it got the first time, and a batch that came
 before its predecessor is refused. Five, because a producer may have five requests on their way at once, and retries
-arrive in any of their places. `check` decides before a batch is written, `update` records it after; replaying a log's
-headers through `update` gives the same state, which is how it comes back after a crash.
+arrive in any of their places. `check` decides before a batch is written, `update` (or `end_transaction`, for a marker)
+records it after; replaying a log through these gives the same state, which is how it comes back after a crash.
 """
 
 from collections.abc import Iterator
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import BatchHeader
+from quire.storage.end_marker import EndMarker
+from quire.storage.transaction_index import AbortedTransaction
 
 REMEMBERED_BATCHES = 5
 NO_PRODUCER = -1
@@ -95,13 +97,7 @@ class ProducerEntry:
             )
 
     def add(self, header: BatchHeader) -> None:
-        if header.producer_epoch != self.epoch:
-            self.epoch = header.producer_epoch
-            self.batches.clear()
-        self.last_timestamp = header.max_timestamp
-        if header.is_control:
-            self.current_txn_first_offset = NO_OFFSET
-            return
+        self._meet(header)
         if len(self.batches) == REMEMBERED_BATCHES:
             del self.batches[0]
         self.batches.append(
@@ -109,6 +105,19 @@ class ProducerEntry:
         )
         if header.is_transactional and self.current_txn_first_offset == NO_OFFSET:
             self.current_txn_first_offset = header.base_offset
+
+    def end_transaction(self, header: BatchHeader, marker: EndMarker) -> int:
+        """Where the transaction began that a marker ends; -1 if it wrote nothing here."""
+        self._meet(header)
+        self.coordinator_epoch = marker.coordinator_epoch
+        first_offset, self.current_txn_first_offset = self.current_txn_first_offset, NO_OFFSET
+        return first_offset
+
+    def _meet(self, header: BatchHeader) -> None:
+        if header.producer_epoch != self.epoch:
+            self.epoch = header.producer_epoch
+            self.batches.clear()
+        self.last_timestamp = header.max_timestamp
 
 
 class ProducerState:
@@ -155,16 +164,31 @@ class ProducerState:
         return duplicate
 
     def update(self, header: BatchHeader) -> None:
-        """The batch, which has a producer id and its final offsets, is in the log."""
+        """A producer's batch of records, with its final offsets, is in the log."""
+        producer = self._producer(header)
+        producer.add(header)
+        if header.is_transactional:
+            self._open_transactions[header.producer_id] = producer.current_txn_first_offset
+
+    def end_transaction(self, header: BatchHeader, marker: EndMarker) -> AbortedTransaction | None:
+        """A marker is in the log; returns what the transaction index has to say about it, if anything.
+
+        A transaction that wrote nothing here is not worth an entry, nor is one that was committed.
+        """
+        first_offset = self._producer(header).end_transaction(header, marker)
+        self._open_transactions.pop(header.producer_id, None)
+        if not marker.aborts or first_offset == NO_OFFSET:
+            return None
+        last_stable_offset = self.first_open_transaction_offset
+        if last_stable_offset is None:
+            last_stable_offset = header.last_offset + 1
+        return AbortedTransaction(header.producer_id, first_offset, header.last_offset, last_stable_offset)
+
+    def _producer(self, header: BatchHeader) -> ProducerEntry:
         producer = self._producers.get(header.producer_id)
         if producer is None:
             producer = self._producers[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
-        producer.add(header)
-        if header.is_transactional:
-            if header.is_control:
-                self._open_transactions.pop(header.producer_id, None)
-            else:
-                self._open_transactions[header.producer_id] = producer.current_txn_first_offset
+        return producer
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         """Forgets producers that wrote nothing for so long, unless a transaction of theirs is open."""

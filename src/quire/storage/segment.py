@@ -1,4 +1,4 @@
-"""One segment of a log: batches from its base offset on, and the two indexes into them.
+"""One segment of a log: batches from its base offset on, the two indexes into them, and that of aborted transactions.
 
 Only the last segment of a log is appended to. An append is one write to the `.log`; index entries gather in memory and
 reach their files in `save_indexes`, when the segment is rolled or closed. Whatever happens to the indexes, they can be
@@ -15,10 +15,12 @@ from quire.protocol.records.batch import BatchHeader
 from quire.seams import Buffer, Disk, File
 from quire.storage import batch_scan, file_names
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.end_marker import EndMarker, is_end_marker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from quire.storage.time_index import TimeIndex
+from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 T = TypeVar("T")
 
@@ -44,6 +46,7 @@ class Segment:
         "offset_index",
         "size",
         "time_index",
+        "transaction_index",
     )
 
     def __init__(
@@ -67,6 +70,7 @@ class Segment:
         self.created_ms = now_ms
         self.offset_index = OffsetIndex(disk, self._path(file_names.OFFSET_INDEX), base_offset, cache)
         self.time_index = TimeIndex(disk, self._path(file_names.TIME_INDEX), base_offset, cache)
+        self.transaction_index = TransactionIndex(disk, self._path(file_names.TRANSACTION_INDEX), base_offset, cache)
         self._indexes_full = False
         self._indexes_saved = True
         self._unindexed_bytes = 0
@@ -76,6 +80,7 @@ class Segment:
         if size == 0:
             # Whatever index files there may be, there is nothing they could lead to.
             self._reset_indexes()
+            self.transaction_index.reset()
 
     @classmethod
     def create(
@@ -138,6 +143,11 @@ class Segment:
             limit_bytes = self._config.segment_index_bytes
             self._indexes_full = self.offset_index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes)
         self._unindexed_bytes += header.size
+
+    def add_aborted(self, aborted: AbortedTransaction) -> None:
+        """The marker that aborts this transaction has been appended."""
+        self.transaction_index.append(aborted)
+        self._indexes_saved = False
 
     def has_room(self, size: int, last_offset: int, timestamp: int, now_ms: int, config: LogConfig) -> bool:
         """Whether an append belongs here, or a new segment has to be rolled for it."""
@@ -206,6 +216,14 @@ class Segment:
         """The size of the batch that begins at `position`."""
         return int.from_bytes(self.file.pread(4, position + 8), "big") + 12
 
+    def marker_at(self, position: int, header: BatchHeader) -> EndMarker | None:
+        """What the control batch of a producer at `position` says; DamagedBatchError when it is not intact."""
+        return read_end_marker(batch_scan.read_batch(self.file, position, header), header)
+
+    def offset_bound(self, position: int) -> int | None:
+        """An offset that no batch before `position` reaches, and not far above them; None where only the end is."""
+        return self._rebuilt_if_corrupt(lambda: self.offset_index.first_from_position(position))
+
     def max_timestamp(self) -> tuple[int, int]:
         """The highest timestamp and the last offset of its batch; a completed segment's last time index entry."""
         if self._max_timestamp is None:
@@ -244,20 +262,22 @@ class Segment:
             end_offset = header.next_offset
         return end_offset
 
-    def recover(self, visit: Callable[[BatchHeader], str | None]) -> DamagedBatchError | None:
+    def recover(self, visit: Callable[[BatchHeader, EndMarker | None], str | None]) -> DamagedBatchError | None:
         """Reads every byte, rebuilds the indexes (in memory) and calls `visit` for each intact batch.
 
+        `visit` is also told what a transaction's end marker says, and adds to the index of aborted transactions.
         Returns what is wrong with the first batch that is not intact, or why `visit` does not accept it, and ends the
         segment before it (in memory: `cut_tail` does it in the file).
         """
         self._reset_indexes()
+        self.transaction_index.reset()
         if self.size == 0:
             return None
         try:
             for position, header in batch_scan.checked(self.file, 0, self.size):
                 if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
                     raise DamagedBatchError(self.path, position, f"offset {header.last_offset} does not belong here")
-                refused = visit(header)
+                refused = visit(header, self.marker_at(position, header) if is_end_marker(header) else None)
                 if refused is not None:
                     raise DamagedBatchError(self.path, position, refused)
                 self._index(position, header)
@@ -285,17 +305,19 @@ class Segment:
             self.size = position
             self.offset_index.truncate_to(offset)
             self.time_index.truncate_to(offset)
+            self.transaction_index.truncate_to(offset)
             self._indexes_saved = False
             self._indexes_full = False
             offset = min(offset, header.base_offset)
         if self.size == 0:
             self._reset_indexes()
+            self.transaction_index.reset()
         else:
             self._rebuilt_if_corrupt(self.load_tail)
         return offset
 
     def rebuild_indexes(self, reason: Exception) -> None:
-        """Makes both indexes anew from the log's headers; what stands in the way is the reason to tell."""
+        """Makes the indexes into the log anew from its headers; what stands in the way is the reason to tell."""
         _log.warning("rebuilding the indexes of %s: %s", self.path, reason)
         active = self.offset_index.pinned
         self._reset_indexes()
@@ -322,7 +344,9 @@ class Segment:
 
     @property
     def index_paths(self) -> list[str]:
-        return [self.offset_index.path, self.time_index.path]
+        """The files in which the indexes are, once they are saved."""
+        paths = [self.offset_index.path, self.time_index.path]
+        return paths if self.transaction_index.is_known_empty else [*paths, self.transaction_index.path]
 
     def save_indexes(self) -> bool:
         """Writes the indexes, the highest timestamp last; returns whether there was anything to be written."""
@@ -332,6 +356,7 @@ class Segment:
             return False
         self.offset_index.write()
         self.time_index.write()
+        self.transaction_index.write()
         self._indexes_saved = True
         return True
 
@@ -342,10 +367,12 @@ class Segment:
     def pin_indexes(self) -> None:
         self.offset_index.pin()
         self.time_index.pin()
+        self.transaction_index.pin()
 
     def unpin_indexes(self) -> None:
         self.offset_index.unpin()
         self.time_index.unpin()
+        self.transaction_index.unpin()
 
     def retire(self) -> list[str]:
         """Renames the files to `.deleted`, the log first: without it the indexes count for nothing.
@@ -354,6 +381,7 @@ class Segment:
         """
         self.offset_index.discard()
         self.time_index.discard()
+        self.transaction_index.discard()
         renamed = []
         for suffix in _SUFFIXES:
             path = self._path(suffix)

@@ -14,6 +14,7 @@ from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.fast_fetch import partition_data
 from quire.protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -213,6 +214,11 @@ class _Fetch:
         self._followed.append(partition)
         if data is not None:
             answer.records = [data]
+            if committed_only:
+                answer.aborted_transactions = [
+                    AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                    for aborted in partition.aborted_transactions(wanted.fetch_offset, data)
+                ]
             self._bytes += len(data)
         return answer
 

@@ -1,0 +1,49 @@
+"""Finding the aborted transactions that a piece of a log may have records of.
+
+An entry is in the index of the segment that has the marker, which may be a later one than those with the records. So
+the search goes from segment to segment until an entry says that nothing older was undecided.
+"""
+
+from quire.seams import FileSlice
+from quire.storage.index_file import CorruptIndexError
+from quire.storage.producer_replay import rebuild_transaction_index
+from quire.storage.producer_snapshot import ProducerSnapshots
+from quire.storage.segments import Segments
+from quire.storage.transaction_index import AbortedTransaction
+
+
+def aborted_in(
+    segments: Segments, snapshots: ProducerSnapshots, offset: int, part: FileSlice, log_end_offset: int
+) -> list[AbortedTransaction]:
+    """The aborted transactions that `part`, which was read from `offset` on, may have records of."""
+    first_slot = segments.slot_of(offset)
+    found: list[AbortedTransaction] = []
+    upper_offset: int | None = None
+    for slot in range(first_slot, len(segments)):
+        index = segments[slot].transaction_index
+        if index.is_known_empty:
+            continue
+        if upper_offset is None:
+            upper_offset = _offset_bound(segments, first_slot, part, log_end_offset)
+        try:
+            here, complete = index.overlapping(offset, upper_offset)
+        except CorruptIndexError as error:
+            end_offset = _end_of(segments, slot, log_end_offset)
+            rebuild_transaction_index(segments, snapshots, segments[slot], end_offset, error)
+            here, complete = index.overlapping(offset, upper_offset)
+        found += here
+        if complete:
+            break
+    return found
+
+
+def _offset_bound(segments: Segments, slot: int, part: FileSlice, log_end_offset: int) -> int:
+    """An offset that nothing in `part`, a slice of this segment or one soon after it, reaches."""
+    while slot + 1 < len(segments) and segments[slot].file is not part.file:
+        slot += 1
+    bound = segments[slot].offset_bound(part.position + part.size)
+    return bound if bound is not None else _end_of(segments, slot, log_end_offset)
+
+
+def _end_of(segments: Segments, slot: int, log_end_offset: int) -> int:
+    return segments[slot + 1].base_offset if slot + 1 < len(segments) else log_end_offset

@@ -1,0 +1,106 @@
+"""The `.txnindex` of a segment: the transactions that were aborted by a marker in this segment.
+
+An entry is 34 bytes: a version (int16, 0), the producer id, the transaction's first offset, that of its ABORT marker,
+and the last stable offset when that was written (each int64). Markers come in the order of their offsets, so entries
+are sorted by the second offset. The last stable offset is how far a reader has to look: whatever began before it was
+decided by then, and cannot be in a later entry.
+
+A log without aborted transactions has no such file. So one that is not there is an empty one, as it is for Kafka; but
+what is there must make sense, or it is made anew from the log.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from quire.storage.index_file import CorruptIndexError, IndexFile
+
+VERSION = 0
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """That of the ABORT marker."""
+    last_stable_offset: int
+    """Every transaction that began before it had ended when the marker was written."""
+
+
+class TransactionIndex(IndexFile):
+    __slots__ = ()
+
+    ENTRY = Struct(">hqqqq")
+
+    def __iter__(self) -> Iterator[AbortedTransaction]:
+        return (self._entry(slot) for slot in range(self.count))
+
+    @property
+    def is_known_empty(self) -> bool:
+        """Whether there is nothing in it, as far as can be told without looking at the file."""
+        return self._entries is not None and not self._entries
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        self.entries.extend(self.ENTRY.pack(VERSION, *aborted))
+
+    def overlapping(self, offset: int, upper_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """Aborted transactions with offsets from `offset` up to, not including, `upper_offset`.
+
+        And whether these are all: if not, later segments may have more.
+        """
+        found = []
+        for slot in range(self._slot_from(offset), self.count):
+            aborted = self._entry(slot)
+            if aborted.first_offset < upper_offset:
+                found.append(aborted)
+            if aborted.last_stable_offset >= upper_offset:
+                return found, True
+        return found, False
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drops entries of markers at or after `offset`; returns whether there were any."""
+        entries = self.entries
+        kept = self._slot_from(offset) * self.ENTRY.size
+        if kept == len(entries):
+            return False
+        del entries[kept:]
+        return True
+
+    def check(self, end_offset: int) -> None:
+        """CorruptIndexError unless this can be the index of a segment that ends at `end_offset`."""
+        previous = self.base_offset - 1
+        for slot in range(self.count):
+            version = self.ENTRY.unpack_from(self.entries, slot * self.ENTRY.size)[0]
+            aborted = self._entry(slot)
+            sensible = (
+                version == VERSION
+                and aborted.producer_id >= 0
+                and 0 <= aborted.first_offset < aborted.last_offset
+                and previous < aborted.last_offset < end_offset
+                and 0 <= aborted.last_stable_offset <= aborted.last_offset + 1
+            )
+            if not sensible:
+                raise CorruptIndexError(f"{self.path} has a wrong entry at position {slot * self.ENTRY.size}")
+            previous = aborted.last_offset
+
+    def write(self) -> None:
+        if self.entries or self._disk.exists(self.path):
+            super().write()
+
+    def unpin(self) -> None:
+        # An empty one stays: it takes less memory than remembering to read it again.
+        if self.entries:
+            super().unpin()
+
+    def _read(self) -> bytearray:
+        if not self._disk.exists(self.path):
+            return bytearray()
+        return super()._read()
+
+    def _slot_from(self, offset: int) -> int:
+        """The slot of the first entry whose marker is at or after `offset`."""
+        return bisect_left(range(self.count), offset, key=lambda slot: self._entry(slot).last_offset)
+
+    def _entry(self, slot: int) -> AbortedTransaction:
+        return AbortedTransaction(*self.ENTRY.unpack_from(self.entries, slot * self.ENTRY.size)[1:])

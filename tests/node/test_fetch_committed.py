@@ -1,0 +1,56 @@
+"""What a read_committed fetch gets from a log with transactions in it."""
+
+from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from quire.protocol.records.batch import walk_batches
+from tests.node.conftest import SimulatedNode
+from tests.storage.batches import append, batch, marker
+
+READ_COMMITTED = 1
+
+
+def node_with(*batches: bytearray) -> SimulatedNode:
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    partition = node.node.partitions.leader("t", None, 0)
+    for data in batches:
+        append(partition.log, data)
+    partition.become_leader(partition.leader_epoch, partition.isr)
+    return node
+
+
+def transactional(producer_id: int, sequence: int) -> bytearray:
+    return batch(producer_id=producer_id, producer_epoch=0, sequence=sequence, transactional=True)
+
+
+def fetch(node: SimulatedNode, isolation_level: int, offset: int = 0) -> PartitionData:
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="t", partitions=[wanted])]
+    request = FetchRequest(max_wait_ms=0, isolation_level=isolation_level, topics=topics)
+    return node.call(request, 12, FetchResponse).responses[0].partitions[0]
+
+
+def offsets(data: PartitionData) -> list[int]:
+    assert isinstance(data.records, memoryview)
+    return [header.base_offset for header in walk_batches(data.records)]
+
+
+def test_readers_of_committed_records_are_told_what_was_aborted_and_see_nothing_of_an_open_transaction() -> None:
+    node = node_with(
+        transactional(1, 0),
+        transactional(2, 0),
+        marker(1, aborts=True),
+        marker(2, aborts=False),
+        transactional(3, 0),
+        batch(),
+    )
+    data = fetch(node, READ_COMMITTED)
+    assert (data.high_watermark, data.last_stable_offset) == (6, 4)
+    assert offsets(data) == [0, 1, 2, 3]
+    assert [(aborted.producer_id, aborted.first_offset) for aborted in data.aborted_transactions or []] == [(1, 0)]
+    assert fetch(node, READ_COMMITTED, offset=3).aborted_transactions == []
+
+
+def test_other_readers_see_everything_and_are_told_nothing() -> None:
+    data = fetch(node_with(transactional(1, 0), marker(1, aborts=True), transactional(2, 0)), 0)
+    assert offsets(data) == [0, 1, 2]
+    assert data.aborted_transactions is None
