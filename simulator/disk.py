@@ -64,6 +64,7 @@ class SimFile:
             self._node.write(data[: self._disk.torn_size(len(data))], position)
             raise trouble
         self._node.write(data, position)
+        self._node.modified_ms = self._disk.now_ms()
         return len(data)
 
     def pread(self, size: int, position: int) -> bytes:
@@ -85,6 +86,7 @@ class SimFile:
         if trouble is not None:
             raise trouble
         self._node.truncate(size)
+        self._node.modified_ms = self._disk.now_ms()
 
     def sync(self) -> None:
         self._check_open()
@@ -125,7 +127,7 @@ class SimDisk:
     """Implements `quire.seams.Disk`. Relative and absolute paths are the same: there is one root.
 
     With a `random`, a write that fails or crashes has taken a random part of its bytes, as real ones do, and `cached`
-    is false with `cold_chance`.
+    is false with `cold_chance`. `now_ms` is what files note when they change.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class SimDisk:
         crash_at: int | None = None,
         capacity_bytes: int | None = None,
         cold_chance: float = 0.0,
+        now_ms: Callable[[], int] = lambda: 0,
         trace: Trace | None = None,
         name: str = "disk",
     ) -> None:
@@ -143,6 +146,7 @@ class SimDisk:
         self._root = FolderNode()
         self._random = random
         self._cold_chance = cold_chance
+        self.now_ms = now_ms
         self._trace = trace
         self.held: dict[int, int] = {}
         self._open: dict[int, SimFile] = {}
@@ -185,7 +189,7 @@ class SimDisk:
             if not create:
                 raise os_error(errno.ENOENT, path)
             self._change("create", path)
-            node = FileNode()
+            node = FileNode(modified_ms=self.now_ms())
             folder.set_name(name, node)
         else:
             self.calls.read("open", path)
@@ -271,6 +275,9 @@ class SimDisk:
     def file_size(self, path: str) -> int:
         return len(self._file(path).content)
 
+    def modified_ms(self, path: str) -> int:
+        return self._file(path).modified_ms
+
     def free_bytes(self, path: str) -> int:
         return max(0, self.total_bytes(path) - self._root.used_bytes())
 
@@ -311,6 +318,7 @@ class SimDisk:
             self._random,
             capacity_bytes=self.capacity_bytes,
             cold_chance=self._cold_chance,
+            now_ms=self.now_ms,
             trace=self._trace,
             name=self.calls.name,
         )

@@ -25,10 +25,11 @@ NameChange: TypeAlias = tuple[tuple[str, "FileNode | FolderNode | None"], ...]
 
 
 class FileNode:
-    __slots__ = ("_platter", "_unsynced", "content")
+    __slots__ = ("_platter", "_unsynced", "content", "modified_ms")
 
-    def __init__(self, content: bytes | bytearray = b"") -> None:
+    def __init__(self, content: bytes | bytearray = b"", modified_ms: int = 0) -> None:
         self.content = bytearray(content)
+        self.modified_ms = modified_ms
         self._platter = bytearray(content)
         self._unsynced: list[FileChange] = []
 
@@ -48,7 +49,7 @@ class FileNode:
         self._unsynced.clear()
 
     def after_power_loss(self, random: SimRandom, *, reorder: bool) -> "FileNode":
-        return FileNode(self._reordered(random) if reorder else self._torn_prefix(random))
+        return FileNode(self._reordered(random) if reorder else self._torn_prefix(random), self.modified_ms)
 
     def _change(self, change: FileChange) -> None:
         self._unsynced.append(change)

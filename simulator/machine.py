@@ -49,7 +49,7 @@ class Machine:
     def __init__(
         self, clock: SimClock, network: SimNetwork, random: SimRandom, trace: Trace, settings: dict[str, str]
     ) -> None:
-        self.disk = SimDisk(random.stream("disk"), cold_chance=0.05, trace=trace)
+        self.disk = SimDisk(random.stream("disk"), cold_chance=0.05, now_ms=clock.now_ms, trace=trace)
         self.state = State.DOWN
         self.life = Life(0, 0)
         self.node: Node | None = None

@@ -35,7 +35,7 @@ def entry(topic: TopicConfig, name: str) -> ConfigEntry:
         {"leader.replication.throttled.replicas": "0:1,1:2"},
         {"internal.segment.bytes": "10"},
         {"min.cleanable.dirty.ratio": "1"},
-        {"local.retention.ms": "10", "retention.ms": "5"},
+        {"local.retention.ms": "-2", "local.retention.bytes": "-2"},
         {"remote.storage.enable": "false"},
     ],
 )
@@ -66,6 +66,8 @@ def test_kafka_accepts_these_overrides_and_so_does_quire(overrides: dict[str, st
         ({"retention.m": "1"}, "perhaps retention.ms is meant"),
         ({"segment.ms": None}, "has no value"),
         ({"remote.storage.enable": "true"}, "no tiered storage"),
+        ({"local.retention.ms": "10"}, "no tiered storage"),
+        ({"local.retention.bytes": "-1"}, "no tiered storage"),
     ],
 )
 def test_overrides_that_must_not_be_are_refused_in_a_sentence(overrides: dict[str, str | None], words: str) -> None:

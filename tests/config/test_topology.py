@@ -140,6 +140,8 @@ def test_broker_id_is_an_old_name_of_node_id() -> None:
         ({"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}, "process.roles with one role"),
         ({"controller.quorum.voters": "1@a:1,2@b:2,3@c:3"}, "lists 3 nodes"),
         ({"remote.log.storage.system.enable": "true"}, "no tiered storage"),
+        ({"log.local.retention.ms": "1000"}, "no tiered storage"),
+        ({"log.local.retention.bytes": "-1"}, "no tiered storage"),
         ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "who may do what"),
         ({"config.providers": "file"}, "settings from elsewhere"),
         ({"create.topic.policy.class.name": "com.example.Policy"}, "Java classes"),

@@ -305,6 +305,14 @@ class TestAfterACrash:
         assert [offset for offset, _ in read_all(again)] == [5, 6, 7]
         assert not disk.exists(name(2))
 
+    @pytest.mark.parametrize("gone", [0, 2, 4])
+    def test_a_hole_in_what_was_being_deleted_costs_nothing_of_what_was_not(self, disk: SimDisk, gone: int) -> None:
+        log = written(disk, 10)
+        kept = read_all(log)[6:]
+        disk.remove(name(gone))
+        again = open_log(disk, SMALL_SEGMENTS, log_start_offset=6)
+        assert (again.start_offset, again.segment_count, read_all(again)) == (6, 2, kept)
+
     def test_a_log_starts_with_its_first_segment_if_that_is_later(self, disk: SimDisk) -> None:
         log = open_log(disk, log_start_offset=100)
         append_values(log, b"a")

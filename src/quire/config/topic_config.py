@@ -25,9 +25,16 @@ logger = logging.getLogger("quire.config")
 _REFUSED = {
     "flush.messages": "Quire syncs a log when a segment is full and when it stops, not after so many records yet",
     "flush.ms": "Quire syncs a log when a segment is full and when it stops, not after so long yet",
-    "remote.storage.enable": "Quire has no tiered storage, leave it out",
-    "remote.log.copy.disable": "Quire has no tiered storage, leave it out",
-    "remote.log.delete.on.disable": "Quire has no tiered storage, leave it out",
+    **dict.fromkeys(
+        (
+            "local.retention.bytes",
+            "local.retention.ms",
+            "remote.storage.enable",
+            "remote.log.copy.disable",
+            "remote.log.delete.on.disable",
+        ),
+        "Quire has no tiered storage, leave it out",
+    ),
 }
 
 

@@ -13,11 +13,16 @@ from quire.config.units import LONG_MAX
 if TYPE_CHECKING:
     from quire.config.topology import Topology
 
+_NO_TIERS = "Quire has no tiered storage"
+_AS_A_WHOLE = -2
+"""A local retention that is that of the whole log."""
 _JAVA = "Quire does not load Java classes"
 _SYNCS = "Quire syncs a log when a segment is full and when it stops, not after so many records or so long yet"
 
 _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
-    ("remote.log.storage.system.enable", bool, "Quire has no tiered storage"),
+    ("remote.log.storage.system.enable", bool, _NO_TIERS),
+    ("log.local.retention.bytes", lambda value: value != _AS_A_WHOLE, _NO_TIERS),
+    ("log.local.retention.ms", lambda value: value != _AS_A_WHOLE, _NO_TIERS),
     ("authorizer.class.name", bool, "Quire does not check who may do what yet"),
     ("config.providers", bool, "Quire does not fetch settings from elsewhere; use QUIRE_ environment variables"),
     ("cordoned.log.dirs", bool, "Quire does not cordon data directories yet"),

@@ -14,7 +14,7 @@ from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
 from quire.controller.controller import Controller
 from quire.metadata.delta import ImageDelta
-from quire.metadata.image import BROKER, BrokerImage, ClusterImage, PartitionImage
+from quire.metadata.image import BROKER, TOPIC, BrokerImage, ClusterImage, PartitionImage
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.node.authorizer import Authorizer
@@ -26,6 +26,7 @@ from quire.node.fetch_sessions import FetchSessions
 from quire.node.partitions import Partitions
 from quire.node.producer_ids import ProducerIds
 from quire.node.registration import as_broker, as_controller
+from quire.node.retention import Retention
 from quire.node.throttle import Throttle
 from quire.node.topic_settings import log_config
 from quire.pending import Pending
@@ -66,6 +67,7 @@ class Node:
         self.ports: dict[str, int] = {}
         """The bound port of each listener."""
         self.partitions = Partitions(config, clock)
+        self.retention = Retention(self.partitions, clock)
         self._dispatcher = Dispatcher(self)
         self.server = Server(network, clock, self._dispatcher, limits_of(config))
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}
@@ -174,6 +176,9 @@ class Node:
         self._repeat("log.flush.offset.checkpoint.interval.ms", self.partitions.checkpoint)
         self._repeat("replica.high.watermark.checkpoint.interval.ms", self.partitions.checkpoint_high_watermarks)
         self._repeat("producer.id.expiration.check.interval.ms", self._expire_producers)
+        self._repeat(
+            "log.retention.check.interval.ms", self.retention.look_at_all, first_after="log.initial.task.delay.ms"
+        )
         self._dispatcher.ready()
         self.ready.complete(self._address())
 
@@ -188,14 +193,17 @@ class Node:
                     return advertised._replace(port=advertised.port or bound).address
         return first._replace(port=bound).address
 
-    def _repeat(self, setting: str, action: Callable[[], None]) -> None:
-        """Repeats `action` at the interval of `setting`, as it is each time, whatever becomes of a single run."""
+    def _repeat(self, setting: str, action: Callable[[], None], *, first_after: str | None = None) -> None:
+        """Repeats `action` at the interval of `setting`, as it is each time, whatever becomes of a single run.
+
+        What happens seldom may have another setting for the first time: a node may be restarted more often than that.
+        """
 
         def again() -> None:
             self._repeat(setting, action)
             action()
 
-        self._timers[setting] = self.clock.call_later(self.config.get_int(setting), again)
+        self._timers[setting] = self.clock.call_later(self.config.get_int(first_after or setting), again)
 
     # Running
 
@@ -236,11 +244,16 @@ class Node:
         if any(resource.type == BROKER for resource in delta.configs):
             self.config.apply_dynamic(image.broker_configs(None), image.broker_configs(self.node_id))
         self.partitions.apply(image, delta)
+        for resource in delta.configs:
+            if resource.type == TOPIC and self.ready.done:
+                self.retention.look_at_topic(resource.name)
 
     def _settings_changed(self, _changed: list[str]) -> None:
         self.fetch_max_bytes = self.config.get_int("fetch.max.bytes")
         self.expansion_max_bytes = self.config.get_int("quire.max.decompressed.bytes")
         set_limits(self.server.limits, self.config)
+        if self.ready.done:
+            self.retention.look_at_all()
 
     def _allocate_producer_ids(self) -> Pending[tuple[int, int]]:
         assert self.broker is not None, "producers come after the broker"

@@ -5,7 +5,7 @@ A partition whose log cannot be opened is missing here, and its clients get KAFK
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
@@ -85,6 +85,11 @@ class Partitions:
         found = self._image_of(topic, topic_id)
         partition = found.partitions.get(index) if found is not None else None
         return (-1, -1) if partition is None else (partition.leader, partition.leader_epoch)
+
+    def of_topic(self, name: str) -> list[Partition]:
+        topic = self._image.topic(name)
+        indexes = topic.partitions if topic is not None else ()
+        return [partition for index in indexes if (partition := self._by_name.get((name, index))) is not None]
 
     def directories(self) -> list[LogDirectory]:
         return self._directories
@@ -261,6 +266,12 @@ class Partitions:
                 partition.topic, partition.index, target, lambda: started.complete(partition.log_start_offset)
             )
         return started
+
+    def drop_expired(self, partition: Partition, then: Callable[[], None]) -> None:
+        """Lets go of what the topic's retention settings want to be gone; `then` is called if something went."""
+        directory = self._directory_of.get(partition)
+        if directory is not None:
+            directory.drop_expired(partition.topic, partition.index, partition.high_watermark, then)
 
     # Waking whoever waits
 

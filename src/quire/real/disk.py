@@ -197,6 +197,9 @@ class RealDisk:
     def file_size(self, path: str) -> int:
         return os.stat(path).st_size
 
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize

@@ -130,7 +130,8 @@ class Partition:
     def last_stable_offset(self) -> int:
         """The end of what read_committed may see: the first open transaction, or the high watermark."""
         open_at = self.log.first_open_transaction_offset
-        return self.high_watermark if open_at is None else min(open_at, self.high_watermark)
+        # The beginning of a long transaction may have been deleted since.
+        return self.high_watermark if open_at is None else min(max(open_at, self.log.start_offset), self.high_watermark)
 
     @property
     def log_start_offset(self) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import BatchHeader, patch
 from quire.seams import Buffer, Disk, FileSlice
-from quire.storage import timestamp_lookup
+from quire.storage import retention, timestamp_lookup
 from quire.storage.aborted_lookup import aborted_in
 from quire.storage.end_marker import read_end_marker
 from quire.storage.index_file import IndexCache
@@ -24,6 +24,7 @@ from quire.storage.log_recovery import OpenedLog, begin_log, open_log
 from quire.storage.positions import LogPosition, RecentPositions
 from quire.storage.producer_replay import replay_producers
 from quire.storage.producer_state import ProducerEntry, ProducerState, RememberedBatch
+from quire.storage.retention import Expired
 from quire.storage.retired import Remover, RetiredSegments, remove_now
 from quire.storage.segment import Segment
 from quire.storage.timestamp_lookup import TimestampedOffset
@@ -354,6 +355,16 @@ class Log:
         self._producers.remove_expired(now_ms, expiration_ms)
 
     # Cutting
+
+    def find_expired(self, high_watermark: int, now_ms: int) -> Expired | None:
+        """The oldest segments that the topic's retention settings want to be dropped; None when there are none."""
+        return retention.find_expired(
+            list(self._segments),
+            self.config,
+            end_offset=self.end_offset,
+            high_watermark=high_watermark,
+            now_ms=now_ms,
+        )
 
     def delete_records_before(self, offset: int) -> None:
         """Moves the start of the log to `offset`; segments that lie before it altogether go.

@@ -33,6 +33,7 @@ from quire.storage.meta_properties import FILE_NAME as META_FILE
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.remembered_offsets import RememberedOffsets, read_if_sensible
 from quire.storage.retired import RetiredSegments
+from quire.storage.turns import Turns
 
 LOCK_FILE = ".lock"
 
@@ -56,6 +57,8 @@ class LogDirectory:
         self._cache = IndexCache()
         self._flusher = Flusher(jobs, self.fail)
         self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", self._job_failed)
+        self._drops = Turns(clock, per_turn=1)
+        """Segments to be renamed, those of one log per turn."""
         self._retired: list[RetiredSegments] = []
         """Segments that are out of their logs and will be removed after a while."""
         self._mark_removed = False
@@ -271,17 +274,58 @@ class LogDirectory:
         """
         key = (topic, partition)
         log = self.logs[key]
+        self._remembered.will_start_at(key, offset, lambda: self._start_at(key, log, offset, then))
 
-        def saved() -> None:
-            if self.logs.get(key) is not log or self._closed:
+    def _start_at(self, key: TopicPartition, log: Log, offset: int, then: Then) -> None:
+        if self.logs.get(key) is not log or self._closed:
+            return
+        with suppress(ApiError), self._guarded():
+            if offset > log.start_offset:
+                log.delete_records_before(offset)
+            self._remembered.has_started(key)
+            then()
+
+    def drop_expired(self, topic: str, partition: int, high_watermark: int, then: Then) -> None:
+        """Drops the oldest segments of a log that its retention settings want to be gone, if there are any.
+
+        `then` is called when some are gone; there may be more. First everything up to the new start is flushed, so that
+        what is known of producers and the segment that follows survive a crash; then the checkpoint has the new start,
+        for good; then the files go. A disk without room puts it off.
+        """
+        key = (topic, partition)
+        log = self.logs[key]
+        if self._closed:
+            return
+        with suppress(ApiError), self._guarded():
+            now_ms = self._clock.now_ms()
+            expired = log.find_expired(high_watermark, now_ms)
+            if expired is None or self._remembered.is_to_start_at(key, expired.start_offset):
                 return
-            with suppress(ApiError), self._guarded():
-                if offset > log.start_offset:
-                    log.delete_records_before(offset)
-                self._remembered.has_started(key)
+            if expired.start_offset == log.end_offset:
+                log.roll(now_ms)
+            first_offset = log.start_offset
+
+            def dropped() -> None:
+                _log.info(
+                    "deleted offsets %d to %d of %s-%d, %d bytes in %d segments: %s",
+                    first_offset,
+                    expired.start_offset - 1,
+                    topic,
+                    partition,
+                    expired.size_bytes,
+                    expired.segment_count,
+                    expired.reason,
+                )
                 then()
 
-        self._remembered.will_start_at(key, offset, saved)
+            def saved() -> None:
+                self._drops.add(lambda: self._start_at(key, log, expired.start_offset, dropped))
+
+            self._flusher.flush(
+                log,
+                lambda: self._remembered.will_start_at(key, expired.start_offset, saved),
+                up_to=expired.start_offset,
+            )
 
     def flush(self, log: Log, then: Then | None = None) -> None:
         """Makes what is in the log now durable, in a job; `then` is called when it is, and only then."""

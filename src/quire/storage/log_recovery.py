@@ -130,6 +130,8 @@ class _Opener:
             self._disk, self._folder, [offset for offset, suffix in numbered if suffix == file_names.SNAPSHOT]
         )
         self._segments = Segments([self._segment(base) for base in bases] or [self._new_segment(log_start_offset)])
+        # Before anything is checked: of what was being deleted any part may be left, and a hole there is no damage.
+        self._remove(self._segments.drop_before(log_start_offset))
         if leader_epochs.FILE_NAME not in names:
             return
         try:

@@ -38,6 +38,8 @@ class RememberedOffsets:
         self._start_offsets = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.LOG_START_OFFSETS}", failed)
         self._coming_start_offsets: dict[TopicPartition, int] = {}
         """Where logs will start once the checkpoint says so."""
+        self._waiting_for_starts: list[Callable[[], None]] = []
+        self._saving_starts = False
         self._gone: dict[TopicPartition, None] = {}
         """Logs that are gone but may still be named in the files."""
 
@@ -82,7 +84,27 @@ class RememberedOffsets:
     def will_start_at(self, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
         """Calls `then` when the file has this start, or a later one, for good."""
         self._coming_start_offsets[key] = max(offset, self._coming_start_offsets.get(key, 0))
-        self._start_offsets.save_soon(self._start_offsets_now(), then)
+        self._waiting_for_starts.append(then)
+        if not self._saving_starts:
+            self._save_coming_starts()
+
+    def _save_coming_starts(self) -> None:
+        """One write at a time: who comes meanwhile shares the next one with everybody else who does."""
+        waiting, self._waiting_for_starts = self._waiting_for_starts, []
+        self._saving_starts = True
+
+        def saved() -> None:
+            self._saving_starts = False
+            if self._waiting_for_starts:
+                self._save_coming_starts()
+            for then in waiting:
+                then()
+
+        self._start_offsets.save_soon(self._start_offsets_now(), saved)
+
+    def is_to_start_at(self, key: TopicPartition, offset: int) -> bool:
+        """Whether the log will start there, or even later, as soon as the file says so."""
+        return self._coming_start_offsets.get(key, -1) >= offset
 
     def has_started(self, key: TopicPartition) -> None:
         """The log itself has moved its start: what was to come may have come."""

@@ -19,7 +19,7 @@ from quire.storage.end_marker import EndMarker, is_end_marker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
-from quire.storage.time_index import TimeIndex
+from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
 from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 T = TypeVar("T")
@@ -229,6 +229,11 @@ class Segment:
         if self._max_timestamp is None:
             self._max_timestamp, self._max_timestamp_offset = self._rebuilt_if_corrupt(self.time_index.last)
         return self._max_timestamp, self._max_timestamp_offset
+
+    def newest_ms(self) -> int:
+        """When its youngest record is from; where no record says so, when the file was last written to."""
+        timestamp, _ = self.max_timestamp()
+        return timestamp if timestamp != NO_TIMESTAMP else self._disk.modified_ms(self.path)
 
     def batches_around_timestamp(self, timestamp: int, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """As `batches_around`, beginning before the first batch at or after `from_offset` that reaches `timestamp`."""

@@ -1,0 +1,38 @@
+"""Many small pieces of work for the event loop, a few of them per turn, so that requests are served in between."""
+
+from collections import deque
+from collections.abc import Callable
+
+from quire.seams import Clock
+
+
+class Turns:
+    __slots__ = ("_clock", "_per_turn", "_pieces", "_scheduled")
+
+    def __init__(self, clock: Clock, per_turn: int) -> None:
+        self._clock = clock
+        self._per_turn = per_turn
+        self._pieces: deque[Callable[[], None]] = deque()
+        self._scheduled = False
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def add(self, piece: Callable[[], None]) -> None:
+        """Runs `piece` after those that were added before it, never right away."""
+        self._pieces.append(piece)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._pieces and not self._scheduled:
+            self._scheduled = True
+            self._clock.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        try:
+            for _ in range(min(self._per_turn, len(self._pieces))):
+                self._pieces.popleft()()
+        finally:
+            # A piece that fails is its own affair, not that of those behind it.
+            self._schedule()
