@@ -141,6 +141,13 @@ def test_a_given_data_dir_is_used_and_kept(tmp_path_factory: pytest.TempPathFact
     assert (folder / "meta.properties").exists()
 
 
+def test_it_stops_cleanly(tmp_path: Path) -> None:
+    for _ in range(3):  # it once depended on which of two requests to stop came first
+        with Cluster(data_dir=tmp_path / "data"):
+            pass
+        assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
 def test_a_bad_setting_is_named_and_no_process_stays() -> None:
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"no\.such\.setting"):

@@ -85,8 +85,8 @@ class NodeProcess:
         if self._process is None:
             return
         if self._process.poll() is None:
+            # The end of its standard input would tell it too: twice is "at once".
             self._process.send_signal(signal.SIGTERM)
-        self._close_pipes(stdin_only=True)
         try:
             self._process.wait(self._timeout_s)
         except subprocess.TimeoutExpired:
@@ -143,8 +143,8 @@ class NodeProcess:
         self._received[:] = rest
         return line.decode(errors="replace").rstrip("\r")
 
-    def _close_pipes(self, *, stdin_only: bool = False) -> None:
+    def _close_pipes(self) -> None:
         assert self._process is not None
-        for pipe in (self._process.stdin, None if stdin_only else self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
