@@ -6,7 +6,7 @@ be crashed, restarted and replayed on virtual time.
 """
 
 from quire.seams.clock import Clock, Timer
-from quire.seams.disk import Buffer, Disk, File, FileSlice
+from quire.seams.disk import Buffer, Disk, File, FileSlice, ReadableFile
 from quire.seams.jobs import Jobs
 from quire.seams.random import Random
 from quire.seams.transport import Listener, Network, Part, Receiver, Transport
@@ -22,6 +22,7 @@ __all__ = [
     "Network",
     "Part",
     "Random",
+    "ReadableFile",
     "Receiver",
     "Timer",
     "Transport",

@@ -12,23 +12,29 @@ from typing import Protocol
 Buffer = bytes | bytearray | memoryview
 
 
-class File(Protocol):
-    """An open file. Positions are explicit, so one handle serves readers and the writer at once."""
+class ReadableFile(Protocol):
+    """An open file that is only read. Positions are explicit, so one handle serves many readers."""
 
     @property
     def path(self) -> str: ...
 
     def size(self) -> int: ...
 
-    def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
-        """Writes every byte of `buffers` at `position` and returns how many; a short write is carried on or raises."""
-        ...
-
     def pread(self, size: int, position: int) -> bytes:
         """Up to `size` bytes from `position`; fewer only at the end of the file."""
         ...
 
     def pread_into(self, buffer: bytearray | memoryview, position: int) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class File(ReadableFile, Protocol):
+    """An open file that readers and its writer use at once."""
+
+    def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
+        """Writes every byte of `buffers` at `position` and returns how many; a short write is carried on or raises."""
+        ...
 
     def cached(self, size: int, position: int) -> bool:
         """Whether a read of this range would not wait for the disk (always true where that cannot be told)."""
@@ -37,8 +43,6 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class FileSlice:

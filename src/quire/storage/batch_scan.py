@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import HEADER_BYTES, BatchHeader, compute_crc, read_header
 from quire.protocol.records.invalid import InvalidRecords
-from quire.seams import Buffer, File
+from quire.seams import Buffer, ReadableFile
 
 _HEADERS_CHUNK = 8 * 1024
 _CHECKED_CHUNK = 1 << 20
@@ -25,7 +25,7 @@ class DamagedBatchError(ApiError):
         self.reason = reason
 
 
-def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+def headers(file: ReadableFile, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each batch from `position`, where a batch must begin, up to `end` of the file."""
     chunk, chunk_start = b"", position
     while position < end:
@@ -37,7 +37,7 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
         position += header.size
 
 
-def checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+def checked(file: ReadableFile, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """As `headers`, with each batch's checksum compared before it is returned."""
     buffer = memoryview(bytearray(min(_CHECKED_CHUNK, end - position)))
     filled, chunk_start = 0, position
@@ -55,7 +55,7 @@ def checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
         position += header.size
 
 
-def read_batch(file: File, position: int, header: BatchHeader) -> bytes:
+def read_batch(file: ReadableFile, position: int, header: BatchHeader) -> bytes:
     """The bytes of the batch whose header was found at `position` of the file, its checksum compared."""
     batch = file.pread(header.size, position)
     header.position = 0
@@ -63,7 +63,7 @@ def read_batch(file: File, position: int, header: BatchHeader) -> bytes:
     return batch
 
 
-def _header(file: File, chunk: Buffer, at: int, position: int, end: int) -> BatchHeader:
+def _header(file: ReadableFile, chunk: Buffer, at: int, position: int, end: int) -> BatchHeader:
     try:
         header = read_header(chunk, at)
     except InvalidRecords as error:
@@ -75,6 +75,6 @@ def _header(file: File, chunk: Buffer, at: int, position: int, end: int) -> Batc
     return header
 
 
-def _check(file: File, buffer: Buffer, header: BatchHeader, position: int) -> None:
+def _check(file: ReadableFile, buffer: Buffer, header: BatchHeader, position: int) -> None:
     if header.end > len(buffer) or compute_crc(buffer, header) != header.crc:
         raise DamagedBatchError(file.path, position, "its checksum does not match")

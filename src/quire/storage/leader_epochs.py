@@ -95,16 +95,20 @@ def read_epochs(disk: Disk, folder: str) -> LeaderEpochs:
     """From the folder's checkpoint; empty when there is none. CheckpointError when it makes no sense."""
     path = f"{folder}/{FILE_NAME}"
     try:
-        content = disk.read_file(path)
+        return LeaderEpochs(parse_epochs(disk.read_file(path), path))
     except FileNotFoundError:
         return LeaderEpochs()
+
+
+def parse_epochs(content: bytes, path: str) -> list[tuple[int, int]]:
+    """(epoch, start offset) of each line."""
     entries = []
     for line in parse_checkpoint(content, path):
         epoch, _, start = line.partition(" ")
         if not (epoch.isdecimal() and start.isdecimal()):
             raise CheckpointError(f"{path}: {line!r} is not an epoch and an offset")
         entries.append((int(epoch), int(start)))
-    return LeaderEpochs(entries)
+    return entries
 
 
 def write_epochs(disk: Disk, folder: str, content: bytes) -> None:

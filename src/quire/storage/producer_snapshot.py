@@ -30,7 +30,7 @@ from quire.storage.producer_state import (
 
 VERSION = 1
 
-_CHECKSUM_FROM = 6
+CHECKSUM_FROM = 6
 
 _log = logging.getLogger("quire.storage")
 
@@ -42,7 +42,7 @@ class CorruptSnapshotError(Exception):
 def to_bytes(state: ProducerState) -> bytes:
     entries = [entry for producer in state for entry in _to_entries(producer)]
     content = bytearray(VERSION.to_bytes(2, "big") + encode(ProducerSnapshot(producer_entries=entries), VERSION))
-    content[2:_CHECKSUM_FROM] = crc32c(content[_CHECKSUM_FROM:]).to_bytes(4, "big")
+    content[2:CHECKSUM_FROM] = crc32c(content[CHECKSUM_FROM:]).to_bytes(4, "big")
     return bytes(content)
 
 
@@ -54,7 +54,7 @@ def from_bytes(content: bytes) -> ProducerState:
         snapshot = decode(ProducerSnapshot, content, VERSION, 2)
     except ProtocolError as error:
         raise CorruptSnapshotError(str(error)) from error
-    if crc32c(content[_CHECKSUM_FROM:]) != snapshot.crc:
+    if crc32c(content[CHECKSUM_FROM:]) != snapshot.crc:
         raise CorruptSnapshotError("the checksum does not match")
     state = ProducerState()
     for entry in snapshot.producer_entries:
