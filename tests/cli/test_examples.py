@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from quire.cli.main import quire
+from quire.real.disk import RealDisk
 from tests.cli.command import PATIENCE_S, environment
+from tests.storage.batches import append_values, open_log
 
 EXAMPLE = re.compile(r"^  ((?:[^|\s][^|\n]*\| )?quire \S.*?)(?:   .*)?$", re.MULTILINE)
 RUNS_ON = ("quire start", "--follow", "tail -f")
@@ -71,6 +73,12 @@ def test_an_example_that_ends_by_itself_works_on_a_fresh_node(example: str, fold
         done = CliRunner(env={"QUIRE_BOOTSTRAP": servers}).invoke(quire, arguments)
         assert done.exit_code == 0, done.output
 
+    if example.startswith("quire dump-log"):
+        prepare("storage", "format", "--data", "quire-data")
+        log = open_log(RealDisk(), folder="quire-data/orders-0")
+        append_values(log, b"one", b"two")
+        log.close()
+        log.close_files()
     topics = ("orders", "users", "audit")
     prepare("topics", "delete", "--yes", "--if-exists", *topics)
     if not example.startswith("quire topics create"):

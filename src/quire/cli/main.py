@@ -25,6 +25,7 @@ COMMANDS = {
     "configs": Entry("quire.cli.configs:configs", "Show and change settings of topics and brokers."),
     "produce": Entry("quire.cli.produce:produce", "Write lines to a topic."),
     "consume": Entry("quire.cli.consume:consume", "Read a topic."),
+    "dump-log": Entry("quire.cli.dump_log:dump_log", "Show what is in the files of a data directory."),
     "cluster": Entry("quire.cli.cluster:cluster", "Show nodes, controller, features and quorum."),
 }
 

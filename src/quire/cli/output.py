@@ -41,6 +41,6 @@ def numbers(values: Sequence[int]) -> str:
     return ",".join(str(value) for value in values) or "-"
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, nouns: str | None = None) -> str:
     """`1 record`, `2,000 records`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"

@@ -1,0 +1,164 @@
+"""What the records of a log say, where that is known: offsets, transactions, metadata, control records.
+
+The fields of a decoded record keep the names they have in its class; ids become their usual text, and a number that
+stands for a name becomes the name. What cannot be decoded is shown as the bytes it is, with the reason.
+"""
+
+from collections.abc import Callable
+
+from quire.cli.dump.folders import Contents
+from quire.protocol import uuids, varints
+from quire.protocol.codec import decode
+from quire.protocol.errors import ProtocolError
+from quire.protocol.messages import control_records
+from quire.protocol.records import ControlRecordType, Record
+from quire.protocol.schema import Message, Struct, default_value
+from quire.raft.errors import MetadataLogError
+from quire.raft.record_frame import decode_frame
+
+Fields = dict[str, object]
+Decoder = Callable[[Record], Fields]
+
+_CONTROL_VALUES: dict[int, type[Message]] = {
+    ControlRecordType.ABORT: control_records.EndTxnMarker,
+    ControlRecordType.COMMIT: control_records.EndTxnMarker,
+    ControlRecordType.LEADER_CHANGE: control_records.LeaderChangeMessage,
+    ControlRecordType.SNAPSHOT_HEADER: control_records.SnapshotHeaderRecord,
+    ControlRecordType.SNAPSHOT_FOOTER: control_records.SnapshotFooterRecord,
+    ControlRecordType.KRAFT_VERSION: control_records.KRaftVersionRecord,
+    ControlRecordType.KRAFT_VOTERS: control_records.VotersRecord,
+}
+
+_TRANSACTION_STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+_NAMES = {("TransactionLogValue", "transaction_status"): _TRANSACTION_STATES}
+
+
+def decoder_of(contents: Contents) -> Decoder:
+    """From a record to its fields: `key` and `value`, and `record`, its type, where it has one."""
+    if contents is Contents.PLAIN:
+        return _plain
+    if contents is Contents.METADATA:
+        return _guarded(_metadata)
+    # Imported where needed: these are many classes.
+    if contents is Contents.OFFSETS:
+        from quire.protocol.messages import group_records
+
+        return _guarded(_keyed(group_records.KEY_TYPES, group_records.VALUE_TYPES))
+    if contents is Contents.SHARES:
+        from quire.protocol.messages import share_records
+
+        return _guarded(_keyed(share_records.KEY_TYPES, share_records.VALUE_TYPES))
+    from quire.protocol.messages import transaction_records
+
+    return _guarded(_keyed(transaction_records.KEY_TYPES, transaction_records.VALUE_TYPES))
+
+
+def decode_control(record: Record) -> Fields:
+    return _guarded(_control)(record)
+
+
+def _plain(record: Record) -> Fields:
+    return {"key": record.key, "value": record.value}
+
+
+def _guarded(decoded: Decoder) -> Decoder:
+    def guarded(record: Record) -> Fields:
+        try:
+            return decoded(record)
+        except (ProtocolError, MetadataLogError, ValueError, IndexError) as error:
+            return {**_plain(record), "not_decoded": str(error)}
+
+    return guarded
+
+
+def _control(record: Record) -> Fields:
+    key = record.key or b""
+    if len(key) < 4:
+        raise ProtocolError("a control record's key has a version and a type")
+    number = int.from_bytes(key[2:4], "big", signed=True)
+    if number not in _CONTROL_VALUES:
+        raise ProtocolError(f"there is no control record of type {number}")
+    value_type = _CONTROL_VALUES[number]
+    # All begin with their version: before the first field of a transaction's end, as the first field of the others.
+    version, behind_version = _versioned(record.value, "value")
+    _check_version(value_type, version)
+    content = behind_version if value_type is control_records.EndTxnMarker else record.value or b""
+    value = plain(decode(value_type, content, version), version)
+    return {"record": ControlRecordType(number).name, "version": version, "value": value}
+
+
+def _metadata(record: Record) -> Fields:
+    message = decode_frame(record.value)
+    version = _frame_version(record.value or b"")
+    return {"record": type(message).__name__, "version": version, "value": plain(message, version)}
+
+
+def _frame_version(frame: bytes) -> int:
+    position = 0
+    for _ in range(3):
+        number, position = varints.read(frame, position)
+    return number
+
+
+def _keyed(key_types: dict[int, type[Message]], value_types: dict[int, type[Message]]) -> Decoder:
+    def decoded(record: Record) -> Fields:
+        number, key_content = _versioned(record.key, "key")
+        if number not in key_types:
+            raise ProtocolError(f"there is no record of type {number}")
+        key = decode(key_types[number], key_content, 0)
+        fields: Fields = {"record": type(key).__name__.removesuffix("Key"), "key": plain(key, 0)}
+        if record.value is None:
+            return fields | {"value": None}
+        version, value_content = _versioned(record.value, "value")
+        _check_version(value_types[number], version)
+        return fields | {
+            "version": version,
+            "value": plain(decode(value_types[number], value_content, version), version),
+        }
+
+    return decoded
+
+
+def _versioned(content: bytes | None, what: str) -> tuple[int, bytes]:
+    if content is None or len(content) < 2:
+        raise ProtocolError(f"a {what} of less than two bytes")
+    return int.from_bytes(content[:2], "big", signed=True), content[2:]
+
+
+def _check_version(message: type[Message], version: int) -> None:
+    oldest, newest = message.VERSIONS
+    if not oldest <= version <= newest:
+        raise ProtocolError(f"{message.__name__} has no version {version}, only {oldest} to {newest}")
+
+
+def plain(struct: Struct, version: int) -> Fields:
+    """The fields that are there in this version, as numbers, text, bytes, lists and dicts."""
+    fields: Fields = {}
+    for field in struct.FIELDS:
+        value = getattr(struct, field.name)
+        left_out = field.tagged_in(version) and value == default_value(field)
+        if field.in_version(version) and not left_out:
+            names = _NAMES.get((type(struct).__name__, field.name))
+            if names is not None and 0 <= value < len(names):
+                value = names[value]
+            fields[field.name] = _plain_value(value, "uuid" in (field.kind, field.of), version)
+    return fields
+
+
+def _plain_value(value: object, is_uuid: bool, version: int) -> object:
+    if isinstance(value, Struct):
+        return plain(value, version)
+    if isinstance(value, list):
+        return [_plain_value(each, is_uuid, version) for each in value]
+    if isinstance(value, bytes) and is_uuid:
+        return uuids.to_text(value)
+    return value

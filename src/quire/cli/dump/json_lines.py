@@ -1,0 +1,29 @@
+"""A fact as one line of JSON: `file` and `type`, then what it says. Bytes that are not UTF-8 are under `..._base64`."""
+
+import base64
+import json
+
+from quire.cli.dump.facts import Fact
+
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def json_line(path: str, fact: Fact) -> str:
+    return _to_json({"file": path, "type": fact.kind, **shown_fields(fact.fields)})
+
+
+def shown_fields(fields: dict[str, object]) -> dict[str, object]:
+    shown: dict[str, object] = {}
+    for name, value in fields.items():
+        if isinstance(value, bytes):
+            try:
+                shown[name] = value.decode()
+            except UnicodeDecodeError:
+                shown[f"{name}_base64"] = base64.b64encode(value).decode()
+        elif isinstance(value, dict):
+            shown[name] = shown_fields(value)
+        elif isinstance(value, list):
+            shown[name] = [shown_fields(each) if isinstance(each, dict) else each for each in value]
+        else:
+            shown[name] = value
+    return shown

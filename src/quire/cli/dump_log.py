@@ -1,0 +1,100 @@
+"""`quire dump-log`: what the files of a data directory say, Quire's or Apache Kafka's, without a node."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+import click
+
+from quire.cli.dump.facts import PROBLEM, Fact
+from quire.cli.dump.files import dump_file
+from quire.cli.dump.folders import Contents, Kind, in_order, kind_of
+from quire.cli.dump.json_lines import json_line
+from quire.cli.dump.read_only import ReadOnlyFile
+from quire.cli.dump.text import TextLines
+from quire.cli.dump.wanted import Wanted
+from quire.cli.lazy import EXIT_NOT_FOUND, Failure
+from quire.cli.options import collect_rarely, json_option
+from quire.cli.output import count
+
+_INDEXES = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
+
+
+@click.command(
+    "dump-log",
+    epilog="""\b
+Examples:
+  quire dump-log quire-data/orders-0                            a partition: batches, indexes, producers
+  quire dump-log --print-data quire-data/orders-0/00000000000000000000.log
+  quire dump-log --print-data quire-data/__cluster_metadata-0   what the cluster has decided
+  quire dump-log --verify-index-only quire-data                 whether every index fits its log
+  quire dump-log --json --print-data --from-offset 500 quire-data/orders-0
+
+\b
+Exit code 1 if a file is damaged or contradicts another; it is shown up to the damage.""",
+)
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.option("-p", "--print-data", is_flag=True, help="Records too: keys, values, headers.")
+@click.option(
+    "--as",
+    "contents",
+    type=click.Choice([each.value for each in Contents]),
+    help="What records mean.  [default: as the folder's name says]",
+)
+@click.option("--from-offset", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out batches before it.")
+@click.option("--max-bytes", type=click.IntRange(min=1), metavar="N", help="At most so much of each log.")
+@click.option("--verify-index-only", is_flag=True, help="Only compare indexes with their logs; print what is wrong.")
+@json_option
+def dump_log(
+    paths: Sequence[str],
+    print_data: bool,
+    contents: str | None,
+    from_offset: int,
+    max_bytes: int | None,
+    verify_index_only: bool,
+    as_json: bool,
+) -> None:
+    """Show what is in FILEs of a data directory, or in all files of a folder.
+
+    Logs, indexes, producer and metadata snapshots, checkpoints and the small files beside them. Records of internal
+    topics and of the metadata log are decoded. Nothing is changed, and no node is needed; one may be running.
+    """
+    collect_rarely()
+    wanted = Wanted(
+        records=print_data,
+        contents=None if contents is None else Contents(contents),
+        from_offset=from_offset,
+        max_bytes=max_bytes,
+    )
+    text = TextLines()
+    problems = 0
+    first_problem = ""
+    for path in _files(paths):
+        if verify_index_only and kind_of(path) not in _INDEXES:
+            continue
+        for fact in dump_file(path, wanted, ReadOnlyFile):
+            if fact.kind == PROBLEM:
+                problems += 1
+                first_problem = first_problem or _told(path, fact)
+            if verify_index_only and fact.kind not in ("file", "index_end", PROBLEM):
+                continue
+            for line in [json_line(path, fact)] if as_json else text.lines(path, fact):
+                click.echo(line)
+    if problems:
+        raise Failure(f"{count(problems, 'problem')} found; the first: {first_problem}.")
+
+
+def _files(paths: Sequence[str]) -> Iterator[str]:
+    """Every file that is named, and those in folders that are named, in an order in which they can be read."""
+    for path in paths:
+        if not os.path.exists(path):
+            raise Failure(f"{path} does not exist.", EXIT_NOT_FOUND)
+        if os.path.isdir(path):
+            folder = path.rstrip("/") or "/"
+            yield from _files(in_order(folder, os.listdir(folder), os.path.isdir))
+        else:
+            yield path
+
+
+def _told(path: str, fact: Fact) -> str:
+    position = fact.fields["position"]
+    return f"{path}{'' if position is None else f' at position {position}'}: {fact.fields['reason']}"
