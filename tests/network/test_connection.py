@@ -10,7 +10,7 @@ from quire.network.connection import Answer, CloseConnection, ConnectionInfo
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.pending import Pending
-from simulator.clock import SimClock
+from simulator.clock import HostClock, SimClock
 from tests.network.memory import MemoryNetwork, MemoryTransport, frame, frames_in
 
 MB = 1024 * 1024
@@ -19,15 +19,16 @@ MB = 1024 * 1024
 class World:
     """A server whose handler does what the request says, and a client of it.
 
-    echo: answers with the request; park: answers when `complete` is called; big: answers with a megabyte; silent: does
-    not answer; close and bug: raise.
+    echo: answers with the request; slow: the same, after ten milliseconds; park: answers when `complete` is called;
+    big: answers with a megabyte; silent: does not answer; close and bug: raise.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.clock = SimClock()
+        self.host_clock = HostClock(self.clock)
         self.network = MemoryNetwork(self.clock)
         self.limits = limits or Limits()
-        self.server = Server(self.network, self.clock, self.handle, self.limits)
+        self.server = Server(self.network, self.host_clock, self.handle, self.limits)
         self.server.listen("PLAINTEXT", "127.0.0.1", 0)
         self.parked: list[tuple[bytes, Pending[Answer]]] = []
         self.handled: list[bytes] = []
@@ -46,6 +47,8 @@ class World:
         }
         if verb == b"close":
             raise CloseConnection("the request said so")
+        if verb == b"slow":
+            self.host_clock.stall(10)
         if verb == b"bug":
             raise RuntimeError("a bug")
         return actions.get(verb, lambda: [frame(text)])()
@@ -411,6 +414,19 @@ def test_a_turn_ends_with_many_bytes_of_answers_too() -> None:
     assert len(world.handled) < 20
     world.settle()
     assert len(world.handled) == 100
+
+
+def test_a_turn_ends_when_its_requests_have_taken_long() -> None:
+    world = World()
+    slow, other = world.client(), world.client()
+    requests = [b"slow..%05d" % i for i in range(30)]
+    slow.send(b"".join(map(frame, requests)))
+    other.send(frame(b"echo..other"))
+    assert len(world.handled) <= 3
+    assert frames_in(other.taken) == [b"echo..other"]
+    world.settle()
+    assert frames_in(slow.taken) == requests
+    assert not slow.paused
 
 
 @pytest.mark.parametrize("end", [MemoryTransport.hang_up, MemoryTransport.abort])

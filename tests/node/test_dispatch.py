@@ -6,6 +6,7 @@ import pytest
 
 from quire.network.connection import CloseConnection
 from quire.node.api import SERVED
+from quire.node.config_resources import ConfigResource
 from quire.node.dispatch import HEADER
 from quire.node.faults import Faults
 from quire.pending import Pending
@@ -13,6 +14,17 @@ from quire.protocol import apis, codec
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from quire.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from quire.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -209,3 +221,29 @@ def test_a_topic_named_twice_is_described_once(node: SimulatedNode) -> None:
     node.create_topic("t")
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")] * 3)
     assert [topic.name for topic in node.call(request, 12, MetadataResponse).topics] == ["t"]
+
+
+def test_settings_asked_for_twice_are_told_once(node: SimulatedNode) -> None:
+    broker = DescribeConfigsResource(resource_type=ConfigResource.BROKER, resource_name=str(node.node.node_id))
+    unknown = DescribeConfigsResource(resource_type=ConfigResource.TOPIC, resource_name="unknown")
+    results = node.call(DescribeConfigsRequest(resources=[broker, unknown] * 3), 4, DescribeConfigsResponse).results
+    assert [result.resource_type for result in results] == [ConfigResource.BROKER, ConfigResource.TOPIC]
+
+
+def test_a_partition_fetched_twice_in_one_request_is_read_once(node: SimulatedNode) -> None:
+    node.create_topic("t")
+    node.call(produce_request("t"), 9, ProduceResponse)
+    wanted = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)] * 3
+    request = FetchRequest(session_epoch=-1, max_bytes=1000, topics=[FetchTopic(topic="t", partitions=wanted)] * 2)
+    (topic,) = node.call(request, 12, FetchResponse).responses
+    assert len(topic.partitions) == 1
+
+
+def test_a_partition_is_found_in_its_directory_however_often_it_is_named(node: SimulatedNode) -> None:
+    node.create_topic("t", partitions=3)
+    wanted = [
+        DescribableLogDirTopic(topic="t", partitions=[2, 2, 7]),
+        DescribableLogDirTopic(topic="t", partitions=[0]),
+    ]
+    (directory,) = node.call(DescribeLogDirsRequest(topics=wanted), 4, DescribeLogDirsResponse).results
+    assert [partition.partition_index for partition in directory.topics[0].partitions] == [0, 2]

@@ -90,3 +90,32 @@ def test_a_new_full_fetch_replaces_the_clients_old_session() -> None:
     assert old is not None
     cache.open(old.id, True, [wanted(0)], now_ms=0)
     assert len(cache) == 1
+
+
+def test_a_session_that_grows_without_end_is_ended() -> None:
+    cache = sessions()
+    session = cache.open(0, True, [wanted(0)], now_ms=0)
+    assert session is not None
+    cache.update(session, map(wanted, range(1, 20_000)), [])
+    with pytest.raises(ApiError) as refused:
+        cache.update(session, [wanted(20_000)], [])
+    assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(cache) == 0
+
+
+def test_a_client_with_too_many_partitions_is_answered_without_a_session() -> None:
+    assert sessions().open(0, True, [wanted(index) for index in range(20_001)], now_ms=0) is None
+
+
+def test_all_sessions_together_remember_so_many_partitions_until_one_falls_idle() -> None:
+    cache = sessions(limit=1000)
+    many = [wanted(index) for index in range(20_000)]
+    opened = [cache.open(0, True, many, now_ms=index) for index in range(11)]
+    assert [session is not None for session in opened] == [True] * 10 + [False]
+    first, second = opened[0], opened[1]
+    assert first is not None and second is not None
+    cache.update(first, [], [partition.key for partition in many[1:]])
+    assert cache.open(0, True, many[1:], now_ms=20) is not None, "what was forgotten makes room"
+    cache.close(second.id)
+    assert cache.open(0, True, many, now_ms=20) is not None
+    assert cache.open(0, True, many, now_ms=130_000) is not None, "the idle ones go"

@@ -34,6 +34,9 @@ _TURN_REQUESTS = 64
 
 `_WRITE_TOGETHER_BYTES` of answers end a turn as well: they have taken as long as many small ones."""
 
+_TURN_MS = 5.0
+"""After this time a turn is over too: a small request with a small answer may take long, and 64 of them too long."""
+
 _LOOK_AGAIN_MS = 60_000
 """How often a connection without a limit on its idle time finds out whether it has one now."""
 
@@ -152,6 +155,7 @@ class Connection:
         answers: list[Part] = []
         answers_bytes = 0
         served = self._served
+        turn_ends_ms = 0.0
         failure: str | None = None
         try:
             frame = frames.next_frame(size)
@@ -180,6 +184,14 @@ class Connection:
                 served += 1
                 if served >= _TURN_REQUESTS:
                     break
+                if frames.incomplete:
+                    # Who sends one request at a time never gets here, and does not pay for a look at the clock.
+                    now_ms = owner.clock.monotonic_ms()
+                    if not turn_ends_ms:
+                        turn_ends_ms = now_ms + _TURN_MS
+                    elif now_ms >= turn_ends_ms:
+                        served = _TURN_REQUESTS
+                        break
                 frame = frames.next_frame()
         except (BadFrame, CloseConnection) as error:
             failure = str(error)

@@ -3,7 +3,8 @@ the partitions that changed.
 
 A session is opened by a full fetch with epoch 0, continued by incremental ones with epochs 1, 2, ... and closed by
 epoch -1. Both sides count epochs, so a lost or repeated request is noticed and the client starts over. The cache is
-bounded: when it is full of sessions in use, new clients are simply answered without one.
+bounded in sessions and in partitions: when it is full of sessions in use, new clients are simply answered without one,
+and a session that wants more than there is room for ends.
 """
 
 from collections.abc import Iterable
@@ -15,6 +16,11 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 NO_SESSION = 0
 MAX_EPOCH = 2**31 - 1
+
+_SESSION_PARTITIONS_MAX = 20_000
+"""Of one session: each request of it, however small, looks at them all."""
+_PARTITIONS_MAX = 200_000
+"""Of all sessions together: some hundred bytes each, and a client may name what does not exist."""
 
 PartitionKey = tuple[bytes, str, int]
 """Topic id, topic name and partition; one of id and name is empty, as the request's version has it."""
@@ -112,13 +118,15 @@ class FetchSession:
 class FetchSessions:
     """All sessions of a node, least recently used first."""
 
-    __slots__ = ("_idle_ms", "_limit", "_random", "_sessions")
+    __slots__ = ("_idle_ms", "_limit", "_partitions", "_random", "_sessions")
 
     def __init__(self, limit: int, random: Random, idle_ms: float = 120_000) -> None:
         self._limit = limit
         self._idle_ms = idle_ms
         self._random = random
         self._sessions: dict[int, FetchSession] = {}
+        self._partitions = 0
+        """How many partitions all sessions together remember."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -128,11 +136,12 @@ class FetchSessions:
     ) -> FetchSession | None:
         """A new session, or None where there is no room or nothing to remember."""
         self.close(replaced_id)
-        if not partitions or not self._make_room(now_ms):
+        if not partitions or not self._make_room(len(partitions), now_ms):
             return None
         session = FetchSession(self._unused_id(), uses_topic_ids, partitions)
         session.last_used_ms = now_ms
         self._sessions[session.id] = session
+        self._partitions += len(session.partitions)
         return session
 
     def resume(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: float) -> FetchSession:
@@ -152,16 +161,30 @@ class FetchSessions:
         self._sessions[session_id] = self._sessions.pop(session_id)
         return session
 
-    def close(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+    def update(
+        self, session: FetchSession, wanted: Iterable[FetchPartition], forgotten: Iterable[PartitionKey]
+    ) -> None:
+        """What an incremental fetch changes in its session; ApiError, and no session any more, if it is too much."""
+        before = len(session.partitions)
+        session.update(wanted, forgotten)
+        self._partitions += len(session.partitions) - before
+        if len(session.partitions) > _SESSION_PARTITIONS_MAX or self._partitions > _PARTITIONS_MAX:
+            self.close(session.id)
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "there is no room for so many partitions in sessions")
 
-    def _make_room(self, now_ms: float) -> bool:
-        if len(self._sessions) < self._limit:
-            return True
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None or now_ms - oldest.last_used_ms < self._idle_ms:
+    def close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.partitions)
+
+    def _make_room(self, partitions: int, now_ms: float) -> bool:
+        if partitions > _SESSION_PARTITIONS_MAX:
             return False
-        self.close(oldest.id)
+        while len(self._sessions) >= self._limit or self._partitions + partitions > _PARTITIONS_MAX:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms < self._idle_ms:
+                return False
+            self.close(oldest.id)
         return True
 
     def _unused_id(self) -> int:

@@ -18,6 +18,7 @@ _SMALLER: Final = {
     "MetadataRequest": 20_000,
     "DescribeTopicPartitionsRequest": 20_000,
     "DescribeProducersRequest": 20_000,
+    "DeleteRecordsRequest": 20_000,
     # ... and some hundred for all the settings of one.
     "DescribeConfigsRequest": 10_000,
     "RequestHeader": HEADER_TAGS_MAX,

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[_describe(node, context, request, resource) for resource in request.resources]
-    )
+    # Named twice is described once: hundreds of settings, and tens of kilobytes, for a name of a few bytes.
+    once = {(wanted.resource_type, wanted.resource_name): wanted for wanted in request.resources}
+    return DescribeConfigsResponse(results=[_describe(node, context, request, wanted) for wanted in once.values()])
 
 
 def refuse(request: DescribeConfigsRequest, error: ApiError) -> DescribeConfigsResponse:

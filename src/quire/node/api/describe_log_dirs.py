@@ -47,9 +47,12 @@ def _describe(node: "Node", directory: LogDirectory, request: DescribeLogDirsReq
 
 
 def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     topics: dict[str, DescribeLogDirsTopic] = {}
     for partition in node.partitions.in_directory(directory):
-        if _is_wanted(request, partition.topic, partition.index):
+        if wanted is None or (partition.topic, partition.index) in wanted:
             topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
             topic.partitions.append(
                 DescribeLogDirsPartition(
@@ -57,9 +60,3 @@ def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsReque
                 )
             )
     return list(topics.values())
-
-
-def _is_wanted(request: DescribeLogDirsRequest, topic: str, index: int) -> bool:
-    if request.topics is None:
-        return True
-    return any(wanted.topic == topic and index in wanted.partitions for wanted in request.topics)

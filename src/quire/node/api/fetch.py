@@ -82,13 +82,16 @@ def _session(node: "Node", context: Context, request: FetchRequest) -> tuple[Fet
         for topic in request.topics
         for partition in topic.partitions
     ]
+    if len(wanted) > 1:
+        # Named twice is served once, as it is in a session: otherwise a request could have one batch read without end.
+        wanted = list({partition.key: partition for partition in wanted}.values())
     if request.session_epoch == FINAL_EPOCH:
         node.fetch_sessions.close(request.session_id)
         return None, wanted
     if request.session_epoch == INITIAL_EPOCH:
         return node.fetch_sessions.open(request.session_id, by_id, wanted, now_ms), wanted
     session = node.fetch_sessions.resume(request.session_id, request.session_epoch, by_id, now_ms)
-    session.update(wanted, _forgotten(request))
+    node.fetch_sessions.update(session, wanted, _forgotten(request))
     return session, list(session.partitions.values())
 
 
