@@ -182,7 +182,8 @@ class World:
 
         def nothing_is_left() -> bool:
             counters = node.server.counters
-            waiting = sum(len(each.fetch_waits) + len(each.commit_waits) for each in node.partitions)
+            waits = [(each.fetch_waits, each.commit_waits, each.flush_waits) for each in node.partitions]
+            waiting = sum(len(queue) for queues in waits for queue in queues)
             return counters.connections == counters.queued_bytes == waiting == 0
 
         self._run_until(nothing_is_left, 10_000.0, "giving back what requests held")

@@ -194,12 +194,6 @@ def test_a_dynamic_change_is_held_against_what_is_set_already() -> None:
     assert broker.get_int("log.cleaner.threads") == 1, "validating changes nothing"
 
 
-@pytest.mark.parametrize("setting", ["log.flush.interval.messages", "log.flush.interval.ms"])
-def test_a_promise_to_sync_that_is_not_kept_yet_is_refused(setting: str) -> None:
-    with pytest.raises(ConfigError, match="not supported"):
-        BrokerConfig.standalone({setting: "1"})
-
-
 @pytest.mark.parametrize("value", ["abc", "10.0.0.1", "10.0.0.1:", ":5", "10.0.0.1:5,x"])
 def test_limits_per_address_are_checked_before_anybody_relies_on_them(value: str) -> None:
     with pytest.raises(ConfigError, match="pairs like"):

@@ -11,7 +11,12 @@ from quire.node.dispatch import HEADER, Dispatcher
 from quire.node.node import Node
 from quire.pending import Pending
 from quire.protocol import apis, codec
-from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from quire.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from quire.protocol.schema import Message
 from quire.seams import FileSlice
 from simulator.clock import HostClock, SimClock
@@ -30,12 +35,13 @@ class SimulatedNode:
         random = SimRandom(seed)
         network = SimNetwork(self.clock, random.stream("network"))
         host_clock = HostClock(self.clock)
+        self.jobs = SimJobs(host_clock, random.stream("jobs"))
         self.node = Node(
             BrokerConfig.standalone({"log.dirs": "/data", **(settings or {})}),
             clock=host_clock,
             random=random.stream("node"),
             disk=self.disk,
-            jobs=SimJobs(host_clock, random.stream("jobs")),
+            jobs=self.jobs,
             network=network.host("node"),
         )
         self.failures: list[str] = []
@@ -86,6 +92,9 @@ class SimulatedNode:
 
     def create_topic(self, name: str, partitions: int = 1, **settings: str) -> None:
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        topic.configs = [
+            CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in settings.items()
+        ]
         response = self.call(CreateTopicsRequest(topics=[topic]), 7, CreateTopicsResponse)
         assert response.topics[0].error_code == 0, response
 

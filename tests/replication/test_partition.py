@@ -25,12 +25,18 @@ def batch(*values: bytes, **settings: int) -> bytearray:
 class Leader:
     """A partition on a simulated disk, with its wake-ups collected instead of scheduled."""
 
-    def __init__(self, settings: PartitionSettings | None = None, isr: tuple[int, ...] = (1,)) -> None:
+    def __init__(
+        self,
+        settings: PartitionSettings | None = None,
+        isr: tuple[int, ...] = (1,),
+        log_config: LogConfig | None = None,
+    ) -> None:
         self.disk = SimDisk()
         self.disk.make_dirs("/data/t-0")
         self.to_wake: list[Partition] = []
+        self.to_flush: list[Partition] = []
         self.failures: list[OSError] = []
-        self.log = Log.open(self.disk, "/data/t-0", LogConfig(), clean=True, now_ms=NOW)
+        self.log = Log.open(self.disk, "/data/t-0", log_config or LogConfig(), clean=True, now_ms=NOW)
         self.partition = Partition(
             "t",
             bytes(16),
@@ -39,6 +45,7 @@ class Leader:
             self.log,
             settings or PartitionSettings(),
             self.to_wake.append,
+            self.to_flush.append,
             lambda _, error: self.failures.append(error),
         )
         self.partition.become_leader(0, isr)
@@ -71,7 +78,8 @@ def test_nothing_past_the_high_watermark_is_read() -> None:
     leader.append(b"a")
     assert leader.partition.high_watermark == 0
     assert leader.read(0) == []
-    assert not leader.partition.is_committed(0)
+    assert not leader.partition.may_acknowledge(0, acks_all=True)
+    assert leader.partition.may_acknowledge(0, acks_all=False)
     leader.partition.become_leader(0, (1,))
     assert leader.partition.high_watermark == 1
     assert leader.read(0) == [b"a"]
@@ -170,24 +178,24 @@ def test_a_fetch_whose_client_left_leaves_nothing_behind() -> None:
 def test_a_produce_that_waits_is_answered_when_the_high_watermark_passes_it() -> None:
     leader = Leader(isr=(1, 2))
     leader.append(b"a")
-    late: list[list[Partition]] = []
+    late: list[dict[Partition, ErrorCode]] = []
     wait = CommitWait(late.append)
-    wait.wait_for(leader.partition, 1)
+    wait.wait_for(leader.partition, 1, acks_all=True)
     assert late == []
     leader.partition.become_leader(0, (1,))
-    assert late == [[]]
+    assert late == [{}]
 
 
 def test_a_produce_that_waits_too_long_is_told_which_partitions_are_late() -> None:
     leader = Leader(isr=(1, 2))
     leader.append(b"a")
     clock = SimClock()
-    late: list[list[Partition]] = []
+    late: list[dict[Partition, ErrorCode]] = []
     wait = CommitWait(late.append)
-    wait.wait_for(leader.partition, 1)
+    wait.wait_for(leader.partition, 1, acks_all=True)
     wait.start(clock, 100)
     clock.run_for(100)
-    assert late == [[leader.partition]]
+    assert late == [{leader.partition: ErrorCode.REQUEST_TIMED_OUT}]
     leader.partition.become_leader(0, (1,))
     assert len(late) == 1
 
@@ -196,10 +204,10 @@ def test_a_partition_that_goes_away_answers_whoever_waits() -> None:
     leader = Leader(isr=(1, 2))
     answered: list[str] = []
     FetchWait([leader.partition], 1, lambda: answered.append("fetch"))
-    wait = CommitWait(lambda late: answered.append(f"produce, late in {len(late)}"))
-    wait.wait_for(leader.partition, 1)
+    wait = CommitWait(lambda failed: answered.append(f"produce, {failed[leader.partition].name}"))
+    wait.wait_for(leader.partition, 1, acks_all=True)
     leader.partition.resign()
-    assert answered == ["fetch", "produce, late in 1"]
+    assert answered == ["fetch", "produce, NOT_LEADER_OR_FOLLOWER"]
 
 
 def test_a_full_disk_is_a_storage_error_and_the_next_append_goes_on() -> None:

@@ -9,7 +9,8 @@ from quire.protocol.records import BatchHeader
 from quire.raft.log_store import LogStore
 from quire.seams import File
 from quire.storage import batch_scan
-from quire.storage.log import AppendInfo, Log
+from quire.storage.append_info import AppendInfo
+from quire.storage.log import Log
 from quire.storage.log_flush import FlushPlan
 from quire.storage.producer_state import ProducerState, RememberedBatch
 from simulator.plan import plan_of

@@ -6,7 +6,8 @@ from quire.protocol.records.control import ControlRecordType, build_control_batc
 from quire.protocol.records.reader import iterate_records
 from quire.protocol.records.record import Record
 from quire.seams import Disk
-from quire.storage.log import AppendInfo, Log
+from quire.storage.append_info import AppendInfo
+from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 
 FOLDER = "data/orders-0"

@@ -1,10 +1,13 @@
+import itertools
+
 import pytest
 
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import read_offsets
-from simulator.disk import SimDisk
+from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
 from tests.storage.manual_jobs import ManualJobs
+from tests.storage.test_log_flush import after_power_loss
 
 PATH = "data/recovery-point-offset-checkpoint"
 KEY = ("orders", 0)
@@ -32,6 +35,35 @@ def test_in_the_background_the_file_changes_when_the_job_is_done(
     assert read_offsets(disk, PATH) == {}
     jobs.run_all()
     assert read_offsets(disk, PATH) == {KEY: 5}
+
+
+def test_a_checkpoint_that_was_written_in_the_background_survives_a_power_cut_too(
+    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
+) -> None:
+    for offset in (5, 6):
+        writer.save_soon({KEY: offset})
+        jobs.run_all()
+    assert read_offsets(after_power_loss(disk), PATH) == {KEY: 6}
+
+
+def test_a_power_cut_at_any_step_leaves_the_old_checkpoint_or_the_new_one() -> None:
+    for step in itertools.count(1):
+        disk = SimDisk()
+        disk.make_dirs("data")
+        disk.sync_dir(".")
+        jobs = ManualJobs()
+        writer = CheckpointWriter(disk, jobs, PATH, lambda error: pytest.fail(str(error)))
+        writer.save_now({KEY: 5})
+        disk.calls.crash_at = disk.operations + step
+        writer.save_soon({KEY: 6})
+        try:
+            jobs.run_all()
+        except Crashed:
+            for seed in range(10):
+                assert read_offsets(disk.crash(SimRandom(seed), reorder=seed > 4), PATH) in ({KEY: 5}, {KEY: 6})
+        else:
+            assert step > 4
+            break
 
 
 def test_what_has_not_changed_is_not_written_again(writer: CheckpointWriter, jobs: ManualJobs) -> None:

@@ -103,3 +103,16 @@ def test_a_log_deleted_meanwhile_is_no_failure(
     disk.rename(log.path, log.path + "-delete")
     jobs.run_all()
     assert failures == []
+
+
+def test_who_asked_is_told_when_it_did_not_come_to_that_with_everybody_who_came_meanwhile(
+    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
+) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    told: list[str] = []
+    flusher.flush(log, lambda: told.append("durable"), lambda: told.append("not the first"))
+    flusher.flush(log, lambda: told.append("durable"), lambda: told.append(f"nor the second: {len(failures)} failure"))
+    disk.fail_when(lambda operation: operation.kind == "sync")
+    jobs.run_all()
+    assert told == ["not the first", "nor the second: 1 failure"]

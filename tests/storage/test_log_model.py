@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from quire.protocol.records.batch import walk_batches
-from quire.storage.log import AppendInfo
+from quire.storage.append_info import AppendInfo
 from quire.storage.log_config import LogConfig
 from quire.storage.producer_state import REMEMBERED_BATCHES
 from simulator.disk import SimDisk

@@ -22,20 +22,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("quire.config")
 
-_REFUSED = {
-    "flush.messages": "Quire syncs a log when a segment is full and when it stops, not after so many records yet",
-    "flush.ms": "Quire syncs a log when a segment is full and when it stops, not after so long yet",
-    **dict.fromkeys(
-        (
-            "local.retention.bytes",
-            "local.retention.ms",
-            "remote.storage.enable",
-            "remote.log.copy.disable",
-            "remote.log.delete.on.disable",
-        ),
-        "Quire has no tiered storage, leave it out",
+_REFUSED = dict.fromkeys(
+    (
+        "local.retention.bytes",
+        "local.retention.ms",
+        "remote.storage.enable",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
     ),
-}
+    "Quire has no tiered storage, leave it out",
+)
 
 
 def validate_topic_configs(overrides: Mapping[str, str | None], broker: BrokerConfig | None = None) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from quire.config.allowed import Value
 from quire.config.errors import ConfigError
 from quire.config.listeners import Listener
-from quire.config.units import LONG_MAX
 
 if TYPE_CHECKING:
     from quire.config.topology import Topology
@@ -17,7 +16,6 @@ _NO_TIERS = "Quire has no tiered storage"
 _AS_A_WHOLE = -2
 """A local retention that is that of the whole log."""
 _JAVA = "Quire does not load Java classes"
-_SYNCS = "Quire syncs a log when a segment is full and when it stops, not after so many records or so long yet"
 
 _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
     ("remote.log.storage.system.enable", bool, _NO_TIERS),
@@ -26,8 +24,6 @@ _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
     ("authorizer.class.name", bool, "Quire does not check who may do what yet"),
     ("config.providers", bool, "Quire does not fetch settings from elsewhere; use QUIRE_ environment variables"),
     ("cordoned.log.dirs", bool, "Quire does not cordon data directories yet"),
-    ("log.flush.interval.messages", lambda value: value != LONG_MAX, _SYNCS),
-    ("log.flush.interval.ms", lambda value: value is not None, _SYNCS),
     ("transaction.two.phase.commit.enable", bool, "Quire has no two-phase commit with other systems"),
     *(
         (key, bool, _JAVA)

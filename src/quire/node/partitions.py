@@ -17,6 +17,8 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import ZERO
 from quire.replication.partition import Partition
 from quire.seams import Clock
+from quire.storage import Log
+from quire.storage.flush_schedule import FlushSchedule
 from quire.storage.log_directory import LogDirectory
 
 log = logging.getLogger("quire.partitions")
@@ -30,6 +32,7 @@ class Partitions:
         "_config",
         "_directories",
         "_directory_of",
+        "_flush_schedule",
         "_high_watermarks",
         "_image",
         "_node_id",
@@ -54,6 +57,7 @@ class Partitions:
         self._unopened: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs could not be opened though their directory works: this is tried again."""
         self._to_wake: dict[Partition, None] = {}
+        self._flush_schedule = FlushSchedule(clock, config.get_int("log.flush.scheduler.interval.ms"))
         config.when_changed(lambda _changed: self._refresh_settings())
 
     def __iter__(self) -> Iterator[Partition]:
@@ -181,13 +185,14 @@ class Partitions:
             return None
         try:
             opened = directory.open_log(topic.name, index, log_config(config), topic_id=topic.topic_id)
+            self._configure(opened, config, directory)
+            directory.flush_before_use(opened)
         except ApiError as error:
             if (topic.topic_id, index) not in self._unopened:
                 log.error("%s-%d is offline: %s", topic.name, index, error.message)
             self._unopened[topic.topic_id, index] = None
             return None
         self._unopened.pop((topic.topic_id, index), None)
-        opened.config = log_config(config)
         partition = Partition(
             topic.name,
             topic.topic_id,
@@ -196,6 +201,7 @@ class Partitions:
             opened,
             partition_settings(config),
             self._wake_soon,
+            self._flush,
             self._storage_failed,
             self._high_watermarks.pop(key, 0),
         )
@@ -229,7 +235,7 @@ class Partitions:
         del self._by_name[topic.name, index]
         directory = self._directory_of.pop(partition)
         self._to_wake.pop(partition, None)
-        partition.resign()
+        partition.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:
             directory.delete_log(topic.name, index)
         except ApiError as error:
@@ -243,8 +249,12 @@ class Partitions:
         for index in topic.partitions:
             partition = self._by_id.get((topic.topic_id, index))
             if partition is not None:
-                partition.settings = partition_settings(config)
-                partition.log.config = log_config(config)
+                self._configure(partition.log, config, self._directory_of[partition])
+                partition.change_settings(partition_settings(config))
+
+    def _configure(self, held: Log, config: TopicConfig, directory: LogDirectory) -> None:
+        held.config = log_config(config)
+        self._flush_schedule.watch(held, directory.flush)
 
     def _refresh_settings(self) -> None:
         """A broker setting changed that topics may inherit."""
@@ -294,9 +304,14 @@ class Partitions:
     def failed_directory_ids(self) -> list[bytes]:
         return [directory.meta.directory_id for directory in self._directories if directory.failure and directory.meta]
 
+    def _flush(self, partition: Partition) -> None:
+        self._directory_of[partition].flush(partition.log, partition.flushed, partition.flush_failed)
+
     def checkpoint(self) -> None:
         for directory in self._directories:
             directory.checkpoint()
+        for partition in self:
+            partition.flush_again()
         for topic_id, index in list(self._unopened):
             topic = self._image.topic_by_id(topic_id)
             if topic is not None:
@@ -318,4 +333,4 @@ class Partitions:
             del self._by_id[partition.topic_id, partition.index]
             del self._directory_of[partition]
             self._offline[partition.topic_id, partition.index] = None
-            partition.resign()
+            partition.resign(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -3,6 +3,11 @@
 Guarantees: offsets are handed out once and in order; nothing past the high watermark (or, for read_committed, the last
 stable offset) is read; an acks=all write counts as committed only when every in-sync replica has it. Handlers call this
 class; it calls the partition's `Log`. An OSError of the disk becomes KAFKA_STORAGE_ERROR for this partition's clients.
+
+With `flush.messages` this node's own log counts to its end only while fewer records than that are not on disk; then an
+append starts a flush, and until that is done only what is on disk counts: for the high watermark, and for producers,
+whatever their acks. So at most `flush.messages` - 1 records that anybody was told of can be lost with the power, and
+with 1 none. Records that come during a flush share the next one.
 """
 
 from collections import deque
@@ -38,12 +43,16 @@ Found = tuple[int, int, int]
 class Partition:
     __slots__ = (
         "_end_seen_by_readers",
+        "_flush",
+        "_flush_asked",
         "_follower_ends",
         "_high_watermark",
         "_in_sync_followers",
+        "_own_end",
         "_schedule_wake_up",
         "commit_waits",
         "fetch_waits",
+        "flush_waits",
         "index",
         "is_leader",
         "isr",
@@ -65,10 +74,14 @@ class Partition:
         log: Log,
         settings: PartitionSettings,
         schedule_wake_up: Callable[["Partition"], None],
+        flush: Callable[["Partition"], None],
         on_storage_error: Callable[["Partition", OSError], None],
         high_watermark: int = 0,
     ) -> None:
-        """`high_watermark` is the last one known; what is past it waits for the in-sync replicas again."""
+        """`high_watermark` is the last one known; what is past it waits for the in-sync replicas again.
+
+        `flush` makes what is in the log durable, in the background, and then calls `flushed` or `flush_failed`.
+        """
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -80,9 +93,16 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self._in_sync_followers: tuple[int, ...] = ()
         self.commit_waits: deque[tuple[int, CommitWait]] = deque()
+        """Who wrote with acks=all, and which offset the high watermark has to reach for them."""
+        self.flush_waits: deque[tuple[int, CommitWait]] = deque()
+        """Who wrote with acks=1, and which offset this node's own log has to reach for them."""
         self.fetch_waits: dict[FetchWait, None] = {}
         self.on_storage_error = on_storage_error
         self._schedule_wake_up = schedule_wake_up
+        self._flush = flush
+        self._flush_asked = False
+        self._own_end = 0
+        """How far this node's own log counts."""
         self._follower_ends: dict[int, int] = {}
         self._high_watermark = log.position_of(min(max(high_watermark, log.start_offset), log.end_offset))
         self._end_seen_by_readers = self._high_watermark
@@ -108,12 +128,17 @@ class Partition:
         for wait in list(self.fetch_waits):
             wait.disturb()
 
-    def resign(self) -> None:
+    def resign(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         """This node does not lead the partition any more, or it is gone: whoever waits hears it now."""
         self.is_leader = False
         self.answer_waiting_fetches()
-        while self.commit_waits:
-            self.commit_waits.popleft()[1].time_out()
+        self._give_up_waits(0, reason)
+
+    def change_settings(self, settings: PartitionSettings) -> None:
+        """The topic has other settings now, and so has the log: what they ask for is seen to at once."""
+        self.settings = settings
+        if self.is_leader:
+            self._advance_high_watermark()
 
     def check_leader_epoch(self, requested: int) -> None:
         code = check_leader_epoch(self.leader_epoch, requested)
@@ -137,8 +162,9 @@ class Partition:
     def log_start_offset(self) -> int:
         return self.log.start_offset
 
-    def is_committed(self, offset: int) -> bool:
-        return offset < self._high_watermark.offset
+    def may_acknowledge(self, offset: int, acks_all: bool) -> bool:
+        """Whether the record at `offset` is as safe as its producer and its topic ask for."""
+        return offset < self._own_end and (not acks_all or offset < self._high_watermark.offset)
 
     # Writing
 
@@ -169,6 +195,8 @@ class Partition:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "this node has no transaction coordinator")
         original = self.log.check_producer(header) if header.producer_id >= 0 else None
         if original is not None:
+            # Its flush may have failed, or the settings may ask for more than they did at the time.
+            self._advance_high_watermark()
             return AppendInfo(original.first_offset, original.last_offset, self.log.start_offset, original.timestamp)
         if settings.compression is not None and settings.compression is not header.compression:
             view, headers = self._recompressed(view, header, settings.compression)
@@ -194,22 +222,58 @@ class Partition:
         return kept, [read_header(kept)]
 
     def _advance_high_watermark(self) -> None:
+        log = self.log
+        own_end = log.end_offset
+        if log.is_flush_due:
+            own_end = log.recovery_point
+            if not self._flush_asked:
+                self._flush_asked = True
+                self._flush(self)
+        self._own_end = own_end
         current = self._high_watermark.offset
-        end = self.log.end
-        reached = high_watermark(current, end.offset, self._follower_ends, self._in_sync_followers)
+        reached = high_watermark(current, own_end, self._follower_ends, self._in_sync_followers)
         if reached > current:
-            self._high_watermark = end if reached == end.offset else self.log.position_of(reached)
-            if self.commit_waits:
-                self._wake_commit_waits()
+            self._high_watermark = log.position_of(reached)
             if self.fetch_waits:
                 self._schedule_wake_up(self)
             else:
                 self._end_seen_by_readers = self._high_watermark
+        if self.commit_waits or self.flush_waits:
+            self._wake_produce_waits()
 
-    def _wake_commit_waits(self) -> None:
-        waits = self.commit_waits
-        while waits and waits[0][0] <= self._high_watermark.offset:
-            waits.popleft()[1].committed(self)
+    def _wake_produce_waits(self) -> None:
+        while self.flush_waits and self.flush_waits[0][0] <= self._own_end:
+            self.flush_waits.popleft()[1].done(self)
+        # The high watermark may be past what the settings, changed since, want on disk.
+        while self.commit_waits and self.commit_waits[0][0] <= min(self._own_end, self._high_watermark.offset):
+            self.commit_waits.popleft()[1].done(self)
+
+    def _give_up_waits(self, offset: int, reason: ErrorCode) -> None:
+        """Whoever waits for more than `offset` waits in vain."""
+        hopeless: list[CommitWait] = []
+        for waits in (self.flush_waits, self.commit_waits):
+            hopeless += (wait for wanted, wait in waits if wanted > offset)
+            remaining = [entry for entry in waits if entry[0] <= offset]
+            waits.clear()
+            waits.extend(remaining)
+        for wait in hopeless:
+            wait.done(self, reason)
+
+    def flushed(self) -> None:
+        """What was in the log when a flush was asked for is on disk."""
+        self._flush_asked = False
+        if self.is_leader:
+            self._advance_high_watermark()
+
+    def flush_failed(self) -> None:
+        """There is no room for what a flush has to write. The next append, or the next `flush_again`, asks anew."""
+        self._flush_asked = False
+        self._give_up_waits(self._own_end, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def flush_again(self) -> None:
+        """Asks anew for a flush that failed; called every so often."""
+        if self.is_leader and self.log.is_flush_due:
+            self._advance_high_watermark()
 
     def wake_fetch_waits(self) -> None:
         """Tells waiting fetches how many bytes became readable since they were told last."""

@@ -1,4 +1,4 @@
-"""Requests that wait: produce for its records to be committed, fetch for enough bytes to send.
+"""Requests that wait: produce for its records to be committed or on disk, fetch for enough bytes to send.
 
 Both are answered by an event or by their timer, whichever is first, and leave nothing behind when the client goes away.
 Partitions hold them in order of arrival; a wake-up costs nothing for partitions nobody waits for.
@@ -7,6 +7,7 @@ Partitions hold them in order of arrival; a wake-up costs nothing for partitions
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from quire.protocol.errors import ErrorCode
 from quire.seams import Clock, Timer
 
 if TYPE_CHECKING:
@@ -14,44 +15,56 @@ if TYPE_CHECKING:
 
 
 class CommitWait:
-    """A produce request that is answered when each partition it wrote to has committed its records."""
+    """A produce request that is answered when each partition it wrote to has its records as safe as was asked for.
 
-    __slots__ = ("_finished", "_timer", "_waiting", "finish")
+    `finish` is told which partitions have not, and why.
+    """
 
-    def __init__(self, finish: Callable[[list["Partition"]], None]) -> None:
+    __slots__ = ("_failed", "_finished", "_timer", "_waiting", "finish")
+
+    def __init__(self, finish: Callable[[dict["Partition", ErrorCode]], None]) -> None:
         self.finish = finish
-        self._waiting: dict[Partition, int] = {}
+        self._waiting: dict[Partition, None] = {}
+        self._failed: dict[Partition, ErrorCode] = {}
         self._timer: Timer | None = None
         self._finished = False
 
-    def wait_for(self, partition: "Partition", offset: int) -> None:
-        """Waits until `partition`'s high watermark is at or past `offset`."""
-        self._waiting[partition] = offset
-        partition.commit_waits.append((offset, self))
+    def wait_for(self, partition: "Partition", offset: int, *, acks_all: bool) -> None:
+        """Waits until everything before `offset` is committed, or without `acks_all` is as safe as on the leader."""
+        self._waiting[partition] = None
+        waits = partition.commit_waits if acks_all else partition.flush_waits
+        waits.append((offset, self))
 
     def start(self, clock: Clock, timeout_ms: int) -> None:
         if not self._finished:
             self._timer = clock.call_later(timeout_ms, self.time_out)
 
-    def committed(self, partition: "Partition") -> None:
+    def done(self, partition: "Partition", error: ErrorCode = ErrorCode.NONE) -> None:
+        """There is nothing more to wait for in this partition; an `error` says that it did not come to that."""
+        if self._finished:
+            return
         self._waiting.pop(partition, None)
-        if not self._waiting and not self._finished:
-            self._end([])
+        if error is not ErrorCode.NONE:
+            self._failed[partition] = error
+        if not self._waiting:
+            self._end()
 
     def time_out(self) -> None:
         if not self._finished:
-            self._end(list(self._waiting))
+            for partition in self._waiting:
+                self._failed[partition] = ErrorCode.REQUEST_TIMED_OUT
+            self._end()
 
     def cancel(self) -> None:
-        """The client is gone. Its place in the partitions' queues goes when the high watermark passes it."""
+        """The client is gone. Its place in the partitions' queues goes when its turn comes."""
         self._finished = True
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
 
-    def _end(self, late: list["Partition"]) -> None:
+    def _end(self) -> None:
         self.cancel()
-        self.finish(late)
+        self.finish(self._failed)
 
 
 class FetchWait:

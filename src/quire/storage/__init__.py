@@ -5,8 +5,9 @@ real file system and on the simulated disk that forgets what was not synced. Byt
 a crash may take them, and opening the log again cuts it back to whole batches.
 """
 
+from quire.storage.append_info import AppendInfo
 from quire.storage.errors import DataDirectoryError
-from quire.storage.log import AppendInfo, Log
+from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.log_directory import LogDirectory
 from quire.storage.meta_properties import MetaProperties

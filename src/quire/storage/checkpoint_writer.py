@@ -1,9 +1,9 @@
 """One checkpoint file of a data directory, written in the background or at once.
 
-In the background a job writes and syncs a temporary file, and the event loop renames it, unless something newer was
-written meanwhile. The rename is not synced: after a power cut the previous checkpoint may be back, and a checkpoint
-that lags behind only costs time. Who cannot live with that waits: for `then`, which is called when even a power cut
-leaves this checkpoint or a newer one, or for `save_now`, which returns when it is on disk. What could not be written is
+In the background a job writes and syncs a temporary file, the event loop renames it, unless something newer was written
+meanwhile, and another job syncs the folder. Until then a power cut may bring the previous checkpoint back, and one that
+lags behind only costs time. Who cannot live with that waits: for `then`, which is called when even a power cut leaves
+this checkpoint or a newer one, or for `save_now`, which returns when it is on disk. What could not be written is
 forgotten: the next call writes anew, and who waits goes on waiting for it.
 """
 
@@ -49,8 +49,8 @@ class CheckpointWriter:
             self._latest = content
             if self._under_way is None:
                 self._start()
-        elif self._under_way is None:
-            self._sync_for_those_who_wait()
+        elif self._under_way is None and self._waiting:
+            self._sync_folder()
 
     def _start(self) -> None:
         content = self._under_way = self._latest
@@ -75,20 +75,19 @@ class CheckpointWriter:
             except OSError as error:
                 self._not_written(error)
             else:
-                self._sync_for_those_who_wait()
+                self._sync_folder()
         elif self._latest is not None:
             self._start()
 
-    def _sync_for_those_who_wait(self) -> None:
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            folder = self._path.rpartition("/")[0] or "."
+    def _sync_folder(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        folder = self._path.rpartition("/")[0] or "."
 
-            def not_synced(error: Exception) -> None:
-                self._waiting = waiting + self._waiting
-                self._failed(error)
+        def not_synced(error: Exception) -> None:
+            self._waiting = waiting + self._waiting
+            self._failed(error)
 
-            self._jobs.submit(lambda: self._disk.sync_dir(folder), lambda _: _call(waiting), not_synced)
+        self._jobs.submit(lambda: self._disk.sync_dir(folder), lambda _: _call(waiting), not_synced)
 
     def _not_written(self, error: Exception) -> None:
         self._latest = self._under_way = None

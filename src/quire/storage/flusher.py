@@ -1,7 +1,7 @@
 """Flushing logs in jobs, one job per log at a time.
 
 Who asks while a job is under way waits for the next one, together with everybody else who came meanwhile: fifty writers
-that want their batch on disk share one fsync.
+that want their batch on disk share one fsync (group commit).
 """
 
 from collections.abc import Callable
@@ -16,16 +16,19 @@ Then = Callable[[], None]
 class _Round:
     """Those who wait for the same flush, and how far they want it to go."""
 
-    __slots__ = ("thens", "up_to")
+    __slots__ = ("otherwises", "thens", "up_to")
 
     def __init__(self) -> None:
         self.up_to = 0
         self.thens: list[Then] = []
+        self.otherwises: list[Then] = []
 
-    def join(self, up_to: int, then: Then | None) -> None:
+    def join(self, up_to: int, then: Then | None, otherwise: Then | None) -> None:
         self.up_to = max(self.up_to, up_to)
         if then is not None:
             self.thens.append(then)
+        if otherwise is not None:
+            self.otherwises.append(otherwise)
 
 
 class Flusher:
@@ -34,12 +37,14 @@ class Flusher:
         self._failed = failed
         self._next: dict[Log, _Round] = {}
 
-    def flush(self, log: Log, then: Then | None = None, *, up_to: int | None = None) -> None:
+    def flush(
+        self, log: Log, then: Then | None = None, otherwise: Then | None = None, *, up_to: int | None = None
+    ) -> None:
         """Makes what is in the log now (or below `up_to`) durable, then calls `then` on the event loop.
 
-        `then` is not called if the disk fails or the log is deleted first.
+        If the disk fails, or is full, `otherwise` is called instead; if the log is deleted first, neither.
         """
-        self._next.setdefault(log, _Round()).join(log.end_offset if up_to is None else up_to, then)
+        self._next.setdefault(log, _Round()).join(log.end_offset if up_to is None else up_to, then, otherwise)
         if not log.flushing:
             _call(self._start(log))
 
@@ -52,7 +57,7 @@ class Flusher:
         if plan is None:
             return this.thens
         self._jobs.submit(
-            plan.run, lambda _: self._flushed(log, plan, this), lambda error: self._not_flushed(log, error)
+            plan.run, lambda _: self._flushed(log, plan, this), lambda error: self._not_flushed(log, this, error)
         )
         return []
 
@@ -63,11 +68,12 @@ class Flusher:
         # First the next round: the disk works while these are told, and whatever becomes of that.
         _call(this.thens + self._start(log))
 
-    def _not_flushed(self, log: Log, error: Exception) -> None:
-        self._next.pop(log, None)
+    def _not_flushed(self, log: Log, this: _Round, error: Exception) -> None:
+        following = self._next.pop(log, None) or _Round()
         if not log.closed:
             log.fail_flush()
             self._failed(error)
+            _call(this.otherwises + following.otherwises)
 
 
 def _call(thens: list[Then]) -> None:

@@ -16,6 +16,7 @@ from quire.protocol.records.batch import BatchHeader, patch
 from quire.seams import Buffer, Disk, FileSlice
 from quire.storage import retention, timestamp_lookup
 from quire.storage.aborted_lookup import aborted_in
+from quire.storage.append_info import AppendInfo
 from quire.storage.end_marker import read_end_marker
 from quire.storage.index_file import IndexCache
 from quire.storage.log_config import LogConfig
@@ -29,18 +30,6 @@ from quire.storage.retired import Remover, RetiredSegments, remove_now
 from quire.storage.segment import Segment
 from quire.storage.timestamp_lookup import TimestampedOffset
 from quire.storage.transaction_index import AbortedTransaction
-
-
-class AppendInfo:
-    """Where an append went."""
-
-    __slots__ = ("base_offset", "last_offset", "log_start_offset", "max_timestamp")
-
-    def __init__(self, base_offset: int, last_offset: int, log_start_offset: int, max_timestamp: int) -> None:
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.log_start_offset = log_start_offset
-        self.max_timestamp = max_timestamp
 
 
 class Log:
@@ -134,6 +123,11 @@ class Log:
     def recovery_point(self) -> int:
         """Everything below is on disk."""
         return self._flush_state.recovery_point
+
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether `flush.messages` or more records are not on disk: asked after every append, so kept to this."""
+        return self.end_offset - self._flush_state.recovery_point >= self.config.flush_messages
 
     @property
     def size_bytes(self) -> int:
@@ -432,6 +426,9 @@ class Log:
         See `quire.storage.log_flush`. Until `finish_flush` or `fail_flush` there is no second plan.
         """
         up_to = self.end_offset if up_to is None else min(up_to, self.end_offset)
+        if up_to == self.end_offset:
+            # Where a high watermark that waits for this flush will stand.
+            self._recent.remember(up_to, self._segments.active.size)
         return self._flush_state.start(self._disk, self.path, self._segments, self.epochs.to_bytes(), up_to)
 
     def sync_with_next_flush(self, path: str) -> None:

@@ -24,12 +24,12 @@ from quire.seams import Clock, Disk, File, Jobs, Random
 from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition
+from quire.storage.durable_folder import make_durable_folder
 from quire.storage.errors import DataDirectoryError, is_full
 from quire.storage.flusher import Flusher, Then
 from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
-from quire.storage.meta_properties import FILE_NAME as META_FILE
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.remembered_offsets import RememberedOffsets, read_if_sensible
 from quire.storage.retired import RetiredSegments
@@ -88,7 +88,7 @@ class LogDirectory:
     ) -> "LogDirectory":
         """Takes the directory for this process, creating it if need be; DataDirectoryError when another has it."""
         try:
-            _make_durable_folder(disk, path)
+            make_durable_folder(disk, path)
             lock = disk.lock(f"{path}/{LOCK_FILE}")
         except OSError as error:
             raise DataDirectoryError(
@@ -327,9 +327,22 @@ class LogDirectory:
                 up_to=expired.start_offset,
             )
 
-    def flush(self, log: Log, then: Then | None = None) -> None:
-        """Makes what is in the log now durable, in a job; `then` is called when it is, and only then."""
-        self._flusher.flush(log, then)
+    def flush(self, log: Log, then: Then | None = None, otherwise: Then | None = None) -> None:
+        """Makes what is in the log now durable, in a job; `then` is called when it is, and only then.
+
+        `otherwise` is called instead when the disk fails now or is full; neither is when the log is deleted first.
+        """
+        if self.failure is None:
+            self._flusher.flush(log, then, otherwise)
+
+    def flush_before_use(self, log: Log) -> None:
+        """Blocks until a log that was just opened has on disk what its topic wants there before anybody relies on it.
+
+        A process that died may have left records whose flush it did not live to see.
+        """
+        if log.is_flush_due and not log.flushing:
+            with self._guarded():
+                log.flush()
 
     def _rolled(self, log: Log) -> None:
         self._flusher.flush(log, up_to=log.end.segment_base)
@@ -460,27 +473,6 @@ class LogDirectory:
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """What is not done before the directory is closed is done by the next start."""
         self._clock.call_later(delay_ms, lambda: None if self._closed else action())
-
-
-def _make_durable_folder(disk: Disk, path: str) -> None:
-    """Creates the folder so that its name survives as well as what will be synced in it."""
-    missing = []
-    is_formatted = disk.exists(f"{path}/{META_FILE}")
-    while path and not disk.is_dir(path):
-        missing.append(path)
-        path = path.rpartition("/")[0]
-    if path and not is_formatted:
-        # An earlier start may have been killed after creating this one and before syncing its name. Where we may not
-        # look at what is above, we have not created it.
-        with suppress(PermissionError):
-            disk.sync_dir(_folder_above(path))
-    for folder in reversed(missing):
-        disk.make_dirs(folder)
-        disk.sync_dir(_folder_above(folder))
-
-
-def _folder_above(path: str) -> str:
-    return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
 
 
 def _nothing_more(_: None) -> None:

@@ -1,8 +1,8 @@
 """Produce: append record batches to partitions, and answer when they are as safe as the client asked.
 
 acks=0 is never answered (an error closes the connection, the only way to tell), acks=1 when the leader has the
-records, acks=all when the high watermark has passed them or the client's timeout has. Versions from 13 on name topics
-by id.
+records, acks=all when the high watermark has passed them. Where the topic wants records on disk first (flush.messages),
+both wait for that too; neither waits longer than the client's timeout. Versions from 13 on name topics by id.
 """
 
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 Result = ProduceResponse | Pending[ProduceResponse | None] | None
-Uncommitted = list[tuple[Partition, int, PartitionProduceResponse]]
+Unsafe = list[tuple[Partition, int, PartitionProduceResponse]]
 
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_LEADER_HINTS = 10
@@ -64,8 +64,8 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     if acks == ACKS_NONE:
         _close_on_error(response)
         return None
-    if append.uncommitted:
-        return _wait_for_commit(node, append.uncommitted, response, request.timeout_ms)
+    if append.unsafe:
+        return _wait(node, append.unsafe, response, request)
     return response
 
 
@@ -94,9 +94,9 @@ def _check_named_once(request: ProduceRequest) -> None:
 
 
 class _Append:
-    """Appends the batches of one request, partition by partition, and notes which of them are not committed yet."""
+    """Appends the batches of one request, partition by partition, and notes which of them are not safe enough yet."""
 
-    __slots__ = ("_acks_all", "_context", "_expansion", "_node", "_now_ms", "uncommitted")
+    __slots__ = ("_acks_all", "_context", "_expansion", "_node", "_now_ms", "unsafe")
 
     def __init__(self, node: "Node", context: Context, acks: int) -> None:
         self._node = node
@@ -105,7 +105,7 @@ class _Append:
         self._now_ms = node.clock.now_ms()
         self._expansion = node.expansion
         self._expansion.left_bytes = node.expansion_max_bytes
-        self.uncommitted: Uncommitted = []
+        self.unsafe: Unsafe = []
 
     def __call__(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         try:
@@ -117,8 +117,8 @@ class _Append:
         answer = partition_response(
             data.index, ErrorCode.NONE, appended.base_offset, append_time_ms, appended.log_start_offset
         )
-        if self._acks_all and not partition.is_committed(appended.last_offset):
-            self.uncommitted.append((partition, appended.last_offset + 1, answer))
+        if not partition.may_acknowledge(appended.last_offset, self._acks_all):
+            self.unsafe.append((partition, appended.last_offset + 1, answer))
         return answer
 
     def _append(self, partition: Partition, records: Buffer | None) -> AppendInfo:
@@ -168,21 +168,21 @@ def _close_on_error(response: ProduceResponse) -> None:
                 raise CloseConnection(f"produce with acks=0 to {topic.name}-{partition.index} failed: {code}")
 
 
-def _wait_for_commit(
-    node: "Node", uncommitted: Uncommitted, response: ProduceResponse, timeout_ms: int
+def _wait(
+    node: "Node", unsafe: Unsafe, response: ProduceResponse, request: ProduceRequest
 ) -> Pending[ProduceResponse | None]:
     pending: Pending[ProduceResponse | None] = Pending()
 
-    def finish(late: list[Partition]) -> None:
-        for partition, _, answer in uncommitted:
-            if partition in late:
-                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+    def finish(failed: dict[Partition, ErrorCode]) -> None:
+        for partition, _, answer in unsafe:
+            if partition in failed:
+                answer.error_code = failed[partition]
                 answer.base_offset = -1
         pending.complete_once(response)
 
     wait = CommitWait(finish)
     pending.on_abandoned = wait.cancel
-    for partition, offset, _ in uncommitted:
-        wait.wait_for(partition, offset)
-    wait.start(node.clock, timeout_ms)
+    for partition, offset, _ in unsafe:
+        wait.wait_for(partition, offset, acks_all=request.acks == ACKS_ALL)
+    wait.start(node.clock, request.timeout_ms)
     return pending

@@ -1,0 +1,27 @@
+"""The folder of a data directory, created so that a power cut does not take it away. `LogDirectory` calls it."""
+
+from contextlib import suppress
+
+from quire.seams import Disk
+from quire.storage.meta_properties import FILE_NAME as META_FILE
+
+
+def make_durable_folder(disk: Disk, path: str) -> None:
+    """Creates the folder so that its name survives as well as what will be synced in it."""
+    missing = []
+    is_formatted = disk.exists(f"{path}/{META_FILE}")
+    while path and not disk.is_dir(path):
+        missing.append(path)
+        path = path.rpartition("/")[0]
+    if path and not is_formatted:
+        # An earlier start may have been killed after creating this one and before syncing its name. Where we may not
+        # look at what is above, we have not created it.
+        with suppress(PermissionError):
+            disk.sync_dir(_folder_above(path))
+    for folder in reversed(missing):
+        disk.make_dirs(folder)
+        disk.sync_dir(_folder_above(folder))
+
+
+def _folder_above(path: str) -> str:
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")

@@ -1,0 +1,208 @@
+"""flush.messages: what a producer is told, and what readers see, before and after a flush."""
+
+import pytest
+
+from quire.protocol.errors import ErrorCode
+from quire.replication.partition import Partition
+from quire.replication.waiting import CommitWait
+from quire.storage import LogConfig
+from simulator.clock import SimClock
+from tests.replication.test_partition import Leader
+
+NEVER = LogConfig().flush_messages
+
+Answers = dict[str, ErrorCode]
+
+
+class FlushingLeader(Leader):
+    """A leader whose flushes end when the test says so."""
+
+    def __init__(self, flush_messages: int, isr: tuple[int, ...] = (1,)) -> None:
+        super().__init__(isr=isr, log_config=LogConfig(flush_messages=flush_messages))
+        self.answers: Answers = {}
+
+    def write(self, name: str, *, acks_all: bool = True, sequence: int | None = None) -> None:
+        """Appends one record and waits, if need be, as the produce handler does."""
+        producer = {} if sequence is None else {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
+        offset = self.append(name.encode(), acks_all=acks_all, **producer)
+
+        def finish(failed: dict[Partition, ErrorCode]) -> None:
+            self.answers[name] = failed.get(self.partition, ErrorCode.NONE)
+
+        if self.partition.may_acknowledge(offset, acks_all):
+            finish({})
+        else:
+            wait = CommitWait(finish)
+            wait.wait_for(self.partition, offset + 1, acks_all=acks_all)
+
+    def change_flush_messages(self, flush_messages: int) -> None:
+        self.log.config = LogConfig(flush_messages=flush_messages)
+        self.partition.change_settings(self.partition.settings)
+
+    def finish_flush(self, *, meanwhile: tuple[str, ...] = ()) -> None:
+        """Runs the flush that was asked for; `meanwhile` is written after it began and before it ended."""
+        assert self.to_flush.pop() is self.partition, "nobody asked for a flush"
+        plan = self.log.start_flush()
+        assert plan is not None
+        for name in meanwhile:
+            self.write(name)
+        plan.run()
+        self.log.finish_flush(plan)
+        self.partition.flushed()
+
+
+@pytest.mark.parametrize("acks_all", [True, False], ids=["acks=all", "acks=1"])
+def test_with_1_nobody_hears_of_a_record_that_is_not_on_disk(acks_all: bool) -> None:
+    leader = FlushingLeader(1)
+    leader.write("a", acks_all=acks_all)
+    assert leader.answers == {}
+    assert (leader.partition.high_watermark, leader.read(0)) == (0, [])
+    assert leader.partition.find_offset(0, False) is None
+    leader.finish_flush()
+    assert leader.answers == {"a": ErrorCode.NONE}
+    assert (leader.partition.high_watermark, leader.read(0)) == (1, [b"a"])
+    assert not leader.to_flush
+
+
+def test_acks_1_waits_for_this_nodes_disk_and_not_for_its_followers() -> None:
+    leader = FlushingLeader(1, isr=(1, 2))
+    leader.write("one", acks_all=False)
+    leader.write("all")
+    leader.finish_flush()
+    assert leader.answers == {"one": ErrorCode.NONE}
+    leader.partition.become_leader(0, (1,))
+    assert leader.answers == {"one": ErrorCode.NONE, "all": ErrorCode.NONE}
+
+
+def test_what_comes_during_a_flush_shares_the_next_one() -> None:
+    leader = FlushingLeader(1)
+    leader.write("first")
+    names = tuple(f"writer {number}" for number in range(50))
+    leader.finish_flush(meanwhile=names)
+    assert list(leader.answers) == ["first"]
+    assert leader.read(0) == [b"first"]
+    leader.finish_flush()
+    assert list(leader.answers) == ["first", *names]
+    assert not leader.to_flush
+
+
+def test_with_3_two_records_are_acknowledged_at_once_and_the_third_is_with_the_flush_it_starts() -> None:
+    leader = FlushingLeader(3)
+    leader.write("a")
+    leader.write("b", acks_all=False)
+    assert list(leader.answers) == ["a", "b"]
+    assert not leader.to_flush
+    leader.write("c")
+    assert (list(leader.answers), leader.read(0)) == (["a", "b"], [b"a", b"b"])
+    leader.finish_flush()
+    assert (list(leader.answers), leader.partition.high_watermark) == (["a", "b", "c"], 3)
+    leader.write("d")
+    assert list(leader.answers) == ["a", "b", "c", "d"]
+
+
+def test_never_are_so_many_acknowledged_records_off_the_disk() -> None:
+    leader = FlushingLeader(3)
+    for number in range(3):
+        leader.write(f"{number}")
+    leader.finish_flush(meanwhile=("x", "y"))
+    assert list(leader.answers) == ["0", "1", "2", "x", "y"], "two more are fewer than three"
+    for number in range(3, 6):
+        leader.write(f"{number}")
+    assert list(leader.answers)[5:] == []
+    assert leader.partition.high_watermark - leader.log.recovery_point < 3
+
+
+def test_a_batch_that_was_sent_before_is_not_acknowledged_before_the_original_is_on_disk() -> None:
+    leader = FlushingLeader(1)
+    leader.write("original", sequence=0)
+    leader.answers.clear()
+    leader.write("original", sequence=0)
+    assert leader.answers == {}
+    leader.finish_flush()
+    assert leader.answers == {"original": ErrorCode.NONE}
+    assert leader.log.end_offset == 1
+
+
+def test_a_change_to_1_flushes_what_is_there_and_holds_for_what_was_acknowledged_before() -> None:
+    leader = FlushingLeader(NEVER)
+    leader.write("a", sequence=0)
+    assert leader.answers.pop("a") is ErrorCode.NONE
+    leader.change_flush_messages(1)
+    leader.write("a", sequence=0)
+    assert leader.answers == {}, "the same batch once more: its acknowledgement now means more"
+    assert leader.read(0) == [b"a"], "what was readable stays readable"
+    leader.finish_flush()
+    assert leader.answers == {"a": ErrorCode.NONE}
+    assert leader.log.recovery_point == 1
+
+
+def test_a_change_back_answers_whoever_waits() -> None:
+    leader = FlushingLeader(1)
+    leader.write("a")
+    leader.write("b", acks_all=False)
+    leader.change_flush_messages(NEVER)
+    assert leader.answers == {"a": ErrorCode.NONE, "b": ErrorCode.NONE}
+    assert leader.read(0) == [b"a", b"b"]
+
+
+def test_a_flush_without_room_is_a_storage_error_now_and_is_asked_for_again() -> None:
+    leader = FlushingLeader(1)
+    leader.write("a")
+    leader.write("b", acks_all=False)
+    leader.to_flush.clear()
+    leader.partition.flush_failed()
+    assert leader.answers == {"a": ErrorCode.KAFKA_STORAGE_ERROR, "b": ErrorCode.KAFKA_STORAGE_ERROR}
+    assert leader.read(0) == []
+    leader.partition.flush_again()
+    leader.finish_flush()
+    assert leader.read(0) == [b"a", b"b"]
+
+
+def test_the_next_append_asks_again_for_a_flush_that_failed() -> None:
+    leader = FlushingLeader(1)
+    leader.write("a", sequence=0)
+    leader.to_flush.clear()
+    leader.partition.flush_failed()
+    leader.write("a", sequence=0)
+    leader.finish_flush()
+    assert leader.answers == {"a": ErrorCode.NONE}
+
+
+def test_who_waits_too_long_is_told_so_and_the_flush_goes_on() -> None:
+    leader = FlushingLeader(1)
+    clock = SimClock()
+    leader.append(b"a")
+    told: list[dict[Partition, ErrorCode]] = []
+    wait = CommitWait(told.append)
+    wait.wait_for(leader.partition, 1, acks_all=True)
+    wait.start(clock, 100)
+    clock.run_for(100)
+    assert told == [{leader.partition: ErrorCode.REQUEST_TIMED_OUT}]
+    leader.finish_flush()
+    assert (len(told), leader.read(0)) == (1, [b"a"])
+    assert not leader.partition.commit_waits
+
+
+def test_a_request_to_two_partitions_is_answered_when_the_last_of_them_is_settled() -> None:
+    one, other = FlushingLeader(1), FlushingLeader(1)
+    for leader in (one, other):
+        leader.append(b"a")
+    told: list[dict[Partition, ErrorCode]] = []
+    wait = CommitWait(told.append)
+    wait.wait_for(one.partition, 1, acks_all=True)
+    wait.wait_for(other.partition, 1, acks_all=True)
+    one.partition.resign(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert told == []
+    other.finish_flush()
+    assert told == [{one.partition: ErrorCode.KAFKA_STORAGE_ERROR}]
+
+
+def test_a_flush_that_ends_after_the_leadership_did_says_nothing() -> None:
+    leader = FlushingLeader(1)
+    leader.write("a")
+    leader.partition.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert leader.answers == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    leader.finish_flush()
+    assert leader.partition.high_watermark == 0
+    leader.partition.become_leader(1, (1,))
+    assert leader.partition.high_watermark == 1
