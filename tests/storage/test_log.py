@@ -219,6 +219,7 @@ class TestReading:
     def test_a_reader_that_follows_the_writer_needs_no_read_and_no_look_up(self, disk: SimDisk) -> None:
         log = open_log(disk)
         append_values(log, *letters(3))
+        assert log.read(3, 1 << 20, upper=log.end) is None
         for value in letters(20):
             at = append_values(log, value).base_offset
             disk.fail_when(lambda operation: operation.kind == "read", times=1)

@@ -6,29 +6,31 @@ one request: undecodable bytes close the connection, an unexpected exception bec
 """
 
 import logging
+import struct
 from collections.abc import Callable
 from importlib import import_module
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from quire.network.connection import Answer, CloseConnection, ConnectionInfo
+from quire.node import answers
 from quire.node.api import SERVED
 from quire.node.api.api_versions import unsupported_version
 from quire.node.context import ANONYMOUS, Context
+from quire.node.faults import Faults
 from quire.pending import Pending
 from quire.protocol import apis, codec
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
 from quire.protocol.limits import HEADER_TAGS_MAX
 from quire.protocol.tags import skip_tags
-from quire.seams import Part
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
 log = logging.getLogger("quire.requests")
 
-HEADER = Struct(">hhih")
-RESPONSE_PREFIX = Struct(">ii")
+HEADER = struct.Struct(">hhih")
+_HEADER_BYTES = HEADER.size
+_read_header = HEADER.unpack_from
 API_VERSIONS = apis.api_key("ApiVersions")
 
 Reply = Answer | Pending[Answer]
@@ -38,11 +40,9 @@ class Route:
     """One (API, version): how its requests are read, handled, refused and answered."""
 
     __slots__ = (
+        "answer",
         "decode",
-        "encode",
-        "encode_parts",
         "flexible_header",
-        "flexible_response",
         "handle",
         "key",
         "name",
@@ -55,14 +55,8 @@ class Route:
         self.version = version
         self.name = apis.API_NAMES[key]
         self.flexible_header = apis.request_header_version(key, version) >= 2
-        self.flexible_response = apis.response_header_version(key, version) >= 1
         self.decode = codec.decoder(apis.request_class(key), version)
-        self.encode = codec.encoder(apis.response_class(key), version)
-        self.encode_parts: Callable[[Any, int, bytearray], list[Part]] | None = None
-        if self.name == "Fetch":
-            from quire.protocol.fast_fetch import encode_parts
-
-            self.encode_parts = encode_parts
+        self.answer = answers.writer(key, version)
         module = import_module(f"quire.node.api.{apis.module_name(self.name)}")
         self.handle: Callable[[Node, Context, Any], Any] = module.handle
         self.refuse: Callable[[Any, ApiError], Any] = module.refuse
@@ -121,13 +115,14 @@ class Dispatcher:
     def __call__(self, info: ConnectionInfo, frame: memoryview) -> Reply:
         if not self._ready:
             return self._hold(info, bytes(frame))
-        if len(frame) < HEADER.size:
-            raise CloseConnection(f"a request of {len(frame)} bytes has no header")
-        key, version, correlation_id, client_id_size = HEADER.unpack_from(frame)
-        position = HEADER.size + client_id_size if client_id_size > 0 else HEADER.size
+        try:
+            key, version, correlation_id, client_id_size = _read_header(frame)
+        except struct.error:
+            raise CloseConnection(f"a request of {len(frame)} bytes has no header") from None
+        position = _HEADER_BYTES + client_id_size if client_id_size > 0 else _HEADER_BYTES
         client: Client | None = info.state
-        if client is None or client.id != frame[HEADER.size : position]:
-            client = info.state = self._introduce(info, bytes(frame[HEADER.size : position]))
+        if client is None or client.id != frame[_HEADER_BYTES:position]:
+            client = info.state = self._introduce(info, bytes(frame[_HEADER_BYTES:position]))
         route = client.routes.find(key, version)
         if route is None:
             return self._unsupported(client.routes, key, version, correlation_id)
@@ -142,12 +137,26 @@ class Dispatcher:
         context = client.context
         context.api_version = version
         throttle_ms = node.throttle.delay_ms(context, key, len(frame))
-        response = self._handle(route, context, request)
-        if node.faults is not None:
-            response = self._delayed(response, node.faults.delay_ms(key))
+        try:
+            if node.faults is None:
+                response = route.handle(node, context, request)
+            else:
+                response = self._handle_with_faults(node.faults, route, context, request)
+        except ApiError as error:
+            response = route.refuse(request, error)
+        except (CloseConnection, AssertionError):
+            raise
+        except Exception:
+            log.exception("%s v%d from %s failed unexpectedly", route.name, version, context.client_address)
+            failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
+            response = route.refuse(request, failed)
         if isinstance(response, Pending):
-            return response.then(lambda late: self._encode_late(route, correlation_id, late, throttle_ms))
-        return self._encode(route, correlation_id, response, throttle_ms)
+            return self._answer_late(route, correlation_id, response, throttle_ms)
+        if response is None:
+            return None
+        if throttle_ms:
+            response.throttle_time_ms = throttle_ms
+        return route.answer(response, correlation_id)
 
     def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[Answer]:
         """A request that came while the node was starting; its bytes are kept, since the connection reuses them."""
@@ -170,58 +179,41 @@ class Dispatcher:
         self._held.append(answer)
         return pending
 
-    def _handle(self, route: Route, context: Context, request: Any) -> Any:
-        try:
-            if self._node.faults is not None:
-                code = self._node.faults.next_failure(route.key)
-                if code is not ErrorCode.NONE:
-                    raise ApiError(code, "asked for by the test")
-            return route.handle(self._node, context, request)
-        except ApiError as error:
-            return route.refuse(request, error)
-        except (CloseConnection, AssertionError):
-            raise
-        except Exception:
-            log.exception("%s v%d from %s failed unexpectedly", route.name, route.version, context.client_address)
-            return route.refuse(request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request"))
+    def _answer_late(
+        self, route: Route, correlation_id: int, pending: Pending[Any], throttle_ms: int
+    ) -> Pending[Answer]:
+        def answer(response: Any) -> Answer:
+            # Whoever completes a request must not suffer from what goes wrong here.
+            try:
+                if response is None:
+                    return None
+                if throttle_ms:
+                    response.throttle_time_ms = throttle_ms
+                return route.answer(response, correlation_id)
+            except Exception:
+                log.exception("the answer to %s v%d cannot be written", route.name, route.version)
+                return CloseConnection("its request could not be answered")
 
-    def _encode_late(self, route: Route, correlation_id: int, response: Any, throttle_ms: int) -> Answer:
-        """As `_encode`, for whoever completes a request: what goes wrong here must not reach them."""
-        try:
-            return self._encode(route, correlation_id, response, throttle_ms)
-        except Exception:
-            log.exception("the answer to %s v%d cannot be written", route.name, route.version)
-            return CloseConnection("its request could not be answered")
+        return pending.then(answer)
 
-    def _encode(self, route: Route, correlation_id: int, response: Any, throttle_ms: int) -> list[Part] | None:
-        if response is None:
-            return None
-        if throttle_ms:
-            response.throttle_time_ms = throttle_ms
-        if route.encode_parts is not None:
-            return self._encode_parts(route, correlation_id, response)
-        out = bytearray(8)
-        if route.flexible_response:
-            out.append(0)
-        route.encode(response, out)
-        RESPONSE_PREFIX.pack_into(out, 0, len(out) - 4, correlation_id)
-        return [bytes(out)]
-
-    def _encode_parts(self, route: Route, correlation_id: int, response: Any) -> list[Part]:
-        assert route.encode_parts is not None
-        head = bytearray(9 if route.flexible_response else 8)
-        parts = route.encode_parts(response, route.version, head)
-        RESPONSE_PREFIX.pack_into(head, 0, sum(map(len, parts)) - 4, correlation_id)
-        return parts
-
-    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> list[Part] | None:
+    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> Answer:
         """A client newer than us asks ApiVersions in a version we do not know: it is told ours, in version 0."""
         if key != API_VERSIONS:
             name = apis.API_NAMES.get(key, f"API key {key}")
             raise CloseConnection(f"{name} version {version} is not supported")
         route = routes.find(key, 0)
         assert route is not None
-        return self._encode(route, correlation_id, unsupported_version(routes.controller), 0)
+        return route.answer(unsupported_version(routes.controller), correlation_id)
+
+    def _handle_with_faults(self, faults: Faults, route: Route, context: Context, request: Any) -> Any:
+        code = faults.next_failure(route.key)
+        try:
+            if code is not ErrorCode.NONE:
+                raise ApiError(code, "asked for by the test")
+            response = route.handle(self._node, context, request)
+        except ApiError as error:
+            response = route.refuse(request, error)
+        return self._delayed(response, faults.delay_ms(route.key))
 
     def _delayed(self, response: Any, delay_ms: int) -> Any:
         if delay_ms <= 0:

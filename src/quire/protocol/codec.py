@@ -3,7 +3,7 @@
 `encode` and `decode` are what most callers want; `encoder` and `decoder` are the functions behind them, compiled at
 their first use for one class and version, and kept. `encode_parts` is for responses with records: slices of files go
 out as they are. Malformed bytes raise ProtocolError and nothing else; a message that its version cannot carry raises
-EncodeError. Produce, Fetch and Metadata have hand-tuned functions in front of the compiled ones.
+EncodeError. Produce and Fetch requests and Metadata responses have hand-tuned functions in front of the compiled ones.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,6 @@ _TUNED_DECODERS = {
 }
 _TUNED_ENCODERS = {
     "MetadataResponse": ("fast_metadata", "response_encoder"),
-    "ProduceResponse": ("fast_produce", "response_encoder"),
 }
 
 _decoders: dict[type[Message], dict[int, Any]] = {}

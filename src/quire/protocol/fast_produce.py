@@ -8,7 +8,7 @@ has the last word on what is malformed: the functions here either recognise the 
 from collections.abc import Callable
 from struct import Struct, error
 
-from quire.protocol.codec import Decoder, Encoder
+from quire.protocol.codec import Decoder
 from quire.protocol.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceData,
@@ -16,6 +16,7 @@ from quire.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+    TopicProduceResponse,
 )
 from quire.seams import Buffer, Part
 
@@ -119,15 +120,15 @@ _NO_LEADER = LeaderIdAndEpoch()
 
 
 def partition_response(
-    index: int, error_code: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
+    index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
 ) -> PartitionProduceResponse:
-    """A partition of a response, made faster than by the constructor.
+    """A partition of a response whose records were appended, made faster than by the constructor.
 
     Its current leader is a shared default: replace it, do not change it.
     """
     partition = _new(PartitionProduceResponse)
     partition.index = index
-    partition.error_code = error_code
+    partition.error_code = 0
     partition.base_offset = base_offset
     partition.log_append_time_ms = log_append_time_ms
     partition.log_start_offset = log_start_offset
@@ -138,41 +139,67 @@ def partition_response(
     return partition
 
 
-def response_encoder(version: int, compiled: Encoder[ProduceResponse]) -> Encoder[ProduceResponse]:
-    if version < 9:
-        return compiled  # as fast as can be: two packs and the name
-    names = version < 13
-    # By length of the name: how to pack the whole response, and what stands before the name.
-    shapes: dict[int, tuple[Callable[..., bytes], int]] = {}
+def topic_response(
+    name: str, topic_id: bytes, partition_responses: list[PartitionProduceResponse]
+) -> TopicProduceResponse:
+    """A topic of a response, made faster than by the constructor."""
+    topic = _new(TopicProduceResponse)
+    topic.name = name
+    topic.topic_id = topic_id
+    topic.partition_responses = partition_responses
+    topic.unknown_tags = None
+    return topic
 
-    def encode(response: ProduceResponse, out: bytearray, parts: list[Part] | None = None, /) -> None:
+
+def produce_response(responses: list[TopicProduceResponse]) -> ProduceResponse:
+    """A response, made faster than by the constructor."""
+    response = _new(ProduceResponse)
+    response.responses = responses
+    response.throttle_time_ms = 0
+    response.node_endpoints = []
+    response.unknown_tags = None
+    return response
+
+
+Writer = Callable[[ProduceResponse, int], list[Part]]
+"""(response, correlation id) to the parts of the whole answer."""
+
+
+def answer_writer(version: int, otherwise: Writer) -> Writer:
+    """Writes the whole answer at once, from its length to its end, where that is of the usual shape."""
+    if version < 9:
+        return otherwise
+    names = version < 13
+    # By length of the name: how to pack the whole answer, how long it says it is, and what stands before the name.
+    shapes: dict[int, tuple[Callable[..., bytes], int, int]] = {}
+
+    def write(response: ProduceResponse, correlation_id: int) -> list[Part]:
         topics = response.responses
         if len(topics) != 1 or len(topics[0].partition_responses) != 1:
-            return compiled(response, out, parts)
+            return otherwise(response, correlation_id)
         topic = topics[0]
         partition = topic.partition_responses[0]
-        leader = partition.current_leader
         if (
-            partition.error_message is not None
+            partition.current_leader is not _NO_LEADER
+            or partition.error_message is not None
             or partition.record_errors
-            or leader.leader_id != -1
-            or leader.leader_epoch != -1
-            or leader.unknown_tags is not None
             or partition.unknown_tags is not None
             or topic.unknown_tags is not None
             or response.unknown_tags is not None
             or response.node_endpoints
         ):
-            return compiled(response, out, parts)
+            return otherwise(response, correlation_id)
         name = topic.name.encode() if names else topic.topic_id
-        size = len(name)
-        if size > 126:
-            return compiled(response, out, parts)
-        if size not in shapes:
-            shapes[size] = _shape(size, names=names)
-        pack, before_name = shapes[size]
+        shape = shapes.get(len(name))
+        if shape is None:
+            if len(name) > 126:
+                return otherwise(response, correlation_id)
+            shape = shapes[len(name)] = _shape(len(name), names=names)
+        pack, length, before_name = shape
         try:
-            out += pack(
+            answer = pack(
+                length,
+                correlation_id,
                 before_name,
                 name,
                 2,  # one partition
@@ -185,16 +212,19 @@ def response_encoder(version: int, compiled: Encoder[ProduceResponse]) -> Encode
                 response.throttle_time_ms,
             )
         except error:
-            return compiled(response, out, parts)
-        if parts is not None:
-            parts.append(out)
-        return None
+            return otherwise(response, correlation_id)
+        return [answer]
 
-    return encode
+    return write
 
 
-def _shape(size: int, *, names: bool) -> tuple[Callable[..., bytes], int]:
-    """One topic, its name or id, one partition; the zero bytes are a null message and empty tag sections."""
+def _shape(size: int, *, names: bool) -> tuple[Callable[..., bytes], int, int]:
+    """Length, correlation id; one topic, its name or id, one partition.
+
+    The zero bytes are a null message and empty tag sections, the first of them the header's.
+    """
     if names:
-        return Struct(f">H{size}sBihqqqBxxxix").pack, 2 << 8 | size + 1
-    return Struct(">B16sBihqqqBxxxix").pack, 2
+        packing, before_name = Struct(f">iixH{size}sBihqqqBxxxix"), 2 << 8 | size + 1
+    else:
+        packing, before_name = Struct(">iixB16sBihqqqBxxxix"), 2
+    return packing.pack, packing.size - 4, before_name

@@ -29,6 +29,8 @@ def read_unknown(structure: Struct, data: Buffer, position: int, count: int) -> 
 def skip_tags(data: Buffer, position: int, most: int) -> int:
     """The position behind tagged fields that nobody wants to know; more than `most` are refused."""
     try:
+        if not data[position]:
+            return position + 1
         count, position = varints.read(data, position)
         if count > most:
             raise ProtocolError(f"{count} tagged fields, more than {most}")

@@ -35,7 +35,11 @@ class RealFile(OpenFile):
     def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
         number = self.acquire()
         try:
-            if len(buffers) <= _IOV_MAX:
+            if len(buffers) == 1:
+                written = os.pwrite(number, buffers[0], position)
+                if written == len(buffers[0]):
+                    return written
+            elif len(buffers) <= _IOV_MAX:
                 written = os.pwritev(number, buffers, position)
                 if written == sum(map(len, buffers)):
                     return written

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable
 
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.records import BatchHeader, Compression, read_header, rewrite, validate
+from quire.protocol.internal_topics import is_internal
+from quire.protocol.records import BatchHeader, Compression, check_plain, read_header, rewrite, validate
 from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion
 from quire.replication.high_watermark import high_watermark
@@ -54,6 +55,7 @@ class Partition:
         "fetch_waits",
         "flush_waits",
         "index",
+        "is_internal",
         "is_leader",
         "isr",
         "leader_epoch",
@@ -84,6 +86,7 @@ class Partition:
         """
         self.topic = topic
         self.topic_id = topic_id
+        self.is_internal = is_internal(topic)
         self.index = index
         self.node_id = node_id
         self.log = log
@@ -181,7 +184,37 @@ class Partition:
                 f"{self} has {len(self.isr)} in-sync replicas and needs {settings.min_insync_replicas}",
             )
         view = memoryview(records)
-        headers = validate(
+        header = check_plain(
+            view,
+            settings.max_message_bytes,
+            settings.compacted,
+            now_ms,
+            settings.timestamp_before_max_ms,
+            settings.timestamp_after_max_ms,
+        ) or self._validated(view, now_ms, expansion)
+        if header.producer_id >= 0:
+            original = self.log.check_producer(header)
+            if original is not None:
+                # Its flush may have failed, or the settings may ask for more than they did at the time.
+                self._advance_high_watermark()
+                return AppendInfo(
+                    original.first_offset, original.last_offset, self.log.start_offset, original.timestamp
+                )
+        if settings.compression is not None and settings.compression is not header.compression:
+            view, header = self._recompressed(view, header, settings.compression)
+        if settings.log_append_time:
+            set_max_timestamp(view, header, LOG_APPEND_TIME, now_ms)
+        try:
+            appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self._advance_high_watermark()
+        return appended
+
+    def _validated(self, view: memoryview, now_ms: int, expansion: Expansion | None) -> BatchHeader:
+        """What is not plain is looked at closely."""
+        settings = self.settings
+        header = validate(
             view,
             max_batch_bytes=settings.max_message_bytes,
             require_key=settings.compacted,
@@ -189,29 +222,14 @@ class Partition:
             timestamp_before_max_ms=settings.timestamp_before_max_ms,
             timestamp_after_max_ms=settings.timestamp_after_max_ms,
             expansion=expansion,
-        )
-        header = headers[0]
+        )[0]
         if header.is_transactional:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "this node has no transaction coordinator")
-        original = self.log.check_producer(header) if header.producer_id >= 0 else None
-        if original is not None:
-            # Its flush may have failed, or the settings may ask for more than they did at the time.
-            self._advance_high_watermark()
-            return AppendInfo(original.first_offset, original.last_offset, self.log.start_offset, original.timestamp)
-        if settings.compression is not None and settings.compression is not header.compression:
-            view, headers = self._recompressed(view, header, settings.compression)
-        if settings.log_append_time:
-            set_max_timestamp(view, headers[0], LOG_APPEND_TIME, now_ms)
-        try:
-            appended = self.log.append(view, headers, self.leader_epoch, now_ms)
-        except OSError as error:
-            raise self._storage_error(error) from error
-        self._advance_high_watermark()
-        return appended
+        return header
 
     def _recompressed(
         self, view: memoryview, header: BatchHeader, codec: Compression
-    ) -> tuple[memoryview, list[BatchHeader]]:
+    ) -> tuple[memoryview, BatchHeader]:
         settings = self.settings
         kept = memoryview(rewrite(view, header, compression=codec, level=settings.compression_level))
         if len(kept) > settings.max_message_bytes:
@@ -219,7 +237,7 @@ class Partition:
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"the batch has {len(kept)} bytes as {self} keeps it, and {settings.max_message_bytes} are allowed",
             )
-        return kept, [read_header(kept)]
+        return kept, read_header(kept)
 
     def _advance_high_watermark(self) -> None:
         log = self.log
@@ -231,7 +249,9 @@ class Partition:
                 self._flush(self)
         self._own_end = own_end
         current = self._high_watermark.offset
-        reached = high_watermark(current, own_end, self._follower_ends, self._in_sync_followers)
+        reached = own_end
+        if self._in_sync_followers:
+            reached = high_watermark(current, own_end, self._follower_ends, self._in_sync_followers)
         if reached > current:
             self._high_watermark = log.position_of(reached)
             if self.fetch_waits:
@@ -296,8 +316,6 @@ class Partition:
         upper = self._high_watermark
         if committed_only and self.last_stable_offset < upper.offset:
             upper = self.log.position_of(self.last_stable_offset)
-        if offset >= upper.offset:
-            return None
         try:
             return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch)
         except OSError as error:

@@ -21,22 +21,19 @@ NO_OFFSET = -1
 class LeaderEpochs:
     """Epochs and their start offsets; both only rise."""
 
-    __slots__ = ("_epochs", "_starts")
+    __slots__ = ("_epochs", "_starts", "latest")
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self.latest = NO_EPOCH
+        """The newest epoch, or -1. Every append compares it with its leader's."""
         for epoch, start in entries or ():
             self.assign(epoch, start)
 
     @property
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self._epochs, self._starts, strict=True))
-
-    @property
-    def latest(self) -> int:
-        """The newest epoch, or -1."""
-        return self._epochs[-1] if self._epochs else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """From `start_offset` on, `epoch` writes. Entries this contradicts were never committed and go."""
@@ -49,6 +46,7 @@ class LeaderEpochs:
             starts.pop()
         epochs.append(epoch)
         starts.append(start_offset)
+        self.latest = epoch
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(epoch, end offset) of the newest epoch at or below the one asked for; (-1, -1) when that cannot be told.
@@ -74,6 +72,7 @@ class LeaderEpochs:
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
+        self.latest = self._epochs[-1] if self._epochs else NO_EPOCH
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log now starts at `start_offset`: the epoch it falls into starts there, older ones go."""
@@ -86,6 +85,7 @@ class LeaderEpochs:
     def clear(self) -> None:
         self._epochs.clear()
         self._starts.clear()
+        self.latest = NO_EPOCH
 
     def to_bytes(self) -> bytes:
         return format_checkpoint(f"{epoch} {start}" for epoch, start in self.entries)

@@ -12,7 +12,7 @@ the log is still consistent in memory; the caller decides what becomes of the da
 from collections.abc import Callable, Sequence
 
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.records.batch import BatchHeader, patch
+from quire.protocol.records.batch import LENGTH_END, BatchHeader, patch
 from quire.seams import Buffer, Disk, FileSlice
 from quire.storage import retention, timestamp_lookup
 from quire.storage.aborted_lookup import aborted_in
@@ -165,14 +165,15 @@ class Log:
             patch(records, position, offset, leader_epoch)
             header.base_offset = offset
             header.leader_epoch = leader_epoch
-            position += header.size
+            position += header.length + LENGTH_END
             offset += header.last_offset_delta + 1
             if header.max_timestamp > timestamp:
                 timestamp = header.max_timestamp
-        # Before the write: an epoch without records is dropped when the log is opened, records without their epoch
-        # would be taken for the previous leader's.
-        self.epochs.assign(leader_epoch, base_offset)
-        self._write(records, headers, timestamp, now_ms)
+        if self.epochs.latest != leader_epoch:
+            # Before the write: an epoch without records is dropped when the log is opened, records without their epoch
+            # would be taken for the previous leader's.
+            self.epochs.assign(leader_epoch, base_offset)
+        self._write(records, headers, offset - 1, timestamp, now_ms)
         return AppendInfo(base_offset, offset - 1, self.start_offset, timestamp)
 
     def append_as_follower(
@@ -192,20 +193,22 @@ class Log:
         for header in headers:
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
-        self._write(records, headers, timestamp, now_ms)
+        self._write(records, headers, offset - 1, timestamp, now_ms)
         return AppendInfo(base_offset, offset - 1, self.start_offset, timestamp)
 
     def _write(
-        self, records: memoryview | bytearray | bytes, headers: Sequence[BatchHeader], timestamp: int, now_ms: int
+        self,
+        records: memoryview | bytearray | bytes,
+        headers: Sequence[BatchHeader],
+        last_offset: int,
+        timestamp: int,
+        now_ms: int,
     ) -> None:
-        last_offset = headers[-1].last_offset
         active = self._segments.active
         if not active.has_room(len(records), last_offset, timestamp, now_ms, self.config):
             active = self._roll_to(headers[0].base_offset, now_ms)
-        position = active.size
         active.append(records, headers)
         self.end_offset = last_offset + 1
-        self._recent.remember(headers[0].base_offset, position)
         for header in headers:
             if header.producer_id >= 0:
                 if header.is_control:
@@ -261,6 +264,9 @@ class Log:
         if upper is None:
             upper = self.end
         if offset >= upper.offset:
+            if offset == self.end_offset:
+                # Whoever waits for the next batch will come back for it.
+                self._recent.remember(offset, self._segments.active.size)
             return None
         segment, position = self._locate(offset)
         limit = segment.size
@@ -302,6 +308,8 @@ class Log:
             return segment, 0
         found = segment.find(offset)
         if found is not None:
+            if segment is segments.active:
+                self._recent.remember(offset, found[0])
             return segment, found[0]
         # Compaction took the offset and all that followed it in its segment.
         while slot + 1 < len(segments) and segments[slot + 1].size == 0:

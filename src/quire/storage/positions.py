@@ -26,7 +26,7 @@ class LogPosition:
 
 
 class RecentPositions:
-    """Offsets of a segment whose position was seen lately: where appends began and reads ended.
+    """Offsets of a segment whose position was seen lately: what was looked up, and where reads ended or will begin.
 
     A reader that follows the writer, or reads on where it stopped, is found here without touching index or file. Only
     the last `LIMIT` are kept; forgetting one costs a look-up, nothing else.

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import TypeVar
 
-from quire.protocol.records.batch import BatchHeader
+from quire.protocol.records.batch import LENGTH_END, BatchHeader
 from quire.seams import Buffer, Disk, File
 from quire.storage import batch_scan, file_names
 from quire.storage.batch_scan import DamagedBatchError
@@ -123,13 +123,15 @@ class Segment:
             file.truncate(position)
             raise
         for header in headers:
-            self._index(position, header)
-            position += header.size
+            position = self._index(position, header)
         assert position == self.size + len(records), "the headers are not those of the records"
         self.size = position
 
-    def _index(self, position: int, header: BatchHeader) -> None:
-        """Takes a batch at `position` into account: every so many bytes one gets an entry in both indexes."""
+    def _index(self, position: int, header: BatchHeader) -> int:
+        """Takes a batch at `position` into account: every so many bytes one gets an entry in both indexes.
+
+        Returns where it ends.
+        """
         if self._max_timestamp is None or header.max_timestamp > self._max_timestamp:
             self._max_timestamp = header.max_timestamp
             self._max_timestamp_offset = header.last_offset
@@ -142,7 +144,9 @@ class Segment:
             self._unindexed_bytes = 0
             limit_bytes = self._config.segment_index_bytes
             self._indexes_full = self.offset_index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes)
-        self._unindexed_bytes += header.size
+        size = header.length + LENGTH_END
+        self._unindexed_bytes += size
+        return position + size
 
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         """The marker that aborts this transaction has been appended."""
@@ -155,11 +159,12 @@ class Segment:
             return False
         if self.size == 0:
             return True
-        return (
-            self.size + size <= config.segment_bytes
-            and not self._indexes_full
-            and self._age_ms(timestamp, now_ms) <= config.segment_ms - self._jitter_ms(config)
-        )
+        if self.size + size > config.segment_bytes or self._indexes_full:
+            return False
+        allowed_ms = config.segment_ms
+        if config.segment_jitter_ms > 0:
+            allowed_ms -= self._jitter_ms(config)
+        return self._age_ms(timestamp, now_ms) <= allowed_ms
 
     def _age_ms(self, timestamp: int, now_ms: int) -> int:
         """How long this segment has waited to be rolled: on the records' own clock where they have one."""
@@ -171,8 +176,6 @@ class Segment:
 
     def _jitter_ms(self, config: LogConfig) -> int:
         """Spreads the rolls of many partitions; derived from the name, so that it needs no dice and no memory."""
-        if config.segment_jitter_ms <= 0:
-            return 0
         seed = sum((at + 1) * byte for at, byte in enumerate(self.path.encode()))
         return seed * 2654435761 % min(config.segment_jitter_ms, config.segment_ms)
 

@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 
+from quire.protocol import records
 from quire.protocol.records import builder, reader, records_native, validator
 from tests.protocol.records.native_modules import interpreted_module
 
@@ -22,6 +23,7 @@ def native(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
         patching.setattr(reader, "decode", module.decode)
         patching.setattr(reader, "find_delta", module.find_timestamp)
         patching.setattr(validator, "scan", module.scan)
+        patching.setattr(records, "check_plain", module.check_plain)
         patching.setattr(builder, "append_record", module.append_record)
         patching.setattr(builder, "append_records", module.append_records)
         yield module

@@ -1,12 +1,14 @@
 """What a produced batch must be: every reason to refuse one, with Kafka's code and the records at fault."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quire.protocol import records
 from quire.protocol.errors import ErrorCode
 from quire.protocol.records import (
     BatchHeader,
@@ -19,6 +21,7 @@ from quire.protocol.records import (
     read_header,
     validate,
 )
+from quire.protocol.records.checksum import crc32c
 from quire.protocol.records.expansion import Expansion
 from quire.protocol.records.validator import MAX_RECORD_ERRORS
 from tests.protocol.records.raw_batches import patient, raw_batch, raw_record, record_lists
@@ -31,7 +34,30 @@ CODECS = list(Compression)
 
 
 def check(data: bytes | bytearray, **options: Any) -> list[BatchHeader]:
-    return validate(memoryview(data), **({"max_batch_bytes": 10**6, "now_ms": NOW} | options))
+    """What `validate` says; and what the short way for plain batches accepts, that accepts too."""
+    plain = plain_header(data, **options)
+    before = bytes(data)
+    try:
+        headers = validate(memoryview(data), **({"max_batch_bytes": 10**6, "now_ms": NOW} | options))
+    except InvalidRecords:
+        assert plain is None
+        raise
+    assert plain is None or ([plain], before) == (headers, data)
+    return headers
+
+
+def plain_header(
+    data: bytes | bytearray,
+    max_batch_bytes: int = 10**6,
+    now_ms: int = NOW,
+    require_key: bool = False,
+    timestamp_before_max_ms: int = 2**63 - 1,
+    timestamp_after_max_ms: int = 2**63 - 1,
+    **_: Any,
+) -> BatchHeader | None:
+    return records.check_plain(
+        memoryview(data), max_batch_bytes, require_key, now_ms, timestamp_before_max_ms, timestamp_after_max_ms
+    )
 
 
 def refused(data: bytes | bytearray, **options: Any) -> InvalidRecords:
@@ -57,6 +83,45 @@ def test_batches_that_were_built_properly_are_accepted(records: list[Record], co
 def test_plain_bytearray_is_taken() -> None:
     batch = build_batch([Record(value=b"x")])
     assert validate(batch, max_batch_bytes=1000, now_ms=NOW)[0].record_count == 1
+
+
+# The short way
+
+
+@patient
+@given(record_lists, st.sampled_from([-1, 5]))
+def test_plain_batches_take_the_short_way(produced: list[Record], producer_id: int) -> None:
+    for record in produced:
+        record.timestamp = min(record.timestamp, 2**61)
+    if produced[0].timestamp < 0:
+        produced[0].timestamp = 0
+    batch = build_batch(produced, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+    assert plain_header(batch) == read_header(batch)
+
+
+@patient
+@given(record_lists, st.integers(0, 10**6), st.integers(0, 255), st.booleans())
+def test_the_short_way_accepts_nothing_that_the_long_one_refuses(
+    produced: list[Record], position: int, value: int, seal: bool
+) -> None:
+    batch = build_batch(produced)
+    batch[position % len(batch)] = value
+    if seal:
+        batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4, "big")
+    with suppress(InvalidRecords):
+        check(batch, timestamp_before_max_ms=HOUR, timestamp_after_max_ms=HOUR)
+        check(batch)
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "before_max_ms", "after_max_ms"),
+    [(2**62, HOUR, HOUR), (NOW, 2**63 - 1, 2**63 - 1), (NOW, 2**62 + 1, 2**62), (2**62 - 1, 0, 2**63 - 1)],
+)
+def test_distances_of_any_size_overflow_nothing(now_ms: int, before_max_ms: int, after_max_ms: int) -> None:
+    limits = {"now_ms": now_ms, "timestamp_before_max_ms": before_max_ms, "timestamp_after_max_ms": after_max_ms}
+    for timestamp in (0, NOW, 2**61, 2**62 - 1, 2**62, 2**63 - 1):
+        with suppress(InvalidRecords):
+            check(build_batch([Record(timestamp=timestamp), Record(timestamp=NOW)]), **limits)
 
 
 # The batch as a whole

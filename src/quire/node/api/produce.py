@@ -13,8 +13,7 @@ from quire.node.context import Context
 from quire.node.named_twice import named_twice
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.fast_produce import partition_response
-from quire.protocol.internal_topics import is_internal
+from quire.protocol.fast_produce import partition_response, produce_response, topic_response
 from quire.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -29,7 +28,6 @@ from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, re
 from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
 from quire.seams import Buffer
-from quire.storage import AppendInfo
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -40,6 +38,10 @@ Unsafe = list[tuple[Partition, int, PartitionProduceResponse]]
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_LEADER_HINTS = 10
 NO_APPEND_TIME = -1
+# An enum's member is looked up anew each time it is named by its class.
+WRITE = Operation.WRITE
+TOPIC = Resource.TOPIC
+
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
@@ -49,23 +51,24 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     acks = request.acks
     if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not one of -1, 0 and 1")
-    _check_named_once(request)
-    append = _Append(node, context, acks)
-    response = ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[append(topic, data) for data in topic.partition_data],
-            )
-            for topic in request.topic_data
-        ]
-    )
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        _check_named_once(topics)
+    node.expansion.left_bytes = node.expansion_max_bytes
+    now_ms = node.clock.now_ms()
+    unsafe: Unsafe = []
+    responses = []
+    for topic in topics:
+        answers = []
+        for data in topic.partition_data:
+            answers.append(_append(node, context, topic, data, acks, now_ms, unsafe))
+        responses.append(topic_response(topic.name, topic.topic_id, answers))
+    response = produce_response(responses)
     if acks == ACKS_NONE:
         _close_on_error(response)
         return None
-    if append.unsafe:
-        return _wait(node, append.unsafe, response, request)
+    if unsafe:
+        return _wait(node, unsafe, response, request)
     return response
 
 
@@ -84,62 +87,52 @@ def refuse(request: ProduceRequest, error: ApiError) -> ProduceResponse:
     )
 
 
-def _check_named_once(request: ProduceRequest) -> None:
-    topics = request.topic_data
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return
+def _check_named_once(topics: list[TopicProduceData]) -> None:
     keys = ((topic.name, topic.topic_id, data.index) for topic in topics for data in topic.partition_data)
     if named_twice(keys):
         raise ApiError(ErrorCode.INVALID_REQUEST, "a produce request must name each partition once")
 
 
-class _Append:
-    """Appends the batches of one request, partition by partition, and notes which of them are not safe enough yet."""
-
-    __slots__ = ("_acks_all", "_context", "_expansion", "_node", "_now_ms", "unsafe")
-
-    def __init__(self, node: "Node", context: Context, acks: int) -> None:
-        self._node = node
-        self._context = context
-        self._acks_all = acks == ACKS_ALL
-        self._now_ms = node.clock.now_ms()
-        self._expansion = node.expansion
-        self._expansion.left_bytes = node.expansion_max_bytes
-        self.unsafe: Unsafe = []
-
-    def __call__(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
-        try:
-            partition = self._node.partitions.leader(topic.name, topic.topic_id, data.index)
-            appended = self._append(partition, data.records)
-        except ApiError as error:
-            return self._failed(topic, data.index, error)
-        append_time_ms = appended.max_timestamp if partition.settings.log_append_time else NO_APPEND_TIME
-        answer = partition_response(
-            data.index, ErrorCode.NONE, appended.base_offset, append_time_ms, appended.log_start_offset
-        )
-        if not partition.may_acknowledge(appended.last_offset, self._acks_all):
-            self.unsafe.append((partition, appended.last_offset + 1, answer))
-        return answer
-
-    def _append(self, partition: Partition, records: Buffer | None) -> AppendInfo:
-        topic = partition.topic
-        if not self._node.authorizer.allows(self._context, Operation.WRITE, Resource.TOPIC, topic):
-            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {topic} is not allowed")
-        if is_internal(topic):
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by the cluster alone")
+def _append(
+    node: "Node",
+    context: Context,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    acks: int,
+    now_ms: int,
+    unsafe: Unsafe,
+) -> PartitionProduceResponse:
+    """Appends one partition's batch and answers for it; notes in `unsafe` what has to be waited for."""
+    index = data.index
+    records = data.records
+    try:
+        partition = node.partitions.leader(topic.name, topic.topic_id, index)
+        if not node.authorizer.allows(context, WRITE, TOPIC, partition.topic):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {partition.topic} is not allowed")
+        if partition.is_internal:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster alone")
         if records is None:
             raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
-        if self._context.api_version < FIRST_VERSION_WITH_ZSTD:
+        if context.api_version < FIRST_VERSION_WITH_ZSTD:
             _check_no_zstd(records)
-        return partition.append(records, self._acks_all, self._now_ms, self._expansion)
+        appended = partition.append(records, acks == ACKS_ALL, now_ms, node.expansion)
+    except ApiError as error:
+        return _refused(node, context, topic, index, error)
+    append_time_ms = appended.max_timestamp if partition.settings.log_append_time else NO_APPEND_TIME
+    answer = partition_response(index, appended.base_offset, append_time_ms, appended.log_start_offset)
+    if not partition.may_acknowledge(appended.last_offset, acks == ACKS_ALL):
+        unsafe.append((partition, appended.last_offset + 1, answer))
+    return answer
 
-    def _failed(self, topic: TopicProduceData, index: int, error: ApiError) -> PartitionProduceResponse:
-        answer = _failed(index, error)
-        wants_hint = self._context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS
-        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and wants_hint:
-            leader_id, leader_epoch = self._node.partitions.current_leader(topic.name, topic.topic_id, index)
-            answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-        return answer
+
+def _refused(
+    node: "Node", context: Context, topic: TopicProduceData, index: int, error: ApiError
+) -> PartitionProduceResponse:
+    answer = _failed(index, error)
+    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS:
+        leader_id, leader_epoch = node.partitions.current_leader(topic.name, topic.topic_id, index)
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+    return answer
 
 
 def _check_no_zstd(records: Buffer) -> None:

@@ -33,6 +33,7 @@ from quire.protocol.records.reader import (
     records_section,
 )
 from quire.protocol.records.record import NO_TIMESTAMP, Header, Record
+from quire.protocol.records.records_native import check_plain
 from quire.protocol.records.rewrite import rewrite
 from quire.protocol.records.validator import validate
 
@@ -56,6 +57,7 @@ __all__ = [
     "build_batch",
     "build_control_batch",
     "check_crc",
+    "check_plain",
     "compress",
     "control_type",
     "decode_batch",

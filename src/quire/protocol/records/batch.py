@@ -47,6 +47,8 @@ _INT16 = Struct(">h")
 _UINT32 = Struct(">I")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
+_pack_int32 = _INT32.pack_into
+_pack_int64 = _INT64.pack_into
 
 
 class BatchHeader:
@@ -222,8 +224,8 @@ def check_crc(buffer: Buffer, header: BatchHeader) -> None:
 
 def patch(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Gives the batch at `position` its place in the log; both fields are outside the CRC."""
-    _INT64.pack_into(buffer, position, base_offset)
-    _INT32.pack_into(buffer, position + LENGTH_END, leader_epoch)
+    _pack_int64(buffer, position, base_offset)
+    _pack_int32(buffer, position + LENGTH_END, leader_epoch)
 
 
 def write_header(

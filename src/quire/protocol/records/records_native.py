@@ -2,6 +2,8 @@
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped"
 """The loops over single records: scan (check without decoding), look up a timestamp, decode and encode.
 
+And the whole check of a usual produced batch in one call, since that is what most requests of most producers are.
+
 One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
 with identical results. Bounds are checked by hand here, because the compiled code checks none; and numbers from the
 wire are compared before they are added, because compiled integers wrap and interpreted ones do not. Only the other
@@ -19,6 +21,8 @@ from typing import Any
 
 import cython
 
+from quire.protocol.records.batch import BatchHeader
+from quire.protocol.records.checksum import crc32c
 from quire.protocol.records.record import Header, Record
 from quire.seams.disk import Buffer
 
@@ -41,6 +45,9 @@ WRONG_TIMESTAMP: int = _WRONG_TIMESTAMP
 
 # A shorter scan is over before another thread would have woken up.
 _RELEASE_GIL_BYTES = cython.declare(cython.Py_ssize_t, 1 << 20)
+
+# No timestamp lies as far off; two of them can be added and subtracted in 64 bits.
+_FAR = cython.declare(cython.longlong, 1 << 62)
 
 
 @cython.cfunc
@@ -226,6 +233,94 @@ def scan(
             data, position, index, count, require_key, unset_delta, lowest_delta, highest_delta
         )
     return status, index, position, latest
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _number(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.longlong:
+    """The signed big-endian number of `size` bytes at `position`."""
+    end: cython.Py_ssize_t = position + size
+    value: cython.longlong = data[position]
+    if value > 127:
+        value -= 256
+    position += 1
+    while position < end:
+        value = value * 256 + data[position]
+        position += 1
+    return value
+
+
+def check_plain(
+    batch: memoryview,
+    max_bytes: cython.longlong,
+    require_key: cython.bint,
+    now_ms: cython.longlong,
+    before_max_ms: cython.longlong,
+    after_max_ms: cython.longlong,
+) -> BatchHeader | None:
+    """The header of the one batch in `batch` if that is plain and passes every check of `validator.validate`.
+
+    Plain is: neither compressed nor transactional nor marked in any way, with timestamps that no sum here can overflow.
+    None for everything else, good or bad: `validate` takes the time to tell which, and what is wrong.
+    """
+    data: cython.const[cython.uchar][::1] = batch
+    total: cython.Py_ssize_t = len(data)
+    length: cython.longlong
+    count: cython.longlong
+    base: cython.longlong
+    producer_id: cython.longlong
+    lowest: cython.longlong
+    highest: cython.longlong
+    status: cython.int
+    latest: cython.longlong
+    if total < 61 or total > max_bytes or data[16] != 2:
+        return None
+    length = _number(data, 8, 4)
+    count = _number(data, 57, 4)
+    base = _number(data, 27, 8)
+    producer_id = _number(data, 43, 8)
+    if (
+        length != total - 12
+        or count <= 0
+        or _number(data, 23, 4) != count - 1
+        or _number(data, 0, 8) != 0
+        or _number(data, 21, 2) != 0
+        or (producer_id >= 0 and (_number(data, 51, 2) < 0 or _number(data, 53, 4) < 0))
+        or not 0 <= base < _FAR
+        or not 0 <= now_ms < _FAR
+    ):
+        return None
+    lowest = -_FAR if before_max_ms > _FAR else now_ms - before_max_ms
+    highest = _FAR if after_max_ms > _FAR - now_ms else now_ms + after_max_ms
+    if crc32c(batch[21:]) != _number(data, 17, 4) & 0xFFFFFFFF:
+        return None
+    if total > _RELEASE_GIL_BYTES:
+        with cython.nogil:
+            status, _, _, latest = _scan(data, 61, 0, count, require_key, -1 - base, lowest - base, highest - base)
+    else:
+        status, _, _, latest = _scan(data, 61, 0, count, require_key, -1 - base, lowest - base, highest - base)
+    if status != _OK or base + latest != _number(data, 35, 8):
+        return None
+    header: BatchHeader = BatchHeader.__new__(BatchHeader)
+    header.position = 0
+    header.base_offset = 0
+    header.length = length
+    header.leader_epoch = _number(data, 12, 4)
+    header.magic = 2
+    header.crc = _number(data, 17, 4) & 0xFFFFFFFF
+    header.attributes = 0
+    header.last_offset_delta = count - 1
+    header.base_timestamp = base
+    header.max_timestamp = base + latest
+    header.producer_id = producer_id
+    header.producer_epoch = _number(data, 51, 2)
+    header.base_sequence = _number(data, 53, 4)
+    header.record_count = count
+    return header
 
 
 @cython.cfunc

@@ -1,0 +1,52 @@
+"""How a response becomes the bytes that go out: the length of it all, the correlation id, and the response itself.
+
+Which way is the shortest depends on the API and its version alone, so it is chosen once, for their route.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from quire.protocol import apis, codec
+from quire.seams import Part
+
+Writer = Callable[[Any, int], list[Part]]
+"""(response, correlation id) to the parts of the whole answer."""
+
+_PREFIX = Struct(">ii")
+
+
+def writer(key: int, version: int) -> Writer:
+    # A flexible header ends with its tagged fields: none.
+    head_bytes = _PREFIX.size + (1 if apis.response_header_version(key, version) >= 1 else 0)
+    name = apis.API_NAMES[key]
+    if name == "Fetch":
+        return _with_slices(version, head_bytes)
+    in_one_piece = _in_one_piece(codec.encoder(apis.response_class(key), version), head_bytes)
+    if name == "Produce":
+        from quire.protocol.fast_produce import answer_writer
+
+        return answer_writer(version, in_one_piece)
+    return in_one_piece
+
+
+def _in_one_piece(encode: codec.Encoder[Any], head_bytes: int) -> Writer:
+    def write(response: Any, correlation_id: int) -> list[Part]:
+        out = bytearray(head_bytes)
+        encode(response, out)
+        _PREFIX.pack_into(out, 0, len(out) - 4, correlation_id)
+        return [bytes(out)]
+
+    return write
+
+
+def _with_slices(version: int, head_bytes: int) -> Writer:
+    from quire.protocol.fast_fetch import encode_parts
+
+    def write(response: Any, correlation_id: int) -> list[Part]:
+        head = bytearray(head_bytes)
+        parts = encode_parts(response, version, head)
+        _PREFIX.pack_into(head, 0, sum(map(len, parts)) - 4, correlation_id)
+        return parts
+
+    return write
