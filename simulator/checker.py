@@ -10,20 +10,25 @@ Which promise stands after which fault:
 - A power loss may take records, but only from the end, and none that the log had flushed; what comes in their place has
   another leader epoch. An answer that was on its way when the power went says nothing about the log found afterwards,
   so it is only believed as far as it was flushed.
+- Records go from the start of a log when somebody asked for that, or when retention may take them (`simulator.expiry`);
+  where a log was seen to start, it never starts earlier again, whatever happens.
 - Metadata that was acknowledged, and producer ids that were handed out, survive both.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from quire.protocol.messages.fetch import PartitionData
 from quire.protocol.records import InvalidRecords, Record, check_crc, decode_batch, walk_batches
+from simulator.expiry import gone_before
 from simulator.ledger import Floor, Known, Ledger, PartitionBook
 from simulator.violation import Violation
 
 
 class Checker:
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, latest_ms: Callable[[], int] = lambda: 0) -> None:
+        """`latest_ms` is the latest time that a node's clock has shown so far."""
         self._ledger = ledger
+        self._latest_ms = latest_ms
 
     # Writing
 
@@ -61,6 +66,8 @@ class Checker:
         if answer.log_start_offset >= 0:
             self._check_start(book, floor, answer.log_start_offset)
             book.start_offset = max(book.start_offset, answer.log_start_offset)
+        if answer.log_start_offset > answer.high_watermark:
+            raise Violation("nothing is deleted that is not committed", f"{book} starts behind its high watermark")
         if answer.last_stable_offset > answer.high_watermark:
             raise Violation("nobody reads past the high watermark", f"{book} has a last stable offset behind it")
         assert not isinstance(answer.records, list)
@@ -125,11 +132,17 @@ class Checker:
 
     def out_of_range(self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int) -> None:
         """A reader was told that there is no such offset."""
-        if not self._is_over(book, era) and book.deletion_asked <= wanted_offset <= floor.end_offset:
+        if self._is_over(book, era) or not book.deletion_asked <= wanted_offset <= floor.end_offset:
+            return
+        if not self.may_start_behind(book, wanted_offset):
             raise Violation(
                 "the high watermark never goes back for a reader",
                 f"{book} says that {wanted_offset} is out of range, but it has ended at {floor.end_offset}",
             )
+
+    def may_start_behind(self, book: PartitionBook, offset: int) -> bool:
+        """Whether the offset may have been deleted, because somebody asked for that or by retention."""
+        return offset < gone_before(book, self._latest_ms())
 
     # Looking up
 
@@ -151,9 +164,10 @@ class Checker:
         found = book.known.get(offset)
         if found is not None and found.timestamp is not None and found.timestamp < timestamp:
             raise Violation("a time is found", f"{book} found {offset} for {timestamp}, which is of {found.timestamp}")
+        there_from = gone_before(book, self._latest_ms())
         for each, known in book.known.items():
-            # Records may have been deleted since they were known, but never one that nobody asked to delete.
-            expected = known.timestamp is not None and known.timestamp >= timestamp and each >= book.deletion_asked
+            # Records may have been deleted since they were known, but none before its time.
+            expected = known.timestamp is not None and known.timestamp >= timestamp and each >= there_from
             if expected and each < floor.end_offset and (offset == -1 or each < offset):
                 raise Violation("a time is found", f"{book} found {offset} for {timestamp}, but {each} is earlier")
 
@@ -172,11 +186,14 @@ class Checker:
                 "the log start offset never goes back",
                 f"{book} starts at {start_offset}, but had started at {floor.start_offset} before anybody asked",
             )
-        if start_offset > book.deletion_asked:
-            raise Violation(
-                "nothing is deleted unasked",
-                f"{book} starts at {start_offset}; nobody asked to delete beyond {book.deletion_asked}",
-            )
+        if start_offset > max(book.deletion_asked, book.start_offset):
+            there_from = gone_before(book, self._latest_ms())
+            if start_offset > there_from:
+                raise Violation(
+                    "nothing is deleted unasked or before its time",
+                    f"{book} starts at {start_offset}; nobody asked to delete beyond {book.deletion_asked}, "
+                    f"and {there_from} must still be there",
+                )
 
     def _is_over(self, book: PartitionBook, era: int) -> bool:
         """Whether an answer of this era says nothing about the log as it is now."""

@@ -9,6 +9,9 @@ not been flushed.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+RECORD_OVERHEAD_BYTES = 200
+"""What a record may need besides its value: a batch of its own, key, headers, a codec's frame."""
+
 TopicPartition = tuple[bytes, int]
 """Topic id and index."""
 
@@ -20,6 +23,8 @@ class Written:
     session: str
     number: int
     idempotent: bool
+    timestamp: int | None = None
+    """As its producer says."""
     copies: int = 0
 
 
@@ -53,6 +58,7 @@ class PartitionBook:
         "index",
         "known",
         "places",
+        "sent_bytes",
         "start_offset",
         "survived",
         "topic",
@@ -63,6 +69,8 @@ class PartitionBook:
         self.topic = topic
         self.index = index
         self.written: dict[bytes, Written] = {}
+        self.sent_bytes = 0
+        """The most that the log can hold: every record ever sent, however often."""
         self.known: dict[int, Known] = {}
         self.places: dict[bytes, int] = {}
         """Where the records of idempotent producers are."""
@@ -82,13 +90,15 @@ class PartitionBook:
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
 
-    def floor(self) -> Floor:
-        return Floor(self.end_offset, self.start_offset)
+    def floor(self, *, afresh: bool = False) -> Floor:
+        """`afresh`, after a power loss, where the log ended counts for nothing; where it started still does."""
+        return Floor(0 if afresh else self.end_offset, self.start_offset)
 
-    def send(self, value: bytes, session: str, number: int, *, idempotent: bool) -> None:
+    def send(self, value: bytes, session: str, number: int, *, idempotent: bool, timestamp: int | None = None) -> None:
         """The record is on its way, once more if it was before."""
-        written = self.written.setdefault(value, Written(session, number, idempotent))
+        written = self.written.setdefault(value, Written(session, number, idempotent, timestamp))
         written.copies += 1
+        self.sent_bytes += len(value) + RECORD_OVERHEAD_BYTES
 
     def learn(self, offset: int, known: Known, *, idempotent: bool) -> None:
         if offset not in self.known or known.timestamp is not None:
@@ -103,7 +113,7 @@ class PartitionBook:
         for offset in lost:
             self.places.pop(self.known.pop(offset).value, None)
         self.end_offset = end_offset
-        self.start_offset = start_offset
+        self.start_offset = max(self.start_offset, start_offset)
         return len(lost)
 
 
@@ -113,6 +123,11 @@ class Setting:
 
     acknowledged: str
     doubtful: list[str] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
+    """Every value that it may have had at some time, the first one included."""
+
+    def __post_init__(self) -> None:
+        self.tried.append(self.acknowledged)
 
 
 class TopicBook:

@@ -54,6 +54,7 @@ class Machine:
         self.life = Life(0, 0)
         self.node: Node | None = None
         self.skew_ms = 0
+        self._ahead_ms = 0
         self.longest_job_ms = 5.0
         self.sync_failed = False
         """A sync failed, so the page cache says more than will ever be on disk: this life ends with a power loss."""
@@ -111,11 +112,21 @@ class Machine:
         self.skew_ms = by_ms
         if self._host_clock is not None:
             self._host_clock.skew_ms = by_ms
+        self._note_how_far_ahead()
+
+    def latest_ms(self) -> int:
+        """At least the latest time that the node's clock has ever shown."""
+        return self._clock.now_ms() + self._ahead_ms
+
+    def _note_how_far_ahead(self) -> None:
+        node_ms = self._host_clock.now_ms() if self._host_clock is not None else self._clock.now_ms() + self.skew_ms
+        self._ahead_ms = max(self._ahead_ms, node_ms - self._clock.now_ms())
 
     def stall(self, duration_ms: float) -> None:
         """The node does not run for so long; when it goes on, others may have given up on it, itself included."""
         if self._host_clock is not None:
             self._host_clock.stall(duration_ms)
+            self._note_how_far_ahead()
             self.leaving_lives.append(self.life.number)
 
     def slow_jobs(self, longest_ms: float) -> None:

@@ -76,6 +76,8 @@ def _node_settings(random: SimRandom) -> dict[str, str]:
         "metadata.max.retention.ms": str(random.choice((1000, 604_800_000))),
         "max.incremental.fetch.session.cache.slots": str(random.choice((1, 1000))),
         "producer.id.expiration.check.interval.ms": "1000",
+        "log.initial.task.delay.ms": str(random.choice((0, 500, 30_000))),
+        "log.retention.check.interval.ms": str(random.choice((100, 1000, 300_000))),
     }
 
 
@@ -91,4 +93,8 @@ def _topic(random: SimRandom, name: str) -> TopicPlan:
         settings["segment.ms"] = str(random.choice((500, 3000)))
     if random.chance(0.2):
         settings["segment.index.bytes"] = "24"
+    if random.chance(0.3):
+        settings["retention.ms"] = str(random.choice((300, 1000, 3000)))
+    if random.chance(0.3):
+        settings["retention.bytes"] = str(random.choice((0, 15_000, 40_000)))
     return TopicPlan(name, 1 + random.below(3), settings)

@@ -72,7 +72,7 @@ class World:
             random=random.stream("clients"),
             trace=self.trace,
             ledger=ledger,
-            checker=Checker(ledger),
+            checker=Checker(ledger, self.machine.latest_ms),
             gate=Gate(is_open=True),
             life=self.machine.life,
             leaving_lives=self.machine.leaving_lives,

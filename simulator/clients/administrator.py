@@ -32,8 +32,12 @@ SETTINGS = {
     "segment.ms": ("604800000", "300", "3000", "604800000"),
     "compression.type": ("producer", "producer", "uncompressed", "lz4", "zstd"),
     "file.delete.delay.ms": ("60000", "0", "1000"),
+    "retention.ms": ("604800000", "800", "3000", "604800000", "-1"),
+    "retention.bytes": ("-1", "15000", "40000", "-1"),
 }
 """What may be altered under the eyes of producers: Kafka's default, and values that none of them minds."""
+RETENTION = ("retention.ms", "retention.bytes")
+"""Only of topics that stay: of the others nobody asks where they start."""
 
 
 class Administrator(SimClient):
@@ -132,11 +136,13 @@ class Administrator(SimClient):
         self.scene.tell(f"{self.name} grew {topic} to {partitions} partitions")
 
     async def _alter(self, topic: TopicBook) -> None:
-        key = self.random.choice(list(SETTINGS))
+        keys = [key for key in SETTINGS if topic.stays or key not in RETENTION]
+        key = self.random.choice(keys)
         default, *values = SETTINGS[key]
         value = self.random.choice(values)
         setting = topic.settings.setdefault(key, Setting(default))
         setting.doubtful.append(value)
+        setting.tried.append(value)
         resource = AlterConfigsResource(
             resource_type=TOPIC_RESOURCE,
             resource_name=topic.name,

@@ -12,7 +12,7 @@ from simulator.clients.describe import describe_settings, describe_topics
 from simulator.clients.list_offsets import EARLIEST, list_offset
 from simulator.clients.produce import GONE
 from simulator.clients.wire import Lost
-from simulator.ledger import NOTHING_KNOWN, Floor, PartitionBook
+from simulator.ledger import Floor, PartitionBook
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 
@@ -55,7 +55,7 @@ class Auditor(SimClient):
         """Reads the whole log; where it starts and ends."""
         while True:
             wire = await self.connected()
-            floor = NOTHING_KNOWN if self._after_power_loss else book.floor()
+            floor = book.floor(afresh=self._after_power_loss)
             start_offset = offset = await self._start(book)
             records: list[Record] = []
             end_offset = -1
@@ -86,7 +86,7 @@ class Auditor(SimClient):
         answer = await self.ask(request, at_least=0 if book.topic.stays else FIRST_VERSION_WITH_TOPIC_IDS)
         found = answer.responses[0].partitions[0]
         gone = GONE if book.topic.deletion_asked else ()
-        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if book.deletion_asked > offset else ()
+        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.may_start_behind(book, offset) else ()
         error = self.expect(found.error_code, f"reading {book}", *self.excuses, *gone, *cut)
         if error is not ErrorCode.NONE:
             return None

@@ -20,6 +20,7 @@ class Batch:
     session: str
     first_number: int
     values: list[bytes]
+    timestamps: list[int]
     content: bytes
     compression: Compression
     idempotent: bool
@@ -35,8 +36,10 @@ class Batch:
         self.era = era
         self.floor = self.book.floor()
         for _ in range(copies):
-            for number, value in enumerate(self.values, self.first_number):
-                self.book.send(value, self.session, number, idempotent=self.idempotent)
+            for number, (value, timestamp) in enumerate(
+                zip(self.values, self.timestamps, strict=True), self.first_number
+            ):
+                self.book.send(value, self.session, number, idempotent=self.idempotent, timestamp=timestamp)
 
 
 class BatchMaker:
@@ -74,4 +77,13 @@ class BatchMaker:
             base_sequence=sequence,
         )
         self._scene.ledger.counts.records_sent += len(values)
-        return Batch(book, session, first_number, values, bytes(content), compression, idempotent=producer_id >= 0)
+        return Batch(
+            book,
+            session,
+            first_number,
+            values,
+            [record.timestamp for record in records],
+            bytes(content),
+            compression,
+            idempotent=producer_id >= 0,
+        )

@@ -6,7 +6,7 @@ from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from simulator.clients.client import SimClient
 from simulator.clients.wire import Lost
-from simulator.ledger import NOTHING_KNOWN, PartitionBook
+from simulator.ledger import PartitionBook
 
 LATEST = -1
 EARLIEST = -2
@@ -21,11 +21,11 @@ class Listed:
 async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *, afresh: bool = False) -> Listed:
     """Asks until there is an answer, by name: the topic must be one that stays. Lost when there is no connection.
 
-    `afresh` nothing that was known before counts: a power loss may have cut the log, and nobody has looked yet.
+    `afresh` no end that was known before counts: a power loss may have cut the log, and nobody has looked yet.
     """
     while True:
         wire = await client.connected()
-        floor, era = NOTHING_KNOWN if afresh else book.floor(), wire.life.era
+        floor, era = book.floor(afresh=afresh), wire.life.era
         answer = await client.ask(
             ListOffsetsRequest(
                 replica_id=-1,

@@ -34,7 +34,7 @@ class Seeker(SimClient):
         """Only up to what somebody knows to be there, so a refusal would be wrong."""
         wire = await self.connected()
         floor, era = book.floor(), wire.life.era
-        if floor.end_offset == floor.start_offset:
+        if floor.end_offset <= floor.start_offset:
             return
         offset = floor.start_offset + self.random.below(floor.end_offset - floor.start_offset + 1)
         book.deletion_asked = max(book.deletion_asked, offset)

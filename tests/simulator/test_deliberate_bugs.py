@@ -1,6 +1,6 @@
 """Bugs put in on purpose: the simulator must find each of them within a few seeds, or it would find nothing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,20 +10,25 @@ from quire.raft.log_store import LogStore
 from quire.seams import File
 from quire.storage import batch_scan
 from quire.storage.append_info import AppendInfo
+from quire.storage.checkpoints import TopicPartition
 from quire.storage.log import Log
 from quire.storage.log_flush import FlushPlan
 from quire.storage.producer_state import ProducerState, RememberedBatch
+from quire.storage.remembered_offsets import RememberedOffsets
+from quire.storage.retention import Expired
 from simulator.plan import plan_of
 from simulator.world import World
 
 MOST_SEEDS = 25
 
 
-def broken_promise(**faults: int) -> str:
-    """The promise that does not hold, with faults of the kind that the bug does not survive."""
+def broken_promise(topic_settings: Mapping[str, str] = {}, **faults: int) -> str:
+    """The promise that does not hold, with topics and faults of the kind that the bug does not survive."""
     for seed in range(MOST_SEEDS):
         chosen = {name.replace("_", " "): weight for name, weight in faults.items()}
-        plan = replace(plan_of(seed, scale=0.5), faults=chosen, fault_pause_ms=150.0)
+        plan = plan_of(seed, scale=0.5)
+        topics = [replace(topic, settings={**topic.settings, **topic_settings}) for topic in plan.topics]
+        plan = replace(plan, topics=topics, faults=chosen, fault_pause_ms=150.0)
         outcome = World(seed, plan).run()
         if outcome.violation is not None:
             return outcome.violation.partition(":")[0]
@@ -53,7 +58,7 @@ def test_an_acknowledgement_without_a_write_is_found(monkeypatch: pytest.MonkeyP
         return AppendInfo(self.end_offset, last_offset, self.start_offset, headers[-1].max_timestamp)
 
     monkeypatch.setattr(Log, "append", forgetful)
-    assert broken_promise() == "an offset keeps its record"
+    assert broken_promise() in ("an offset keeps its record", "the high watermark never goes back for a reader")
 
 
 def test_producers_forgotten_by_their_partition_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +71,7 @@ def test_producers_forgotten_by_their_partition_are_found(monkeypatch: pytest.Mo
 
 def test_a_flush_that_only_says_so_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FlushPlan, "run", lambda self: None)
-    assert broken_promise() == "what was flushed survives a power loss"
+    assert broken_promise() in ("what was flushed survives a power loss", "committed metadata survives everything")
 
 
 def test_metadata_that_is_committed_before_it_is_on_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,3 +80,48 @@ def test_metadata_that_is_committed_before_it_is_on_disk_is_found(monkeypatch: p
 
     monkeypatch.setattr(LogStore, "sync", hasty)
     assert broken_promise(power_loss=1) == "committed metadata survives everything"
+
+
+SHORT_LIVED = {
+    "internal.segment.bytes": "4000",
+    "compression.type": "uncompressed",
+    "retention.bytes": "20000",
+    "retention.ms": "2000",
+}
+UNTIMELY = ("nothing is deleted unasked or before its time", "the high watermark never goes back for a reader")
+
+
+def test_a_retention_that_takes_one_segment_too_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = Log.find_expired
+
+    def greedy(self: Log, high_watermark: int, now_ms: int) -> Expired | None:
+        found = find(self, high_watermark, now_ms)
+        if found is None or found.segment_count >= self.segment_count:
+            return found
+        behind = [*list(self._segments)[found.segment_count + 1 :], None][0]
+        return found._replace(start_offset=self.end_offset if behind is None else behind.base_offset)
+
+    monkeypatch.setattr(Log, "find_expired", greedy)
+    assert broken_promise(SHORT_LIVED) in UNTIMELY
+
+
+def test_a_retention_that_keeps_less_than_the_size_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = Log.find_expired
+
+    def stingy(self: Log, high_watermark: int, now_ms: int) -> Expired | None:
+        kept, self.config = self.config, self.config._replace(retention_bytes=min(self.config.retention_bytes, 500))
+        try:
+            return find(self, high_watermark, now_ms)
+        finally:
+            self.config = kept
+
+    monkeypatch.setattr(Log, "find_expired", stingy)
+    assert broken_promise(SHORT_LIVED) in UNTIMELY
+
+
+def test_a_start_that_is_shown_before_it_is_on_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(self: RememberedOffsets, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
+        then()
+
+    monkeypatch.setattr(RememberedOffsets, "will_start_at", hasty)
+    assert broken_promise(power_loss=1) == "the log start offset never goes back"

@@ -277,11 +277,11 @@ class Partitions:
             )
         return started
 
-    def drop_expired(self, partition: Partition, then: Callable[[], None]) -> None:
-        """Lets go of what the topic's retention settings want to be gone; `then` is called if something went."""
+    def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
+        """Lets go of what the topic's retention settings want to be gone; `more` is called if that was not all."""
         directory = self._directory_of.get(partition)
         if directory is not None:
-            directory.drop_expired(partition.topic, partition.index, partition.high_watermark, then)
+            directory.drop_expired(partition.topic, partition.index, partition.high_watermark, more)
 
     # Waking whoever waits
 

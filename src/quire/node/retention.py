@@ -40,5 +40,4 @@ class Retention:
 
     def _look(self, partition: Partition) -> None:
         del self._waiting[partition]
-        # Not everything may have gone at once: whatever went, there is another look.
         self._partitions.drop_expired(partition, lambda: self.look_at(partition))

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.seams import Clock, Disk, File, Jobs, Random
-from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
+from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata, retention
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.durable_folder import make_durable_folder
@@ -285,12 +285,12 @@ class LogDirectory:
             self._remembered.has_started(key)
             then()
 
-    def drop_expired(self, topic: str, partition: int, high_watermark: int, then: Then) -> None:
+    def drop_expired(self, topic: str, partition: int, high_watermark: int, more: Then) -> None:
         """Drops the oldest segments of a log that its retention settings want to be gone, if there are any.
 
-        `then` is called when some are gone; there may be more. First everything up to the new start is flushed, so that
-        what is known of producers and the segment that follows survive a crash; then the checkpoint has the new start,
-        for good; then the files go. A disk without room puts it off.
+        `more` is called when as many are gone as go at once: there may be others. First everything up to the new start
+        is flushed, so that what is known of producers and the segment that follows survive a crash; then the checkpoint
+        has the new start, for good; then the files go. A disk without room puts it off.
         """
         key = (topic, partition)
         log = self.logs[key]
@@ -316,7 +316,8 @@ class LogDirectory:
                     expired.segment_count,
                     expired.reason,
                 )
-                then()
+                if expired.segment_count == retention.AT_ONCE_MAX:
+                    more()
 
             def saved() -> None:
                 self._drops.add(lambda: self._start_at(key, log, expired.start_offset, dropped))

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from quire.storage.log_config import LogConfig
 
-AT_ONCE_MAX = 64
+AT_ONCE_MAX = 32
 """How many segments one answer names at most: each costs a few renames, for which requests wait."""
 
 

@@ -1,0 +1,47 @@
+"""What retention may have taken from a log, as far as clients can tell.
+
+They know when the records they sent or read are from, which settings the topic may have had, and what is the most that
+the log can hold. Every doubt speaks for the node: its clock may have run ahead, a setting may have been in force that
+was asked for once, all that was ever sent may be in the log. What still must be there after all that, must be there.
+"""
+
+from simulator.ledger import RECORD_OVERHEAD_BYTES, PartitionBook, TopicBook
+
+NEVER = 1 << 62
+LONG_MS = 24 * 3600 * 1000
+"""No run takes this long, whatever its clocks say."""
+
+
+def gone_before(book: PartitionBook, latest_ms: int) -> int:
+    """The first offset that cannot have been deleted; `latest_ms` is the latest time a node's clock has shown."""
+    topic = book.topic
+    limit_ms, limit_bytes = _smallest(topic, "retention.ms"), _smallest(topic, "retention.bytes")
+    if limit_ms > LONG_MS and limit_bytes == NEVER:
+        return book.deletion_asked
+    left_bytes = book.sent_bytes
+    for offset in sorted(book.known):
+        left_bytes -= len(book.known[offset].value) + RECORD_OVERHEAD_BYTES
+        if offset < book.deletion_asked or left_bytes >= limit_bytes:
+            continue
+        timestamp = _timestamp(book, offset)
+        if timestamp is not None and timestamp + limit_ms >= latest_ms:
+            return offset
+    return NEVER
+
+
+def _smallest(topic: TopicBook, key: str) -> int:
+    """The smallest limit that the topic may ever have had."""
+    setting = topic.settings.get(key)
+    values = [int(value) for value in setting.tried] if setting is not None else []
+    return min((value for value in values if value >= 0), default=NEVER)
+
+
+def _timestamp(book: PartitionBook, offset: int) -> int | None:
+    """When the record at an offset is from; None when only the node knows."""
+    known = book.known[offset]
+    if known.timestamp is not None:
+        return known.timestamp
+    stamped_by_node = book.topic.settings.get("message.timestamp.type")
+    if stamped_by_node is not None and stamped_by_node.acknowledged == "LogAppendTime":
+        return None
+    return book.written[known.value].timestamp
