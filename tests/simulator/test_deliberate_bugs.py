@@ -1,6 +1,6 @@
 """Bugs put in on purpose: the simulator must find each of them within a few seeds, or it would find nothing."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,14 +8,17 @@ import pytest
 from quire.protocol.records import BatchHeader
 from quire.raft.log_store import LogStore
 from quire.seams import File
-from quire.storage import batch_scan
+from quire.storage import batch_scan, segment_scan
 from quire.storage.append_info import AppendInfo
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.log import Log
 from quire.storage.log_flush import FlushPlan
 from quire.storage.producer_state import ProducerState, RememberedBatch
 from quire.storage.remembered_offsets import RememberedOffsets
 from quire.storage.retention import Expired
+from quire.storage.segment_scan import Visitor
 from simulator.plan import plan_of
 from simulator.world import World
 
@@ -36,10 +39,16 @@ def broken_promise(topic_settings: Mapping[str, str] = {}, **faults: int) -> str
 
 
 def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def trusting(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-        return batch_scan.headers(file, position, end)
+    def trusting(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor) -> None:
+        for at, header in batch_scan.headers(file, position, end):
+            refused = visitor.meet(header, walk.next_offset)
+            if refused is not None:
+                raise DamagedBatchError(file.path, at, refused)
+            if header.producer_id >= 0:
+                visitor.meet_producer(header)
+            walk.take(at, header.size, header.last_offset, header.max_timestamp)
 
-    monkeypatch.setattr(batch_scan, "checked", trusting)
+    monkeypatch.setattr(segment_scan, "scan", trusting)
     assert broken_promise(power_loss=1) in ("no broken batch is served", "what is read was sent")
 
 

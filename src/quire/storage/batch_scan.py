@@ -55,6 +55,13 @@ def checked(file: ReadableFile, position: int, end: int) -> Iterator[tuple[int, 
         position += header.size
 
 
+def checked_header(file: ReadableFile, buffer: Buffer, at: int, position: int, end: int) -> BatchHeader:
+    """The header of the batch at `at` of the buffer and `position` of the file, if it is whole and intact."""
+    header = _header(file, buffer, at, position, end)
+    _check(file, buffer, header, position)
+    return header
+
+
 def read_batch(file: ReadableFile, position: int, header: BatchHeader) -> bytes:
     """The bytes of the batch whose header was found at `position` of the file, its checksum compared."""
     batch = file.pread(header.size, position)

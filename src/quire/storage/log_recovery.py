@@ -15,6 +15,7 @@ from quire.protocol.records.batch import BatchHeader
 from quire.seams import Disk
 from quire.storage import batch_scan, file_names, leader_epochs
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.checkpoints import CheckpointError
 from quire.storage.damage import DamagedLogError, find_intact, is_hole
 from quire.storage.end_marker import EndMarker
@@ -110,7 +111,6 @@ class _Opener:
         self._epochs_saved = self._epochs.to_bytes()
         self._producers: ProducerState | None = None
         self._trusted_before = 0
-        self._end_limit = 0
         self._scanned: Segment | None = None
         """The segment that is being scanned."""
         self._scanned_from = MAX_OFFSET
@@ -172,11 +172,11 @@ class _Opener:
                     raise DamagedLogError(segment.path, 0, self.end_offset, reason)
                 self._end_log_before(segment, reason)
                 break
-            self.end_offset = max(self.end_offset, segment.base_offset)
-            self._end_limit = following.base_offset if following is not None else MAX_OFFSET
             size = segment.size
             self._scanned = segment
-            damage = segment.recover(self._visit)
+            walk = self._walk(segment, following)
+            damage = segment.recover(walk, self)
+            self.end_offset = walk.next_offset
             if damage is not None:
                 if self._only_torn:
                     self._check_that_it_is_torn(segment, size, damage)
@@ -221,29 +221,42 @@ class _Opener:
         for segment in self._segments:
             segment.close()
 
-    def _visit(self, header: BatchHeader, marker: EndMarker | None) -> str | None:
-        """Takes an intact batch into account, or says why it cannot come next.
+    def _walk(self, segment: Segment, following: Segment | None) -> BatchWalk:
+        return BatchWalk(
+            segment.base_offset,
+            self._config.index_interval_bytes,
+            next_offset=max(self.end_offset, segment.base_offset),
+            end_limit=following.base_offset if following is not None else MAX_OFFSET,
+            gaps_before=MAX_OFFSET if self._config.compact else self._trusted_before,
+            leader_epoch=self._epochs.latest,
+        )
+
+    # What the scan meets
+
+    def meet(self, header: BatchHeader, expected_offset: int) -> str | None:
+        """Takes the epoch of an intact batch into account, or says why it cannot come next.
 
         The checksum does not cover offset and epoch, but these only rise: that shows a damaged one, and the remains of
         an overwritten log behind its new end.
         """
-        assert self._producers is not None and self._scanned is not None
-        if header.base_offset < self.end_offset or self._is_torn_off(header.base_offset):
-            return f"offset {header.base_offset} follows {self.end_offset - 1}"
-        if header.next_offset > self._end_limit:
-            return f"offset {header.last_offset} belongs to the next segment"
+        self.end_offset = expected_offset
+        if header.base_offset < expected_offset or self._is_torn_off(header.base_offset):
+            return f"offset {header.base_offset} follows {expected_offset - 1}"
         if 0 <= header.leader_epoch < self._epochs.latest:
             return f"leader epoch {header.leader_epoch} follows {self._epochs.latest}"
         if header.leader_epoch > self._epochs.latest:
             self._epochs.assign(header.leader_epoch, header.base_offset)
-        if marker is not None:
-            aborted = self._producers.end_transaction(header, marker)
-            if aborted is not None:
-                self._scanned.add_aborted(aborted)
-        elif header.producer_id >= 0 and not header.is_control:
-            self._producers.update(header)
-        self.end_offset = header.next_offset
         return None
+
+    def meet_producer(self, header: BatchHeader) -> None:
+        assert self._producers is not None
+        self._producers.update(header)
+
+    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+        assert self._producers is not None and self._scanned is not None
+        aborted = self._producers.end_transaction(header, marker)
+        if aborted is not None:
+            self._scanned.add_aborted(aborted)
 
     def _is_torn_off(self, offset: int) -> bool:
         """Whether something is missing between the end found so far and `offset`.

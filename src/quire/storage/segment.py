@@ -13,12 +13,14 @@ from typing import TypeVar
 
 from quire.protocol.records.batch import LENGTH_END, BatchHeader
 from quire.seams import Buffer, Disk, File
-from quire.storage import batch_scan, file_names
+from quire.storage import batch_scan, file_names, segment_scan
 from quire.storage.batch_scan import DamagedBatchError
-from quire.storage.end_marker import EndMarker, is_end_marker, read_end_marker
+from quire.storage.batch_walk_native import BatchWalk
+from quire.storage.end_marker import EndMarker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from quire.storage.segment_scan import Visitor
 from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
 from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
 
@@ -142,11 +144,14 @@ class Segment:
             self.time_index.append(self._max_timestamp, self._max_timestamp_offset)
             self._indexes_saved = False
             self._unindexed_bytes = 0
-            limit_bytes = self._config.segment_index_bytes
-            self._indexes_full = self.offset_index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes)
+            self._see_whether_indexes_are_full()
         size = header.length + LENGTH_END
         self._unindexed_bytes += size
         return position + size
+
+    def _see_whether_indexes_are_full(self) -> None:
+        limit_bytes = self._config.segment_index_bytes
+        self._indexes_full = self.offset_index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes)
 
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         """The marker that aborts this transaction has been appended."""
@@ -270,29 +275,34 @@ class Segment:
             end_offset = header.next_offset
         return end_offset
 
-    def recover(self, visit: Callable[[BatchHeader, EndMarker | None], str | None]) -> DamagedBatchError | None:
-        """Reads every byte, rebuilds the indexes (in memory) and calls `visit` for each intact batch.
+    def recover(self, walk: BatchWalk, visitor: Visitor) -> DamagedBatchError | None:
+        """Reads every byte, rebuilds the indexes (in memory) and tells `visitor` of all that matters to the log.
 
-        `visit` is also told what a transaction's end marker says, and adds to the index of aborted transactions.
-        Returns what is wrong with the first batch that is not intact, or why `visit` does not accept it, and ends the
-        segment before it (in memory: `cut_tail` does it in the file).
+        Returns what is wrong with the first batch that is not intact, or why the visitor does not accept it, and ends
+        the segment before it (in memory: `cut_tail` does it in the file).
         """
         self._reset_indexes()
         self.transaction_index.reset()
         if self.size == 0:
             return None
+        damage = None
         try:
-            for position, header in batch_scan.checked(self.file, 0, self.size):
-                if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-                    raise DamagedBatchError(self.path, position, f"offset {header.last_offset} does not belong here")
-                refused = visit(header, self.marker_at(position, header) if is_end_marker(header) else None)
-                if refused is not None:
-                    raise DamagedBatchError(self.path, position, refused)
-                self._index(position, header)
-        except DamagedBatchError as damage:
+            segment_scan.scan(self.file, 0, self.size, walk, visitor)
+        except DamagedBatchError as found:
+            damage = found
             self.size = damage.position
-            return damage
-        return None
+        if self.size:
+            self._take_over(walk)
+        return damage
+
+    def _take_over(self, walk: BatchWalk) -> None:
+        self.offset_index.entries.extend(walk.offset_entries)
+        self.time_index.entries.extend(walk.time_entries)
+        self._unindexed_bytes = walk.unindexed_bytes
+        self._first_timestamp = walk.first_timestamp
+        self._max_timestamp = walk.max_timestamp
+        self._max_timestamp_offset = walk.max_timestamp_offset
+        self._see_whether_indexes_are_full()
 
     def cut_tail(self) -> None:
         """Removes what the file holds beyond the last whole batch."""

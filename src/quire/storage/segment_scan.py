@@ -1,0 +1,99 @@
+"""Reading every byte of a segment, or of a part of it, and comparing checksums.
+
+`BatchWalk` goes over what is regular, in native code. Here the bytes are fetched for it, and each batch at which it
+stops is looked at: is it damaged, or merely the first of a new leader, after a gap, or the end of a transaction? No
+length found in damaged bytes makes this read or allocate beyond the file.
+"""
+
+from typing import Protocol
+
+from quire.protocol.records.batch import HEADER_BYTES, LENGTH_END, BatchHeader, read_header
+from quire.seams import File
+from quire.storage import batch_scan
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.batch_walk_native import BatchWalk
+from quire.storage.end_marker import EndMarker, is_end_marker, read_end_marker
+from quire.storage.offset_index import MAX_RELATIVE_OFFSET
+
+_CHUNK = 256 * 1024
+"""Small enough to stay in the processor's cache between being read and being checked."""
+
+
+class Visitor(Protocol):
+    """Hears of the batches that are more than so many bytes."""
+
+    def meet(self, header: BatchHeader, expected_offset: int) -> str | None:
+        """An intact batch that is not a plain continuation: None if it may come here, else why it may not.
+
+        `expected_offset` is where the batch before it ended.
+        """
+        ...
+
+    def meet_producer(self, header: BatchHeader) -> None:
+        """A producer's batch of records. Of many in a row only the first and the last few are told."""
+        ...
+
+    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None: ...
+
+
+def scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor) -> None:
+    """Goes from `position`, where a batch must begin, to `end` of the file; DamagedBatchError where it cannot go on."""
+    try:
+        _scan(file, position, end, walk, visitor)
+    finally:
+        _tell_producers(walk, visitor)
+
+
+def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor) -> None:
+    buffer = memoryview(bytearray(min(_CHUNK, end - position)))
+    at = filled = 0
+    while position < end:
+        stop = walk.regular(buffer[:filled], at, position - at)
+        position += stop - at
+        at = stop
+        needed = min(_size_at(buffer, at) if filled - at >= HEADER_BYTES else HEADER_BYTES, end - position)
+        if filled - at < needed:
+            if needed > len(buffer):
+                buffer = memoryview(bytearray(needed))
+            filled, at = file.pread_into(buffer[: end - position], position), 0
+            if filled < needed:
+                raise DamagedBatchError(file.path, position, "the file is shorter than it was")
+        elif position < end:
+            header = batch_scan.checked_header(file, buffer[:filled], at, position, end)
+            _meet(file, buffer, header, position, walk, visitor)
+            walk.take(position, header.size, header.last_offset, header.max_timestamp)
+            position += header.size
+            at += header.size
+
+
+def _size_at(buffer: memoryview, at: int) -> int:
+    return int.from_bytes(buffer[at + 8 : at + LENGTH_END], "big", signed=True) + LENGTH_END
+
+
+def _tell_producers(walk: BatchWalk, visitor: Visitor) -> None:
+    for headers in walk.producers.values():
+        for header in headers:
+            visitor.meet_producer(read_header(header))
+    walk.producers.clear()
+
+
+def _meet(
+    file: File, buffer: memoryview, header: BatchHeader, position: int, walk: BatchWalk, visitor: Visitor
+) -> None:
+    _tell_producers(walk, visitor)
+    refused: str | None
+    if not 0 <= header.last_offset - walk.base_offset <= MAX_RELATIVE_OFFSET:
+        refused = f"offset {header.last_offset} does not belong here"
+    elif header.next_offset > walk.end_limit:
+        refused = f"offset {header.last_offset} belongs to the next segment"
+    else:
+        refused = visitor.meet(header, walk.next_offset)
+    if refused is not None:
+        raise DamagedBatchError(file.path, position, refused)
+    walk.leader_epoch = max(walk.leader_epoch, header.leader_epoch)
+    if is_end_marker(header):
+        marker = read_end_marker(buffer, header)
+        if marker is not None:
+            visitor.meet_marker(header, marker)
+    elif header.producer_id >= 0:
+        visitor.meet_producer(header)
