@@ -22,10 +22,13 @@ def test_a_missing_file_has_no_offsets(disk: SimDisk) -> None:
     assert read_offsets(disk, PATH) == {}
 
 
+def test_an_empty_file_has_no_offsets() -> None:
+    assert parse_offsets(b"", "as Apache Kafka leaves it") == {}
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"0\n",
         b"1\n0\n",
         b"0\n2\norders 0 170\n",

@@ -30,6 +30,9 @@ def format_checkpoint(lines: Iterable[str]) -> bytes:
 
 
 def parse_checkpoint(content: bytes, path: str) -> list[str]:
+    if not content:
+        # Apache Kafka makes its checkpoint files long before there is anything to be written into them.
+        return []
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
