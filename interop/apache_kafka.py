@@ -5,6 +5,7 @@
 
 import contextlib
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -85,8 +86,11 @@ class ApacheKafka:
         return done.stdout
 
     @contextlib.contextmanager
-    def server(self, properties: Mapping[str, str], folder: Path) -> Iterator[str]:
-        """Runs a broker with these settings; its first listener's address when it answers, stopped at the end."""
+    def server(self, properties: Mapping[str, str], folder: Path, *, killed: bool = False) -> Iterator[str]:
+        """Runs a broker with these settings; its first listener's address when it answers, stopped at the end.
+
+        Or `killed`: then nothing is flushed, closed or said.
+        """
         path = folder / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         log_path = folder / "kafka.log"
@@ -102,12 +106,18 @@ class ApacheKafka:
             print(f"--- the end of Apache Kafka's log ---\n{log_path.read_text(errors='replace')[-8000:]}")
             raise
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
             try:
                 process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def format(self, properties: Mapping[str, str], folder: Path, cluster_id: str) -> None:
+        """Makes the directories that the settings name those of a new cluster of one node."""
+        path = folder / "server.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), "--standalone")
 
     def _java(self, *options: str) -> list[str]:
         logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
@@ -125,6 +135,24 @@ def _wait_until_it_serves(process: subprocess.Popen[bytes], address: str, log_pa
                 return
         time.sleep(0.1)
     raise AssertionError(f"Apache Kafka did not serve within {START_TIMEOUT_S} s")
+
+
+def settings(data_dir: Path, *, node_id: int = 1) -> dict[str, str]:
+    """A server.properties for one Apache Kafka, broker and controller, on this directory."""
+    port, controller_port = free_ports(2)
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+        "log.dirs": str(data_dir),
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+    }
 
 
 def free_ports(count: int) -> list[int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from interop.apache_kafka import ApacheKafka, free_ports
+from interop.apache_kafka import ApacheKafka, settings
 from quire.testing import Cluster, WireConnection
 from tests.wire.clients import Confluent, Message
 from tests.wire.raw import list_offset, topic_metadata
@@ -20,20 +20,6 @@ def messages(codec: str) -> list[Message]:
         Message(f"{codec} {n}".encode() * 10, key=b"%d" % n, headers=[("codec", codec.encode())])
         for n in range(PER_CODEC)
     ]
-
-
-def settings(data_dir: Path, *, node_id: int = 1) -> dict[str, str]:
-    """A server.properties for Apache Kafka on this directory."""
-    port, controller_port = free_ports(2)
-    return {
-        "process.roles": "broker,controller",
-        "node.id": str(node_id),
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
-        "log.dirs": str(data_dir),
-        "offsets.topic.replication.factor": "1",
-    }
 
 
 def read_all(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]]:

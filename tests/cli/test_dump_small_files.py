@@ -62,7 +62,7 @@ def test_properties() -> None:
         (Kind.PRODUCERS, b"\x00\x02"),
         (Kind.PRODUCERS, snapshot()[:-1]),
         (Kind.PRODUCERS, snapshot()[:-1] + b"\x01"),
-        (Kind.OFFSETS, b""),
+        (Kind.OFFSETS, b"0"),
         (Kind.OFFSETS, b"0\n2\norders 0 5\n"),
         (Kind.OFFSETS, b"\xff"),
         (Kind.LEADER_EPOCHS, b"0\n1\nx y\n"),

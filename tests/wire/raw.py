@@ -96,11 +96,21 @@ def records_of(found: PartitionData) -> bytes:
 
 
 def list_offset(
-    connection: WireConnection, topic: str, timestamp: int, *, version: int = 11, partition: int = 0, epoch: int = -1
+    connection: WireConnection,
+    topic: str,
+    timestamp: int,
+    *,
+    version: int = 11,
+    partition: int = 0,
+    epoch: int = -1,
+    isolation_level: int = 0,
 ) -> ListOffsetsPartitionResponse:
     asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
     request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])], timeout_ms=5000
+        replica_id=-1,
+        isolation_level=isolation_level,
+        topics=[ListOffsetsTopic(name=topic, partitions=[asked])],
+        timeout_ms=5000,
     )
     return connection.call(request, version, ListOffsetsResponse).topics[0].partitions[0]
 

@@ -29,7 +29,7 @@ _CONTROL_VALUES: dict[int, type[Message]] = {
     ControlRecordType.KRAFT_VOTERS: control_records.VotersRecord,
 }
 
-_TRANSACTION_STATES = (
+TRANSACTION_STATES = (
     "Empty",
     "Ongoing",
     "PrepareCommit",
@@ -39,7 +39,7 @@ _TRANSACTION_STATES = (
     "Dead",
     "PrepareEpochFence",
 )
-_NAMES = {("TransactionLogValue", "transaction_status"): _TRANSACTION_STATES}
+_NAMES = {("TransactionLogValue", "transaction_status"): TRANSACTION_STATES}
 
 
 def decoder_of(contents: Contents) -> Decoder:

@@ -14,9 +14,9 @@ from quire.storage import batch_scan
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.offset_index import OffsetIndex
 from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
+from quire.storage.transaction_index import VERSION, TransactionIndex
 
 _CHUNK_ENTRIES = 8192
-_ABORTED = Struct(">hqqqq")
 
 Entry = tuple[int, tuple[int, ...]]
 
@@ -72,11 +72,11 @@ def dump_time_index(file: ReadableFile, base_offset: int, log: ReadableFile | No
 
 def dump_transaction_index(file: ReadableFile) -> Iterator[Fact]:
     """Facts `aborted_transaction`; a `problem` for each that cannot be; `index_end`."""
-    entries = _Entries(file, _ABORTED)
+    entries = _Entries(file, TransactionIndex.ENTRY)
     previous = -1
     for at, (version, producer_id, first_offset, last_offset, last_stable_offset) in entries:
-        if version != 0:
-            yield problem(at, f"an entry of version {version}, and only 0 is known")
+        if version != VERSION:
+            yield problem(at, f"an entry of version {version}, and only {VERSION} is known")
         yield Fact(
             "aborted_transaction",
             {

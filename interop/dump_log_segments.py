@@ -1,0 +1,43 @@
+"""Apache Kafka's DumpLogSegments on every file of a data directory that it can read."""
+
+from pathlib import Path
+
+from interop.apache_kafka import ApacheKafka
+
+SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"}
+DECODERS = {
+    "__cluster_metadata-0": "--cluster-metadata-decoder",
+    "__consumer_offsets-0": "--offsets-decoder",
+    "__transaction_state-0": "--transaction-log-decoder",
+}
+_FACTS = ("baseOffset: ", "| offset: ", "offset: ", "timestamp: ", "version: ", "producerId: ")
+_NOTHING_NEW = ("Log starting offset: ", "Snapshot end offset: ")
+
+
+class ComplaintError(AssertionError):
+    """DumpLogSegments said something besides what is in a file."""
+
+
+def dump_directory(kafka: ApacheKafka, data_dir: Path) -> str:
+    """What it says: a line for each thing, with `== path` above what is said of a file."""
+    folders = sorted(path for path in data_dir.iterdir() if path.is_dir())
+    return "".join(_dump_folder(kafka, data_dir, folder) for folder in folders)
+
+
+def _is_unused_index(path: Path) -> bool:
+    """Nothing but the room that a running broker has given it, with which DumpLogSegments cannot deal."""
+    return path.suffix in {".index", ".timeindex"} and path.stat().st_size > 0 and not path.read_bytes().strip(b"\0")
+
+
+def _dump_folder(kafka: ApacheKafka, data_dir: Path, folder: Path) -> str:
+    files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not _is_unused_index(path))
+    options = ["--print-data-log", *([DECODERS[folder.name]] if folder.name in DECODERS else [])]
+    said = []
+    for line in kafka.tool("DumpLogSegments", "--files", ",".join(map(str, files)), *options).splitlines():
+        if line.startswith("Dumping "):
+            said.append(f"== {Path(line.removeprefix('Dumping ')).relative_to(data_dir)}\n")
+        elif line.startswith(_FACTS) and "isvalid: false" not in line:
+            said.append(f"{line}\n")
+        elif line and not line.startswith(_NOTHING_NEW) and not line.endswith(" is empty."):
+            raise ComplaintError(f"DumpLogSegments says of {folder.name}: {line}")
+    return "".join(said)

@@ -1,0 +1,78 @@
+"""Records small data directories of Apache Kafka into tests/golden, for tests that need no Java.
+
+    python -m interop.record_golden [SCENARIO ...]
+
+For each scenario of `interop.scenarios` a folder `tests/golden/kafka-<version>/<name>` is written anew:
+
+    data/            the data directory as Apache Kafka left it, but for its lock file
+    sizes.json       the true size of files that end in zeros: these are cut off here, and put back by the tests. A
+                     running broker gives each index its full 10 MB in advance, and one that is killed leaves them.
+    expected.json    what Apache Kafka served from it: offsets, records, and which of them are committed
+    dumped.txt       what Apache Kafka's DumpLogSegments said of every file, a line for each thing
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from interop.apache_kafka import VERSION, ApacheKafka, jars, settings
+from interop.dump_log_segments import dump_directory
+from interop.librdkafka import read_everything
+from interop.scenarios import SCENARIOS, Scenario, Server
+from tests.golden.served import everything
+
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / f"kafka-{VERSION}"
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+QUIET = {"metadata.max.idle.interval.ms": "0", "log.segment.delete.delay.ms": "600000"}
+"""No records that say nothing, and nothing that vanishes while it is copied."""
+
+
+def record(kafka: ApacheKafka, scenario: Scenario, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        data_dir = Path(temporary) / "data"
+        properties = settings(data_dir) | QUIET | dict(scenario.settings)
+        kafka.format(properties, Path(temporary), CLUSTER_ID)
+        with kafka.server(properties, Path(temporary), killed=scenario.killed) as address:
+            scenario.fill(Server(kafka, address, data_dir))
+            first = everything(address)
+            assert read_everything(address, first) == first, "librdkafka reads something else"
+            # Again: with librdkafka's asking, __consumer_offsets has come into being.
+            served = everything(address)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "expected.json").write_text(_json(served))
+        (folder / "dumped.txt").write_text(dump_directory(kafka, data_dir))
+        sizes = copy_without_zeros(data_dir, folder / "data")
+        (folder / "sizes.json").write_text(_json(sizes))
+
+
+def copy_without_zeros(source: Path, target: Path) -> dict[str, int]:
+    """Copies all files but the lock; the sizes of those that were cut where only zeros follow."""
+    sizes = {}
+    for path in sorted(path for path in source.rglob("*") if path.is_file() and path.name != ".lock"):
+        content = path.read_bytes()
+        kept = content.rstrip(b"\0") if path.suffix in {".index", ".timeindex"} else content
+        if len(kept) != len(content):
+            sizes[str(path.relative_to(source))] = len(content)
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(kept)
+    return sizes
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, sort_keys=True) + "\n"
+
+
+def main() -> None:
+    kafka = ApacheKafka(jars())
+    for scenario in SCENARIOS:
+        if scenario.name in sys.argv[1:] or not sys.argv[1:]:
+            record(kafka, scenario, GOLDEN / scenario.name)
+            print(f"recorded {GOLDEN / scenario.name}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

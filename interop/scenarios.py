@@ -1,0 +1,181 @@
+"""What an Apache Kafka is made to write, so that Quire can be shown to read it: one function for each kind of log.
+
+Records carry timestamps of their own, days apart, so that segments roll where the scenario wants it and not by the
+clock.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from interop.apache_kafka import ApacheKafka
+from quire.client.offsets import LATEST
+from quire.testing import WireConnection
+from tests.wire.raw import list_offset
+
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+WAIT_S = 60.0
+
+DAY_MS = 86_400_000
+START_MS = 1_767_225_600_000
+"""The first of January 2026."""
+
+KEEP = {"retention.ms": "-1", "segment.ms": str(DAY_MS // 2)}
+"""Every day a segment of its own, for ever."""
+
+
+class Server(NamedTuple):
+    """A running Apache Kafka to be filled."""
+
+    kafka: ApacheKafka
+    address: str
+    data_dir: Path
+
+
+class Scenario(NamedTuple):
+    name: str
+    fill: Callable[[Server], None]
+    settings: Mapping[str, str] = {}
+    killed: bool = False
+    """Whether the server ends by SIGKILL."""
+
+
+def plain(server: Server) -> None:
+    """Nulls, empty bytes and headers; three segments, the start moved into the second; an empty partition."""
+    create(server, "plain", partitions=2, config=KEEP)
+    producer = idempotent(server)
+    for day in range(3):
+        send(producer, "plain", day, ("a", f"one {day}"), (None, f"no key {day}"), ("b", None), ("", ""))
+        send(producer, "plain", day, ("c", "headers"), headers=[("trace", b"\x01\xff"), ("none", None), ("empty", b"")])
+    admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
+    place = TopicPartition("plain", 0, 7)
+    admin.delete_records([place])[place].result(WAIT_S)
+
+
+def codecs(server: Server) -> None:
+    """A topic for each codec, written by the Java client: its framing is the one that others have to read."""
+    for codec in CODECS:
+        create(server, codec)
+        lines = "".join(f"number:{n}\tkey {n}\tvalue {n} {'again and ' * 8}again\n" for n in range(12))
+        server.kafka.tool(
+            "ConsoleProducer",
+            *("--bootstrap-server", server.address, "--topic", codec, "--compression-codec", codec),
+            *("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true"),
+            text=lines,
+        )
+
+
+def compacted(server: Server) -> None:
+    """Keys overwritten and deleted in several segments, and the cleaner has been there, twice."""
+    config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": str(10 * DAY_MS)}
+    create(server, "compacted", config=KEEP | config)
+    producer = idempotent(server)
+    send(producer, "compacted", 0, ("a", "1"), ("b", "1"), ("c", "1"), ("d", "1"))
+    send(producer, "compacted", 1, ("a", "2"), ("b", None), ("e", "2"))
+    send(producer, "compacted", 2, ("c", "3"), ("e", None), ("f", "3"))
+    wait_until(lambda: cleaned(server, "compacted", 7), "the first two segments are cleaned")
+    send(producer, "compacted", 3, ("a", "4"), ("g", "4"))
+    send(producer, "compacted", 4, ("g", "5"), ("h", None))
+    wait_until(lambda: cleaned(server, "compacted", 12), "the first four segments are cleaned")
+
+
+def transactional(server: Server) -> None:
+    """Committed, aborted and open transactions among each other, with offsets of a group in one of them."""
+    create(server, "ledger", config=KEEP)
+    first, second, open_one = (transaction_producer(server, name) for name in ("first", "second", "open"))
+    first.begin_transaction()
+    send(first, "ledger", 0, ("a", "committed"), ("b", "committed"))
+    first.commit_transaction()
+    second.begin_transaction()
+    send(second, "ledger", 0, ("c", "aborted later"))
+    first.begin_transaction()
+    send(first, "ledger", 0, ("a", "aborted"), ("b", "aborted"))
+    first.abort_transaction()
+    send(idempotent(server), "ledger", 1, ("d", "outside"))
+    send(second, "ledger", 1, ("c", "aborted later"))
+    second.abort_transaction()
+    first.begin_transaction()
+    send(first, "ledger", 1, ("a", "committed with offsets"))
+    readers = Consumer({"bootstrap.servers": server.address, "group.id": "readers", "log_level": 0})
+    first.send_offsets_to_transaction([TopicPartition("ledger", 0, 3)], readers.consumer_group_metadata(), WAIT_S)
+    first.commit_transaction()
+    readers.commit(offsets=[TopicPartition("ledger", 0, 4)], asynchronous=False)
+    readers.close()
+    open_one.begin_transaction()
+    send(open_one, "ledger", 2, ("e", "open"))
+    wait_until(lambda: end_offset(server, "ledger") == 13, "all transactions but one have their markers")
+
+
+def unclean(server: Server) -> None:
+    """Killed: indexes of their full size, checkpoints of a while ago, no mark; one aborted transaction."""
+    create(server, "unclean", config=KEEP)
+    producer = idempotent(server)
+    for day in range(2):
+        send(producer, "unclean", day, ("a", f"{day}"), ("b", f"{day}"))
+    aborting = transaction_producer(server, "aborting")
+    aborting.begin_transaction()
+    send(aborting, "unclean", 1, ("c", "aborted"))
+    aborting.abort_transaction()
+    wait_until(lambda: end_offset(server, "unclean") == 6, "the transaction has its marker")
+    send(producer, "unclean", 1, ("d", "last"))
+
+
+SCENARIOS = [
+    Scenario("plain", plain),
+    Scenario("codecs", codecs),
+    Scenario("compacted", compacted, {"log.cleaner.backoff.ms": "100"}),
+    Scenario("transactional", transactional),
+    Scenario("unclean", unclean, killed=True),
+]
+
+
+def create(server: Server, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    admin.create_topics([new])[topic].result(WAIT_S)
+
+
+def idempotent(server: Server) -> Any:
+    return Producer({"bootstrap.servers": server.address, "enable.idempotence": True, "linger.ms": 50, "log_level": 0})
+
+
+def transaction_producer(server: Server, name: str) -> Any:
+    producer = Producer({"bootstrap.servers": server.address, "transactional.id": name, "log_level": 0})
+    producer.init_transactions(WAIT_S)
+    return producer
+
+
+def send(
+    producer: Any,
+    topic: str,
+    day: int,
+    *records: tuple[str | None, str | None],
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> None:
+    """One batch to partition 0."""
+    for at, (key, value) in enumerate(records):
+        timestamp = START_MS + day * DAY_MS + at
+        producer.produce(topic, value, key, partition=0, timestamp=timestamp, headers=list(headers))
+    assert producer.flush(WAIT_S) == 0
+
+
+def end_offset(server: Server, topic: str) -> int:
+    with WireConnection(server.address) as connection:
+        return list_offset(connection, topic, LATEST).offset
+
+
+def cleaned(server: Server, topic: str, offset: int) -> bool:
+    """Whether the cleaner has got to `offset`, as its checkpoint says."""
+    path = server.data_dir / "cleaner-offset-checkpoint"
+    return path.exists() and f"{topic} 0 {offset}" in path.read_text().splitlines()
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {WAIT_S:g} s: {what}"
+        time.sleep(0.1)

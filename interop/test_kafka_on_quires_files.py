@@ -1,0 +1,63 @@
+"""Every kind of log that Quire writes, after a clean stop and after a kill, read by Apache Kafka.
+
+DumpLogSegments reads every file without a complaint, and says of each what `quire dump-log` says. Then an Apache Kafka
+starts on the directory and serves every record at its offset.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from interop.apache_kafka import ApacheKafka, settings
+from interop.dump_log_segments import dump_directory
+from interop.librdkafka import read_everything
+from interop.scenarios import SCENARIOS, Scenario, Server
+from quire.cli.dump.files import dump_file
+from quire.cli.dump.read_only import ReadOnlyFile
+from quire.cli.dump.wanted import Wanted
+from quire.testing import Cluster
+from tests.golden.kafka_dump import in_kafkas_words, parse
+from tests.golden.served import Partitions, everything
+
+QUIRE_HAS = ("plain", "codecs")
+WRITTEN = [scenario for scenario in SCENARIOS if scenario.name in QUIRE_HAS]
+
+
+class Written(NamedTuple):
+    data_dir: Path
+    served: Partitions
+
+
+@pytest.fixture(scope="module", params=[(each, end) for each in WRITTEN for end in ("stopped", "killed")])
+def written(
+    request: pytest.FixtureRequest, kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Written]:
+    """A data directory that Quire filled, and what it served before it ended in one way or the other."""
+    scenario: Scenario
+    scenario, end = request.param
+    data_dir = tmp_path_factory.mktemp(scenario.name) / "data"
+    with Cluster(data_dir=data_dir, config=dict(scenario.settings)) as quire:
+        scenario.fill(Server(kafka, quire.bootstrap_servers, data_dir))
+        served = everything(quire.bootstrap_servers)
+        if end == "killed":
+            quire.kill()
+    assert (data_dir / ".kafka_cleanshutdown").exists() == (end == "stopped")
+    yield Written(data_dir, served)
+
+
+def test_both_tools_say_the_same_of_every_file(kafka: ApacheKafka, written: Written) -> None:
+    dumped = parse(dump_directory(kafka, written.data_dir))
+    assert any(name.endswith(".log") and said for name, said in dumped.items())
+    for name, said in dumped.items():
+        path = written.data_dir / name
+        facts = dump_file(str(path), Wanted(records=True), ReadOnlyFile)
+        assert [words for fact in facts if (words := in_kafkas_words(path, fact)) is not None] == said, name
+
+
+def test_kafka_serves_every_record_at_its_offset(kafka: ApacheKafka, written: Written, tmp_path: Path) -> None:
+    with kafka.server(settings(written.data_dir), tmp_path) as address:
+        served = everything(address)
+        assert {name: served[name] for name in written.served} == written.served
+        assert read_everything(address, written.served) == written.served
