@@ -574,7 +574,7 @@ class TestFull:
 
         return make_room
 
-    @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+    @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
     def test_checkpoints_are_written_when_there_is_room_again(self, world: World, code: int) -> None:
         directory = world.start()
         append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
@@ -615,6 +615,19 @@ class TestFull:
         world.jobs.run_all()
         assert (world.failures, log.recovery_point) == ([], 0)
         make_room()
+        directory.flush(log)
+        world.jobs.run_all()
+        assert log.recovery_point == 1
+
+    def test_a_flush_that_found_no_descriptor_is_made_up_for_by_the_next(self, world: World) -> None:
+        directory = world.start()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, b"a")
+        spare = self.full(world, "sync", errno.EMFILE)
+        directory.flush(log)
+        world.jobs.run_all()
+        assert (world.failures, log.recovery_point) == ([], 0)
+        spare()
         directory.flush(log)
         world.jobs.run_all()
         assert log.recovery_point == 1

@@ -379,3 +379,19 @@ def values_after_a_clean_stop_and_a_power_cut(disk: SimDisk, config: LogConfig, 
     """Of a log that was opened after a crash, and found damaged, before that stop."""
     open_log(disk, config).close()
     return values_of(open_log(disk.crash(SimRandom(seed)), config, clean=True))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_that_has_lost_its_last_file_says_so(
+    disk: SimDisk, caplog: pytest.LogCaptureFixture, clean: bool
+) -> None:
+    log = written(disk)
+    log.close()
+    disk.remove(name(6))
+    opened = open_log(disk, SMALL_SEGMENTS, clean=clean, recovery_point=8)
+    assert opened.end_offset == 6
+    assert "ends at 6, though everything before 8 was on disk" in caplog.text
+    caplog.clear()
+    opened.close()
+    open_log(disk, SMALL_SEGMENTS, clean=clean, recovery_point=6)
+    assert caplog.text == ""

@@ -120,7 +120,7 @@ def read_snapshot(disk: Disk, folder: str, name: str) -> Snapshot:
     control = ControlState()
     records: list[Message] = []
     try:
-        headers = _whole_batches(content)
+        headers = _whole_batches(content, path)
         first = decode_batch(content, headers[0])
         timestamp_ms = header_timestamp(first[0])
         for header in headers:
@@ -151,10 +151,10 @@ def read_timestamp(disk: Disk, folder: str, name: str) -> int:
         file.close()
 
 
-def _whole_batches(content: bytes) -> list[BatchHeader]:
+def _whole_batches(content: bytes, path: str) -> list[BatchHeader]:
     headers = walk_batches(content)
     if not headers or headers[-1].end != len(content):
-        raise SnapshotError("the file is not made of whole batches")
+        raise SnapshotError(f"{path} is damaged: it is not made of whole batches")
     for header in headers:
         check_crc(content, header)
     return headers

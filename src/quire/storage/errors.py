@@ -10,3 +10,8 @@ class DataDirectoryError(Exception):
 def is_full(error: Exception) -> bool:
     """Whether a write failed only for want of room: nothing is broken, and it may succeed in a moment."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_shortage(error: Exception) -> bool:
+    """The same of room or of descriptors, which all programs of a machine share: no reason to give a disk up."""
+    return is_full(error) or (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE))

@@ -11,7 +11,7 @@
 A disk that fails takes its directory with it and nothing else: the first OSError, wherever it shows, is reported once
 through `on_failure`; whoever asks afterwards gets KAFKA_STORAGE_ERROR. A disk that is full has not failed: whoever
 writes gets KAFKA_STORAGE_ERROR, what is written in the background is tried again at its next turn, and when there is
-room everything goes on.
+room everything goes on. The same holds while the machine is out of file descriptors.
 """
 
 import logging
@@ -25,7 +25,7 @@ from quire.storage import checkpoints, clean_shutdown, file_names, partition_met
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.durable_folder import make_durable_folder
-from quire.storage.errors import DataDirectoryError, is_full
+from quire.storage.errors import DataDirectoryError, is_shortage
 from quire.storage.flusher import Flusher, Then
 from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
@@ -426,8 +426,8 @@ class LogDirectory:
         self._lock.close()
 
     def fail(self, error: Exception) -> None:
-        """Takes the directory out of service at the first error, unless the disk is merely full."""
-        if is_full(error):
+        """Takes the directory out of service at the first error, unless there is merely no room or no descriptor."""
+        if is_shortage(error):
             self._note_full(error)
         elif self.failure is None:
             self.failure = error

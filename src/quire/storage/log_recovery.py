@@ -64,11 +64,17 @@ def open_log(
     opener = _Opener(disk, folder, config, cache, now_ms, only_torn)
     opener.load(log_start_offset)
     try:
-        if not (clean and opener.read_end()):
+        is_clean = clean and opener.read_end()
+        if not is_clean:
             opener.recover(recovery_point)
-        else:
-            recovery_point = opener.end_offset
-        return opener.finish(recovery_point, log_start_offset)
+        if opener.end_offset < recovery_point:
+            _log.warning(
+                "%s ends at %d, though everything before %d was on disk: a file of it was removed, cut or damaged",
+                folder,
+                opener.end_offset,
+                recovery_point,
+            )
+        return opener.finish(opener.end_offset if is_clean else recovery_point, log_start_offset)
     finally:
         opener.close_files()
 
