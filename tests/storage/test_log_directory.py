@@ -312,6 +312,18 @@ class TestLogs:
         directory.close()
         assert world.disk.open_paths() == []
 
+    def test_closing_lets_go_of_retired_segments_whose_removal_was_not_carried_out_any_more(self, world: World) -> None:
+        directory = world.open()
+        log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(log, *(b"%d" % number for number in range(9)))
+        world.jobs.run_all()
+        log.delete_records_before(5)
+        world.clock.run_for(60_000)
+        assert len(world.jobs) == 1
+        world.jobs.stop()
+        directory.close()
+        assert world.disk.open_paths() == []
+
     def test_retired_segments_are_removed_after_their_delay(self, world: World) -> None:
         directory = world.open()
         log = directory.open_log("orders", 0, SMALL_SEGMENTS)

@@ -462,11 +462,11 @@ class LogDirectory:
     def _remove_later(self, retired: RetiredSegments, delay_ms: int) -> None:
         self._retired.append(retired)
 
-        def remove() -> None:
+        # Until they are removed for certain they are to be closed with the directory: a stop may forget the job.
+        def removed(_: None) -> None:
             self._retired.remove(retired)
-            self._jobs.submit(retired.remove, _nothing_more, self._job_failed)
 
-        self._later(delay_ms, remove)
+        self._later(delay_ms, lambda: self._jobs.submit(retired.remove, removed, self._job_failed))
 
     def _remove_folder(self, folder: str) -> None:
         self._jobs.submit(lambda: self._disk.remove_tree(folder), _nothing_more, self._job_failed)
