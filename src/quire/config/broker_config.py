@@ -119,6 +119,11 @@ class BrokerConfig(TypedValues):
         """Where the metadata log lives: the first data directory unless told otherwise."""
         return self.get_str("metadata.log.dir") if self.get("metadata.log.dir") else self.log_dirs[0]
 
+    @property
+    def data_dirs(self) -> list[str]:
+        """All directories, that of the metadata log among them."""
+        return list(dict.fromkeys((*self.log_dirs, self.metadata_log_dir)))
+
     def topic_defaults(self) -> Mapping[str, Value]:
         """What a topic setting is where the topic has none of its own."""
         if self._topic_defaults is None:

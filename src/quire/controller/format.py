@@ -7,7 +7,7 @@
 `meta.properties` comes last, so a directory that was being formatted in a crash is still one to be formatted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from quire.config.broker_config import BrokerConfig
 from quire.metadata.features import FORMAT_LEVELS, METADATA_VERSION, check_supported
@@ -35,12 +35,13 @@ def format_node(
     now_ms: int,
     cluster_id: str | None = None,
     levels: Mapping[str, int] = FORMAT_LEVELS,
+    unusable: Collection[str] = (),
 ) -> str:
-    """Formats those of the node's data directories that are not, and returns the cluster's id.
+    """Formats those of the node's data directories that are not, but for the unusable; returns the cluster's id.
 
     Directories that are formatted already keep their ids and say which cluster it is.
     """
-    directories = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    directories = [each for each in config.data_dirs if each not in unusable]
     known = [meta.cluster_id for meta in (read_meta(disk, each) for each in directories) if meta is not None]
     cluster_id = cluster_id or (known[0] if known else new_cluster_id(random))
     endpoints = [

@@ -13,15 +13,32 @@ IGNORED_WHEN_EMPTY = (LOCK_FILE, "lost+found")
 def open_directories(
     config: BrokerConfig, *, disk: Disk, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
 ) -> dict[str, LogDirectory]:
-    """The directories by path, that of the metadata log among them; DataDirectoryError when one cannot be used."""
-    paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    """The directories by path, that of the metadata log among them; DataDirectoryError when one must not be used.
+
+    One whose disk does not work is offline from the start and the others serve, as if it had failed later; but not
+    without the metadata log, nor when no directory works.
+    """
     opened: dict[str, LogDirectory] = {}
+    unusable: dict[str, OSError] = {}
     try:
-        for path in paths:
-            opened[path] = LogDirectory.open(disk, path, clock=clock, jobs=jobs, random=random, on_failure=on_failure)
-            if opened[path].meta is None:
-                _check_empty(disk, path)
-        format_node(disk, random, config, now_ms=clock.now_ms())
+        for path in config.data_dirs:
+            try:
+                opened[path] = LogDirectory.open(
+                    disk, path, clock=clock, jobs=jobs, random=random, on_failure=on_failure
+                )
+                if opened[path].meta is None:
+                    _check_empty(disk, path)
+            except (DataDirectoryError, OSError) as error:
+                cause = error if isinstance(error, OSError) else error.__cause__
+                if not isinstance(cause, OSError) or path == config.metadata_log_dir:
+                    raise
+                unusable[path] = cause
+                if path in opened:
+                    opened.pop(path).release()
+        if all(path in unusable for path in config.log_dirs):
+            first = next(iter(unusable.values()))
+            raise DataDirectoryError(f"no data directory can be used ({first}); make one writable, or change log.dirs.")
+        format_node(disk, random, config, now_ms=clock.now_ms(), unusable=unusable)
         cluster_id = None
         for path, directory in opened.items():
             directory.meta = meta = _formatted(disk, path)
@@ -31,6 +48,10 @@ def open_directories(
         for directory in opened.values():
             directory.release()
         raise
+    for path, cause in unusable.items():
+        opened[path] = LogDirectory.offline(
+            disk, path, cause, clock=clock, jobs=jobs, random=random, on_failure=on_failure
+        )
     return opened
 
 

@@ -46,7 +46,7 @@ _log = logging.getLogger("quire.storage")
 
 class LogDirectory:
     def __init__(
-        self, disk: Disk, path: str, lock: File, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+        self, disk: Disk, path: str, lock: File | None, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
     ) -> None:
         self._disk = disk
         self._lock = lock
@@ -76,9 +76,9 @@ class LogDirectory:
         """As the partitions' own folders say; None where they do not."""
         self.unopened: dict[TopicPartition, None] = {}
         """Logs that were to be opened and could not be: their folders are, or may be, in this directory."""
-        self.meta = read_meta(disk, path)
+        self.meta: MetaProperties | None = None
         """None until the directory is formatted."""
-        self.clean_broker_epoch = clean_shutdown.read_mark(disk, path)
+        self.clean_broker_epoch: int | None = None
         """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
         self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
 
@@ -99,10 +99,24 @@ class LogDirectory:
                 f"{path} is in use by another process; stop that one first, or point log.dirs to another directory."
             )
         try:
-            return cls(disk, path, lock, clock, jobs, random, on_failure)
+            directory = cls(disk, path, lock, clock, jobs, random, on_failure)
+            directory.meta = read_meta(disk, path)
+            directory.clean_broker_epoch = clean_shutdown.read_mark(disk, path)
+            directory._remembered.read()
         except BaseException:
             lock.close()
             raise
+        return directory
+
+    @classmethod
+    def offline(
+        cls, disk: Disk, path: str, error: Exception, *, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+    ) -> "LogDirectory":
+        """A directory that could not even be opened, so that nobody takes what is in it for missing."""
+        directory = cls(disk, path, None, clock, jobs, random, on_failure)
+        directory.failure = error
+        _log.error("the data directory %s is offline: %s", path, error)
+        return directory
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -364,6 +378,8 @@ class LogDirectory:
             self._high_watermarks.save_soon(offsets)
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        if self.failure is not None:
+            return {}
         return read_if_sensible(self._disk, f"{self.path}/{checkpoints.HIGH_WATERMARKS}")
 
     # Ending
@@ -418,12 +434,16 @@ class LogDirectory:
                 log.close_files()
             for retired in self._retired:
                 retired.close_files()
-            self._lock.close()
+            self._let_go()
 
     def release(self) -> None:
         """Lets the directory go as it is, without closing anything: the start did not come to the point of using it."""
         self._closed = True
-        self._lock.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     def fail(self, error: Exception) -> None:
         """Takes the directory out of service at the first error, unless there is merely no room or no descriptor."""

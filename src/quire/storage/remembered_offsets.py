@@ -31,9 +31,11 @@ class RememberedOffsets:
         logs: Mapping[TopicPartition, Log],
         failed: Callable[[Exception], None],
     ) -> None:
+        self._disk = disk
+        self._path = path
         self._logs = logs
-        self._recovery_points_known = read_if_sensible(disk, f"{path}/{checkpoints.RECOVERY_POINTS}")
-        self._start_offsets_known = read_if_sensible(disk, f"{path}/{checkpoints.LOG_START_OFFSETS}")
+        self._recovery_points_known: dict[TopicPartition, int] = {}
+        self._start_offsets_known: dict[TopicPartition, int] = {}
         self._recovery_points = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.RECOVERY_POINTS}", failed)
         self._start_offsets = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.LOG_START_OFFSETS}", failed)
         self._coming_start_offsets: dict[TopicPartition, int] = {}
@@ -42,6 +44,11 @@ class RememberedOffsets:
         self._saving_starts = False
         self._gone: dict[TopicPartition, None] = {}
         """Logs that are gone but may still be named in the files."""
+
+    def read(self) -> None:
+        """What the last run left."""
+        self._recovery_points_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.RECOVERY_POINTS}")
+        self._start_offsets_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.LOG_START_OFFSETS}")
 
     def recovery_point(self, key: TopicPartition) -> int:
         return self._recovery_points_known.get(key, 0)

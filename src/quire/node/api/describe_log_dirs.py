@@ -22,10 +22,7 @@ def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> D
     if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describing the cluster is not allowed")
     return DescribeLogDirsResponse(
-        results=[
-            _offline(directory) if directory.failure is not None else _describe(node, directory, request)
-            for directory in node.partitions.directories()
-        ]
+        results=[_describe(node, directory, request) for directory in node.partitions.directories()]
     )
 
 
@@ -38,12 +35,18 @@ def _offline(directory: LogDirectory) -> DescribeLogDirsResult:
 
 
 def _describe(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> DescribeLogDirsResult:
-    return DescribeLogDirsResult(
-        log_dir=directory.path,
-        topics=_topics(node, directory, request),
-        total_bytes=node.disk.total_bytes(directory.path),
-        usable_bytes=node.disk.free_bytes(directory.path),
-    )
+    if directory.failure is not None:
+        return _offline(directory)
+    try:
+        return DescribeLogDirsResult(
+            log_dir=directory.path,
+            topics=_topics(node, directory, request),
+            total_bytes=node.disk.total_bytes(directory.path),
+            usable_bytes=node.disk.free_bytes(directory.path),
+        )
+    except OSError as error:
+        directory.fail(error)
+        return _offline(directory)
 
 
 def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
