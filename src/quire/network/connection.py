@@ -184,14 +184,15 @@ class Connection:
                 served += 1
                 if served >= _TURN_REQUESTS:
                     break
-                if frames.incomplete:
-                    # Who sends one request at a time never gets here, and does not pay for a look at the clock.
-                    now_ms = owner.clock.monotonic_ms()
-                    if not turn_ends_ms:
-                        turn_ends_ms = now_ms + _TURN_MS
-                    elif now_ms >= turn_ends_ms:
-                        served = _TURN_REQUESTS
-                        break
+                if not frames.incomplete:
+                    break
+                # Who sends one request at a time never gets here, and does not pay for a look at the clock.
+                now_ms = owner.clock.monotonic_ms()
+                if not turn_ends_ms:
+                    turn_ends_ms = now_ms + _TURN_MS
+                elif now_ms >= turn_ends_ms:
+                    served = _TURN_REQUESTS
+                    break
                 frame = frames.next_frame()
         except (BadFrame, CloseConnection) as error:
             failure = str(error)
@@ -327,18 +328,12 @@ class Connection:
     # Answers
 
     def _write(self, parts: list[Part]) -> None:
-        memory_bytes = file_bytes = 0
-        for part in parts:
-            if isinstance(part, FileSlice):
-                file_bytes += part.size
-            else:
-                memory_bytes += len(part)
-        self._owner.counters.bytes_out += memory_bytes + file_bytes
+        self._owner.counters.bytes_out += sum(map(len, parts))
         transport = self._transport
         transport.write(parts)
         queued = transport.queued_bytes
         if queued or self._held_bytes:
-            self._count_queued(queued, memory_bytes)
+            self._count_queued(queued, sum(len(part) for part in parts if not isinstance(part, FileSlice)))
             if self._owner.counters.queued_bytes > self._owner.limits.queued_bytes_max:
                 self._owner.queues_are_full()
             if queued > self._owner.limits.queued_bytes_pause:

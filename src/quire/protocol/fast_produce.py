@@ -1,4 +1,4 @@
-"""Produce by hand: the request and the response of one topic and one partition, in a few calls into C.
+"""Produce by hand: the request and the response of one topic and one partition, each in one call into C.
 
 librdkafka sends one partition per request, so the cost of this shape is the cost of a small produce. Everything else
 (more partitions, a transactional id, an error to report, tags, malformed bytes) goes to the compiled codec, which also
@@ -18,59 +18,26 @@ from quire.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from quire.protocol.produce_native import read_usual
 from quire.seams import Buffer, Part
 
 _new = object.__new__
 _no_id = bytes(16)
 
-# transactional id, acks, timeout, number of topics, length of the name or id
-_start = Struct(">BhiBB").unpack_from
-_start_with_id = Struct(">BhiB16s").unpack_from
+# transactional id, acks, timeout, number of topics, length of the name
 _start_legacy = Struct(">hhiih").unpack_from
-# number of partitions, partition, length of the records (up to three bytes of it)
-_partition = Struct(">BiBBB").unpack_from
+# number of partitions, partition, length of the records
 _partition_legacy = Struct(">iii").unpack_from
-# the tagged fields of partition, topic and request
-_no_tags = Struct(">HB").unpack_from
 
 
 def request_decoder(version: int, compiled: Decoder[ProduceRequest]) -> Decoder[ProduceRequest]:
     if version < 9:
         return _legacy_decoder(compiled)
-    names = version < 13
+    by_name = version < 13
 
     def decode(data: Buffer, position: int) -> tuple[ProduceRequest, int]:
         view = data if data.__class__ is memoryview else memoryview(data)
-        name, topic_id = "", _no_id
-        try:
-            if names:
-                transactional_id, acks, timeout_ms, topics, size = _start(view, position)
-                at = position + 8 + size
-            else:
-                transactional_id, acks, timeout_ms, topics, topic_id = _start_with_id(view, position)
-                at, size = position + 24, 1
-            if transactional_id or topics != 2 or not 0 < size < 128:
-                return compiled(view, position)
-            partitions, index, size, second, third = _partition(view, at)
-            if partitions != 2 or not size:
-                return compiled(view, position)
-            if names:
-                name = view[position + 9 : at].tobytes().decode()
-            at += 6
-            if size > 127:
-                size += (second << 7) - 128
-                at += 1
-                if second > 127:
-                    size += (third << 14) - (128 << 7)
-                    at += 1
-                    if third > 127:
-                        return compiled(view, position)
-            end = at + size - 1
-            if _no_tags(view, end) != (0, 0):
-                return compiled(view, position)
-        except (error, UnicodeDecodeError):
-            return compiled(view, position)
-        return _request(acks, timeout_ms, name, topic_id, index, view[at:end]), end + 3
+        return read_usual(view, position, by_name) or compiled(view, position)
 
     return decode
 

@@ -197,12 +197,7 @@ class Log:
         return AppendInfo(base_offset, offset - 1, self.start_offset, timestamp)
 
     def _write(
-        self,
-        records: memoryview | bytearray | bytes,
-        headers: Sequence[BatchHeader],
-        last_offset: int,
-        timestamp: int,
-        now_ms: int,
+        self, records: Buffer, headers: Sequence[BatchHeader], last_offset: int, timestamp: int, now_ms: int
     ) -> None:
         active = self._segments.active
         if not active.has_room(len(records), last_offset, timestamp, now_ms, self.config):

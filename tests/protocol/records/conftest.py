@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 
 from quire.protocol import records
-from quire.protocol.records import builder, reader, records_native, validator
-from tests.protocol.records.native_modules import interpreted_module
+from quire.protocol.records import builder, encode_native, reader, records_native, validator
+from tests.protocol.records.native_modules import installed_module, interpreted_module
 
 
 @pytest.fixture(scope="module", params=["compiled", "interpreted"])
@@ -16,7 +16,7 @@ def native(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     """The loops as one module, which the whole package uses while the test runs."""
     if request.param == "compiled":
         require_compiled()
-        module: ModuleType = records_native
+        module = installed_module()
     else:
         module = interpreted_module()
     with pytest.MonkeyPatch.context() as patching:
@@ -30,8 +30,8 @@ def native(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
 
 
 def require_compiled() -> None:
-    if records_native.COMPILED:
+    if records_native.COMPILED and encode_native.COMPILED:
         return
     if shutil.which("cc") or shutil.which("gcc") or shutil.which("clang"):
-        pytest.fail("there is a C compiler but no compiled records_native: run `make setup`")
+        pytest.fail("there is a C compiler but no compiled module: run `make setup`")
     pytest.skip("no C compiler here")

@@ -1,4 +1,4 @@
-"""The source of the per-record loops, loaded past the compiled module that would otherwise be found first."""
+"""The native loops as one module: as they are installed, or loaded from source past the compiled modules."""
 
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -6,16 +6,33 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-from quire.protocol import records
+from quire import protocol
+from quire.protocol.records import encode_native, records_native
+
+
+def installed_module() -> ModuleType:
+    return _joined(encode_native, records_native)
 
 
 @cache
 def interpreted_module() -> ModuleType:
-    source = Path(records.__file__).with_name("records_native.py")
-    loader = SourceFileLoader("records_native_interpreted", str(source))
+    return _joined(interpreted("records/encode_native.py"), interpreted("records/records_native.py"))
+
+
+def interpreted(path: str) -> ModuleType:
+    """A native module of `quire.protocol` by its source."""
+    source = Path(protocol.__file__).parent / path
+    loader = SourceFileLoader(f"{source.stem}_interpreted", str(source))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
     assert not module.COMPILED
     return module
+
+
+def _joined(*modules: ModuleType) -> ModuleType:
+    joined = ModuleType("native")
+    for module in modules:
+        vars(joined).update(vars(module))
+    return joined

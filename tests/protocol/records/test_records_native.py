@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from quire.protocol.records import Record, native_compiled, records_native
+from quire.protocol.records import Record, encode_native, native_compiled, records_native
 from quire.seams import Buffer
 from tests.protocol.records.conftest import require_compiled
 from tests.protocol.records.native_modules import interpreted_module
@@ -248,7 +248,7 @@ def test_compiled_and_interpreted_agree_on_any_bytes(section: bytes, count: int,
 def test_compiled_and_interpreted_encode_alike(records: list[Record]) -> None:
     require_compiled()
     compiled, interpreted = bytearray(), bytearray()
-    records_native.append_records(compiled, records, records[0].timestamp)
+    encode_native.append_records(compiled, records, records[0].timestamp)
     interpreted_module().append_records(interpreted, records, records[0].timestamp)
     assert compiled == interpreted
 
@@ -257,7 +257,7 @@ def test_long_scans_let_other_threads_run() -> None:
     require_compiled()
     section = bytearray()
     for index in range(200_000):
-        records_native.append_record(section, index, 0, b"", b"", ())
+        encode_native.append_record(section, index, 0, b"", b"", ())
     assert len(section) > 1 << 20
     turns = 0
     stopped = False

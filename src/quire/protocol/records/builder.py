@@ -18,8 +18,8 @@ from quire.protocol.records.batch import (
     write_header,
 )
 from quire.protocol.records.compression import Compression, compress
+from quire.protocol.records.encode_native import append_record, append_records
 from quire.protocol.records.record import NO_TIMESTAMP, Header, Record
-from quire.protocol.records.records_native import append_record, append_records
 from quire.seams.disk import Buffer
 
 MAX_TIMESTAMP = (1 << 63) - 1
