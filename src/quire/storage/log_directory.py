@@ -321,13 +321,14 @@ class LogDirectory:
 
             def dropped() -> None:
                 _log.info(
-                    "deleted offsets %d to %d of %s-%d, %d bytes in %d segments: %s",
+                    "deleted offsets %d to %d of %s-%d, %d bytes in %d segment%s: %s",
                     first_offset,
                     expired.start_offset - 1,
                     topic,
                     partition,
                     expired.size_bytes,
                     expired.segment_count,
+                    "s" * (expired.segment_count > 1),
                     expired.reason,
                 )
                 if expired.segment_count == retention.AT_ONCE_MAX:

@@ -1,0 +1,163 @@
+"""Real nodes whose data directories fail, fill up or are read-only: each goes alone, and nothing told is lost."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from quire.protocol.records import iterate_records
+from quire.testing import Cluster, WireConnection
+from tests.wire.batches import batch
+from tests.wire.clients import WAIT_S, eventually
+from tests.wire.raw import fetch, produce, records_of
+
+TOPIC = "t"
+VALUE = b"x" * 1000
+SMALL_SEGMENTS = {"internal.segment.bytes": "5000"}
+STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class Site:
+    """A node with a partition in each of its two directories."""
+
+    def __init__(self, cluster: Cluster, one: Path, two: Path) -> None:
+        self.cluster = cluster
+        self.one = one
+        self.two = two
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        admin.create_topics([NewTopic(TOPIC, 2, 1, config=SMALL_SEGMENTS)])[TOPIC].result(WAIT_S)
+        self.first = next(index for index in range(2) if (one / f"{TOPIC}-{index}").is_dir())
+        self.second = 1 - self.first
+        assert (two / f"{TOPIC}-{self.second}").is_dir()
+        self.acknowledged = [0, 0]
+
+    def write(self, partition: int) -> int:
+        """Appends a record and counts it if that is acknowledged; the error if not."""
+        with WireConnection(self.cluster.bootstrap_servers) as connection:
+            error = produce(connection, TOPIC, batch([VALUE]), partition=partition).error_code
+        self.acknowledged[partition] += error == 0
+        return error
+
+    def write_until_refused(self, partition: int, most: int) -> int:
+        for _ in range(most):
+            error = self.write(partition)
+            if error:
+                return error
+        raise AssertionError(f"{most} writes were taken")
+
+    def count(self, partition: int) -> int:
+        """How many records can be read; -1 when none can."""
+        found = 0
+        with WireConnection(self.cluster.bootstrap_servers) as connection:
+            while True:
+                answer = fetch(connection, TOPIC, found, partition=partition)
+                if answer.error_code:
+                    assert answer.error_code == STORAGE_ERROR
+                    return -1
+                records = list(iterate_records(records_of(answer)))
+                if not records:
+                    return found
+                assert all(record.value == VALUE for record in records)
+                found += len(records)
+
+    def errors(self) -> dict[str, int]:
+        """What DescribeLogDirs says of each directory."""
+        with WireConnection(self.cluster.bootstrap_servers) as connection:
+            answer = connection.call(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
+        return {found.log_dir: found.error_code for found in answer.results}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with running(tmp_path / "one", tmp_path / "two") as cluster:
+        yield Site(cluster, tmp_path / "one", tmp_path / "two")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB; only root may have one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def running(one: Path, two: Path) -> Cluster:
+    return Cluster(data_dir=f"{one},{two}", config={"log.flush.offset.checkpoint.interval.ms": 100})
+
+
+def test_a_directory_that_is_gone_goes_offline_alone_and_comes_back_with_its_records(site: Site) -> None:
+    for partition in (0, 1):
+        assert site.write(partition) == 0
+    aside = site.two.with_name("aside")
+    site.two.rename(aside)
+    site.two.write_text("no folder any more")
+    assert site.write_until_refused(site.second, 10) == STORAGE_ERROR
+    assert site.write(site.second) == STORAGE_ERROR
+    assert site.count(site.second) == -1
+    assert site.errors() == {str(site.one): 0, str(site.two): STORAGE_ERROR}
+    assert site.write(site.first) == 0
+    assert site.count(site.first) == 2
+    assert f"the data directory {site.two} is offline" in site.cluster.log()
+
+    site.cluster.restart()
+    assert site.errors() == {str(site.one): 0, str(site.two): STORAGE_ERROR}
+    assert (site.write(site.second), site.write(site.first)) == (STORAGE_ERROR, 0)
+
+    site.two.unlink()
+    aside.rename(site.two)
+    site.cluster.restart()
+    assert site.errors() == {str(site.one): 0, str(site.two): 0}
+    assert [site.count(partition) for partition in range(2)] == site.acknowledged
+    assert [site.write(partition) for partition in range(2)] == [0, 0]
+
+
+def test_a_full_disk_refuses_writes_alone_loses_nothing_and_serves_again_when_there_is_room(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    with running(tmp_path / "one", small_disk / "two") as cluster:
+        site = Site(cluster, tmp_path / "one", small_disk / "two")
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(bytes(1 << 20))
+        assert site.write_until_refused(site.second, 2000) == STORAGE_ERROR
+        before = site.acknowledged[site.second]
+        assert before > 0
+        assert [site.write(site.first) for _ in range(5)] == [0] * 5
+        assert site.count(site.second) >= before, "it can be read all the time"
+        assert site.errors() == {str(site.one): 0, str(site.two): 0}, "a disk without room is not offline"
+        ballast.unlink()
+        assert [site.write(site.second) for _ in range(5)] == [0] * 5
+        eventually(lambda: f"{site.two} has room again" in cluster.log())
+        assert cluster.log().count("until there is room again") == 1
+        assert [site.count(partition) for partition in range(2)] == site.acknowledged
+        cluster.kill()
+        cluster.restart()
+        assert [site.count(partition) for partition in range(2)] == site.acknowledged
+
+
+def test_a_read_only_directory_is_offline_from_the_start_and_has_everything_when_it_is_writable_again(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    with running(tmp_path / "one", small_disk / "two") as cluster:
+        site = Site(cluster, tmp_path / "one", small_disk / "two")
+        for partition in (0, 1):
+            assert site.write(partition) == 0
+        cluster.kill()
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        cluster.restart()
+        assert site.errors() == {str(site.one): 0, str(site.two): STORAGE_ERROR}
+        assert (site.write(site.second), site.write(site.first)) == (STORAGE_ERROR, 0)
+        assert "Read-only file system" in cluster.log()
+        cluster.kill()
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+        cluster.restart()
+        assert [site.count(partition) for partition in range(2)] == site.acknowledged
