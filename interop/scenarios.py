@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from interop.apache_kafka import ApacheKafka
-from quire.client.offsets import LATEST
+from quire.client.offsets import EARLIEST, LATEST
 from quire.testing import WireConnection
 from tests.wire.raw import list_offset
 
@@ -69,6 +69,19 @@ def codecs(server: Server) -> None:
         )
 
 
+def expired(server: Server) -> None:
+    """Retention took the oldest segments of one log, and of another everything."""
+    today = (time.time_ns() // 1_000_000 - START_MS) // DAY_MS
+    config = {"segment.ms": str(DAY_MS // 2), "retention.ms": str(30 * DAY_MS)}
+    for topic, days in (("headless", (0, 1, today)), ("gone", (0, 1))):
+        create(server, topic, config=config)
+        producer = idempotent(server)
+        for day in days:
+            send(producer, topic, day, ("a", f"day {day}"), ("b", f"day {day}"))
+    wait_until(lambda: offset_of(server, "headless", EARLIEST) == 4, "the head of one log is gone")
+    wait_until(lambda: offset_of(server, "gone", EARLIEST) == 4, "all of the other log is gone")
+
+
 def compacted(server: Server) -> None:
     """Keys overwritten and deleted in several segments, and the cleaner has been there, twice."""
     config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": str(10 * DAY_MS)}
@@ -107,7 +120,7 @@ def transactional(server: Server) -> None:
     readers.close()
     open_one.begin_transaction()
     send(open_one, "ledger", 2, ("e", "open"))
-    wait_until(lambda: end_offset(server, "ledger") == 13, "all transactions but one have their markers")
+    wait_until(lambda: offset_of(server, "ledger", LATEST) == 13, "all transactions but one have their markers")
 
 
 def unclean(server: Server) -> None:
@@ -120,13 +133,14 @@ def unclean(server: Server) -> None:
     aborting.begin_transaction()
     send(aborting, "unclean", 1, ("c", "aborted"))
     aborting.abort_transaction()
-    wait_until(lambda: end_offset(server, "unclean") == 6, "the transaction has its marker")
+    wait_until(lambda: offset_of(server, "unclean", LATEST) == 6, "the transaction has its marker")
     send(producer, "unclean", 1, ("d", "last"))
 
 
 SCENARIOS = [
     Scenario("plain", plain),
     Scenario("codecs", codecs),
+    Scenario("expired", expired, {"log.retention.check.interval.ms": "100"}),
     Scenario("compacted", compacted, {"log.cleaner.backoff.ms": "100"}),
     Scenario("transactional", transactional),
     Scenario("unclean", unclean, killed=True),
@@ -163,9 +177,9 @@ def send(
     assert producer.flush(WAIT_S) == 0
 
 
-def end_offset(server: Server, topic: str) -> int:
+def offset_of(server: Server, topic: str, at: int) -> int:
     with WireConnection(server.address) as connection:
-        return list_offset(connection, topic, LATEST).offset
+        return list_offset(connection, topic, at).offset
 
 
 def cleaned(server: Server, topic: str, offset: int) -> bool:

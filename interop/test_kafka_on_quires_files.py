@@ -6,14 +6,15 @@ starts on the directory and serves every record at its offset.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 
 from interop.apache_kafka import ApacheKafka, settings
 from interop.dump_log_segments import dump_directory
 from interop.librdkafka import read_everything
-from interop.scenarios import SCENARIOS, Scenario, Server
+from interop.scenarios import SCENARIOS, Scenario, Server, create
 from quire.cli.dump.files import dump_file
 from quire.cli.dump.read_only import ReadOnlyFile
 from quire.cli.dump.wanted import Wanted
@@ -21,7 +22,7 @@ from quire.testing import Cluster
 from tests.golden.kafka_dump import in_kafkas_words, parse
 from tests.golden.served import Partitions, everything
 
-QUIRE_HAS = ("plain", "codecs")
+QUIRE_HAS = ("plain", "codecs", "expired")
 WRITTEN = [scenario for scenario in SCENARIOS if scenario.name in QUIRE_HAS]
 
 
@@ -30,7 +31,10 @@ class Written(NamedTuple):
     served: Partitions
 
 
-@pytest.fixture(scope="module", params=[(each, end) for each in WRITTEN for end in ("stopped", "killed")])
+ENDED = [(scenario, end) for scenario in WRITTEN for end in ("stopped", "killed")]
+
+
+@pytest.fixture(scope="module", params=ENDED, ids=[f"{scenario.name}-{end}" for scenario, end in ENDED])
 def written(
     request: pytest.FixtureRequest, kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Written]:
@@ -61,3 +65,29 @@ def test_kafka_serves_every_record_at_its_offset(kafka: ApacheKafka, written: Wr
         served = everything(address)
         assert {name: served[name] for name in written.served} == written.served
         assert read_everything(address, written.served) == written.served
+
+
+def test_kafka_serves_all_that_was_acknowledged_before_a_kill_under_load(kafka: ApacheKafka, tmp_path: Path) -> None:
+    acknowledged: dict[int, bytes] = {}
+
+    def delivered(error: Any, message: Any) -> None:
+        if error is None:
+            acknowledged[message.offset()] = message.value()
+
+    data_dir = tmp_path / "data"
+    with Cluster(data_dir=data_dir) as quire:
+        create(Server(kafka, quire.bootstrap_servers, data_dir), "loaded", config={"segment.bytes": str(1 << 20)})
+        producer = Producer({"bootstrap.servers": quire.bootstrap_servers, "linger.ms": 1, "log_level": 0})
+        number = 0
+        while len(acknowledged) < 5000:
+            producer.produce("loaded", b"%d" % number * 100, partition=0, on_delivery=delivered)
+            number += 1
+            producer.poll(0)
+        quire.kill()
+        producer.purge()
+        producer.flush(1)
+    dump_directory(kafka, data_dir)
+    with kafka.server(settings(data_dir), tmp_path) as address:
+        records = everything(address)["loaded-0"]["records"]
+    served = {record["offset"]: record["value"].encode() for record in records}
+    assert {offset: served[offset] for offset in acknowledged} == acknowledged

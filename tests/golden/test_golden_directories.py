@@ -8,11 +8,14 @@ from quire.testing import Cluster
 from tests.golden.recorded import FOLDERS, NAMES, expected, restore
 from tests.golden.served import everything
 
+AS_IT_IS = {"log.retention.check.interval.ms": 86_400_000, "log.cleaner.backoff.ms": 86_400_000}
+"""Nothing is to be deleted or compacted meanwhile, however long ago it was recorded."""
+
 
 @pytest.mark.parametrize("recorded", FOLDERS, ids=NAMES)
 def test_quire_serves_what_apache_kafka_served(recorded: Path, tmp_path: Path) -> None:
     data_dir = restore(recorded, tmp_path / "data")
-    with Cluster(data_dir=data_dir) as quire:
+    with Cluster(data_dir=data_dir, config=AS_IT_IS) as quire:
         assert everything(quire.bootstrap_servers) == expected(recorded)
         quire.kill()
         quire.restart()
@@ -25,7 +28,7 @@ def test_a_torn_end_of_a_killed_kafka_costs_the_torn_batch_alone(tmp_path: Path)
     segment = max((data_dir / "unclean-0").glob("*.log"))
     segment.write_bytes(segment.read_bytes()[:-1])
     whole = expected(recorded)["unclean-0"]
-    with Cluster(data_dir=data_dir) as quire:
+    with Cluster(data_dir=data_dir, config=AS_IT_IS) as quire:
         served = everything(quire.bootstrap_servers)["unclean-0"]
     assert served["end"] == whole["records"][-1]["offset"] == whole["end"] - 1
     assert served["records"] == whole["records"][:-1]
@@ -33,7 +36,14 @@ def test_a_torn_end_of_a_killed_kafka_costs_the_torn_batch_alone(tmp_path: Path)
 
 
 def test_there_is_one_of_every_kind() -> None:
-    assert {folder.name for folder in FOLDERS} >= {"plain", "codecs", "compacted", "transactional", "unclean"}
+    assert {folder.name for folder in FOLDERS} >= {
+        "plain",
+        "codecs",
+        "expired",
+        "compacted",
+        "transactional",
+        "unclean",
+    }
 
 
 def test_they_are_small() -> None:
