@@ -61,7 +61,7 @@ class World:
         self.asked_again += 1
 
     def settle(self) -> None:
-        while len(self.jobs) or len(self.directory._drops):
+        while len(self.jobs) or self.directory._expired.is_busy:
             self.jobs.run_all()
             self.clock.run_for(1)
 
@@ -275,13 +275,21 @@ def test_a_disk_that_fails_meanwhile_takes_the_directory_offline(world: World) -
     world.look()
 
 
-def test_a_log_that_is_deleted_meanwhile_is_let_be(world: World) -> None:
-    log = world.open(BY_SIZE)
-    world.fill(log, 11)
+@pytest.mark.parametrize("jobs_before", range(4))
+def test_a_log_that_is_deleted_meanwhile_is_let_be_and_holds_up_no_other(world: World, jobs_before: int) -> None:
+    log = world.open(BY_AGE)
+    world.fill(log, 2)
+    other = world.directory.open_log("other", 0, BY_AGE)
+    world.fill(other, 2)
+    world.clock.run_for(1001)
     world.look()
+    world.directory.drop_expired("other", 0, 2, lambda: None)
+    world.clock.run_for(1)
+    for _ in range(jobs_before):
+        world.jobs.run_next()
     world.directory.delete_log(*KEY)
     world.settle()
-    assert (log.start_offset, world.failures) == (0, [])
+    assert (log.start_offset, other.start_offset, world.failures) == (0, 2, [])
 
 
 def test_many_logs_share_the_writes_of_the_checkpoint() -> None:

@@ -17,7 +17,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import ZERO
 from quire.replication.partition import Partition
 from quire.seams import Clock
-from quire.storage import Log
+from quire.storage import Log, LogConfig
 from quire.storage.flush_schedule import FlushSchedule
 from quire.storage.log_directory import LogDirectory
 
@@ -185,7 +185,7 @@ class Partitions:
             return None
         try:
             opened = directory.open_log(topic.name, index, log_config(config), topic_id=topic.topic_id)
-            self._configure(opened, config, directory)
+            self._configure(opened, log_config(config), directory)
             directory.flush_before_use(opened)
         except ApiError as error:
             if (topic.topic_id, index) not in self._unopened:
@@ -246,14 +246,15 @@ class Partitions:
         if topic is None:
             return
         config = TopicConfig(self._image.topic_configs(name), self._config)
+        settings, log_settings = partition_settings(config), log_config(config)
         for index in topic.partitions:
             partition = self._by_id.get((topic.topic_id, index))
             if partition is not None:
-                self._configure(partition.log, config, self._directory_of[partition])
-                partition.change_settings(partition_settings(config))
+                self._configure(partition.log, log_settings, self._directory_of[partition])
+                partition.change_settings(settings)
 
-    def _configure(self, held: Log, config: TopicConfig, directory: LogDirectory) -> None:
-        held.config = log_config(config)
+    def _configure(self, held: Log, config: LogConfig, directory: LogDirectory) -> None:
+        held.config = config
         self._flush_schedule.watch(held, directory.flush)
 
     def _refresh_settings(self) -> None:

@@ -21,11 +21,12 @@ from contextlib import contextmanager, suppress
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.seams import Clock, Disk, File, Jobs, Random
-from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata, retention
+from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.durable_folder import make_durable_folder
 from quire.storage.errors import DataDirectoryError, is_shortage
+from quire.storage.expired_segments import ExpiredSegments
 from quire.storage.flusher import Flusher, Then
 from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
@@ -33,7 +34,6 @@ from quire.storage.log_config import LogConfig
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.remembered_offsets import RememberedOffsets, read_if_sensible
 from quire.storage.retired import RetiredSegments
-from quire.storage.turns import Turns
 
 LOCK_FILE = ".lock"
 
@@ -57,8 +57,6 @@ class LogDirectory:
         self._cache = IndexCache()
         self._flusher = Flusher(jobs, self.fail)
         self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", self._job_failed)
-        self._drops = Turns(clock, per_turn=1)
-        """Segments to be renamed, those of one log per turn."""
         self._retired: list[RetiredSegments] = []
         """Segments that are out of their logs and will be removed after a while."""
         self._mark_removed = False
@@ -81,6 +79,7 @@ class LogDirectory:
         self.clean_broker_epoch: int | None = None
         """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
         self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
+        self._expired = ExpiredSegments(clock, self._flusher, self._remembered, self._guarded, self._start_at)
 
     @classmethod
     def open(
@@ -260,7 +259,8 @@ class LogDirectory:
         return folder
 
     def _take_out(self, topic: str, partition: int) -> None:
-        del self.logs[topic, partition], self.topic_ids[topic, partition]
+        self._expired.forget(self.logs.pop((topic, partition)))
+        del self.topic_ids[topic, partition]
         self._remembered.forget((topic, partition))
 
     def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
@@ -300,48 +300,12 @@ class LogDirectory:
             then()
 
     def drop_expired(self, topic: str, partition: int, high_watermark: int, more: Then) -> None:
-        """Drops the oldest segments of a log that its retention settings want to be gone, if there are any.
+        """Drops the oldest segments of a log that its retention settings want to be gone; `more`: there may be others.
 
-        `more` is called when as many are gone as go at once: there may be others. First everything up to the new start
-        is flushed, so that what is known of producers and the segment that follows survive a crash; then the checkpoint
-        has the new start, for good; then the files go. A disk without room puts it off.
+        See `quire.storage.expired_segments`.
         """
-        key = (topic, partition)
-        log = self.logs[key]
-        if self._closed:
-            return
         with suppress(ApiError), self._guarded():
-            now_ms = self._clock.now_ms()
-            expired = log.find_expired(high_watermark, now_ms)
-            if expired is None or self._remembered.is_to_start_at(key, expired.start_offset):
-                return
-            if expired.start_offset == log.end_offset:
-                log.roll(now_ms)
-            first_offset = log.start_offset
-
-            def dropped() -> None:
-                _log.info(
-                    "deleted offsets %d to %d of %s-%d, %d bytes in %d segment%s: %s",
-                    first_offset,
-                    expired.start_offset - 1,
-                    topic,
-                    partition,
-                    expired.size_bytes,
-                    expired.segment_count,
-                    "s" * (expired.segment_count > 1),
-                    expired.reason,
-                )
-                if expired.segment_count == retention.AT_ONCE_MAX:
-                    more()
-
-            def saved() -> None:
-                self._drops.add(lambda: self._start_at(key, log, expired.start_offset, dropped))
-
-            self._flusher.flush(
-                log,
-                lambda: self._remembered.will_start_at(key, expired.start_offset, saved),
-                up_to=expired.start_offset,
-            )
+            self._expired.look_at((topic, partition), self.logs[topic, partition], high_watermark, more)
 
     def flush(self, log: Log, then: Then | None = None, otherwise: Then | None = None) -> None:
         """Makes what is in the log now durable, in a job; `then` is called when it is, and only then.

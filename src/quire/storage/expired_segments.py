@@ -1,0 +1,118 @@
+"""Takes expired segments out of the logs of a data directory, one log after the other.
+
+    find ─▶ roll, if the whole log has expired ─▶ flush up to the new start ─▶ checkpoint that ─▶ drop the files
+
+What comes before the new start is flushed, so that what is known of producers and the segment that follows survive a
+crash. The checkpoint is on disk before anybody sees the new start, so that no crash takes it back. When thousands of
+logs expire together, one at a time is rolled and flushed, which leaves the disk to others too, and they share the
+writes of the checkpoint. A disk without room puts it off until the next look.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+
+from quire.protocol.errors import ApiError
+from quire.seams import Clock
+from quire.storage import retention
+from quire.storage.checkpoints import TopicPartition
+from quire.storage.flusher import Flusher, Then
+from quire.storage.log import Log
+from quire.storage.remembered_offsets import RememberedOffsets
+from quire.storage.retention import Expired
+from quire.storage.turns import Turns
+
+_log = logging.getLogger("quire.storage")
+
+
+class ExpiredSegments:
+    """`LogDirectory`'s: `guarded` is where its disk may fail, `start_at` moves a log's start and drops files."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        flusher: Flusher,
+        remembered: RememberedOffsets,
+        guarded: Callable[[], AbstractContextManager[None]],
+        start_at: Callable[[TopicPartition, Log, int, Then], None],
+    ) -> None:
+        self._clock = clock
+        self._flusher = flusher
+        self._remembered = remembered
+        self._guarded = guarded
+        self._start_at = start_at
+        self._waiting: dict[Log, Then] = {}
+        """Logs from which segments are to be dropped, and how to begin with each."""
+        self._busy: Log | None = None
+        """The log that is being rolled and flushed."""
+        self._drops = Turns(clock, per_turn=1)
+        """Files to be renamed, those of one log per turn."""
+
+    def look_at(self, key: TopicPartition, log: Log, high_watermark: int, more: Then) -> None:
+        """Drops what has expired, if anything has; `more` is called if that was as much as goes at once."""
+        if log not in self._waiting and log.find_expired(high_watermark, self._clock.now_ms()) is not None:
+            self._waiting[log] = lambda: self._begin(key, log, high_watermark, more)
+            self._next()
+
+    def forget(self, log: Log) -> None:
+        """The log is being deleted, and nobody will hear from its flush any more."""
+        self._waiting.pop(log, None)
+        self._done(log)
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._waiting or self._busy or self._drops)
+
+    def _next(self) -> None:
+        if self._busy is None and self._waiting:
+            self._busy = next(iter(self._waiting))
+            self._clock.call_soon(self._waiting.pop(self._busy))
+
+    def _done(self, log: Log) -> None:
+        if self._busy is log:
+            self._busy = None
+            self._next()
+
+    def _begin(self, key: TopicPartition, log: Log, high_watermark: int, more: Then) -> None:
+        if not log.closed:
+            with suppress(ApiError), self._guarded():
+                now_ms = self._clock.now_ms()
+                expired = log.find_expired(high_watermark, now_ms)
+                if expired is not None and not self._remembered.is_to_start_at(key, expired.start_offset):
+                    if expired.start_offset == log.end_offset:
+                        log.roll(now_ms)
+                    self._flusher.flush(
+                        log,
+                        lambda: self._flushed(key, log, expired, more),
+                        lambda: self._done(log),
+                        up_to=expired.start_offset,
+                    )
+                    return
+        self._done(log)
+
+    def _flushed(self, key: TopicPartition, log: Log, expired: Expired, more: Then) -> None:
+        first_offset = log.start_offset
+
+        def dropped() -> None:
+            _tell(key, first_offset, expired)
+            if expired.segment_count == retention.AT_ONCE_MAX:
+                more()
+
+        def saved() -> None:
+            self._drops.add(lambda: self._start_at(key, log, expired.start_offset, dropped))
+
+        self._remembered.will_start_at(key, expired.start_offset, saved)
+        self._done(log)
+
+
+def _tell(key: TopicPartition, first_offset: int, expired: Expired) -> None:
+    _log.info(
+        "deleted offsets %d to %d of %s-%d, %d bytes in %d segment%s: %s",
+        first_offset,
+        expired.start_offset - 1,
+        *key,
+        expired.size_bytes,
+        expired.segment_count,
+        "s" * (expired.segment_count > 1),
+        expired.reason,
+    )
