@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from quire.protocol import codec
 from quire.protocol.errors import EncodeError
-from quire.protocol.fast_fetch import encode_parts, partition_data, request_decoder
+from quire.protocol.fast_fetch import encode_parts, fetch_response, partition_data, request_decoder, topic_response
 from quire.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -219,3 +219,8 @@ def test_partition_data_equals_what_the_constructor_makes() -> None:
         aborted_transactions=None,
         records=b"r",
     )
+
+
+def test_responses_made_quickly_equal_what_the_constructors_make() -> None:
+    assert fetch_response(5) == FetchResponse(session_id=5)
+    assert topic_response("topic", TOPIC_ID) == FetchableTopicResponse(topic="topic", topic_id=TOPIC_ID)

@@ -290,8 +290,15 @@ class Connection:
             self._go_on()
 
     def _go_on(self) -> None:
-        if not (self._parked or self._behind or self.starved or self._yielded or self._ending):
+        if self._parked or self._behind or self.starved or self._yielded or self._ending:
+            return
+        if self._frames.incomplete:
             self.received(0)
+        else:
+            # The usual end of a wait: the client has sent nothing else meanwhile.
+            self._served = 0
+            self._frames.release()
+            self._read_or_not()
 
     def _yield_turn(self) -> None:
         self._served = 0

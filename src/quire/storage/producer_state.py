@@ -146,7 +146,7 @@ class ProducerState:
 
     @property
     def first_open_transaction_offset(self) -> int | None:
-        return min(self._open_transactions.values(), default=None)
+        return min(self._open_transactions.values()) if self._open_transactions else None
 
     def check(self, header: BatchHeader) -> RememberedBatch | None:
         """None if the batch may be appended, the original if it was before; ApiError if it must not be.

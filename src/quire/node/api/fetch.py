@@ -12,7 +12,7 @@ from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.fast_fetch import partition_data
+from quire.protocol.fast_fetch import fetch_response, partition_data, topic_response
 from quire.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -28,6 +28,10 @@ from quire.replication.waiting import FetchWait
 
 if TYPE_CHECKING:
     from quire.node.node import Node
+
+# An enum's member is looked up anew each time it is named by its class.
+READ = Operation.READ
+TOPIC = Resource.TOPIC
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_LEADER_HINTS = 12
@@ -160,7 +164,7 @@ class _Fetch:
     def response(self) -> FetchResponse:
         session = self._session
         incremental = session is not None and self._request.session_epoch > INITIAL_EPOCH
-        response = FetchResponse(session_id=session.id if session is not None else NO_SESSION)
+        response = fetch_response(session.id if session is not None else NO_SESSION)
         served = []
         for wanted, answer in self._answers:
             has_data = bool(answer.records) or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
@@ -176,7 +180,7 @@ class _Fetch:
         node = self._node
         try:
             partition = node.partitions.leader(wanted.topic, wanted.topic_id, wanted.index)
-            if not node.authorizer.allows(self._context, Operation.READ, Resource.TOPIC, partition.topic):
+            if not node.authorizer.allows(self._context, READ, TOPIC, partition.topic):
                 raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"reading {partition.topic} is not allowed")
             partition.check_leader_epoch(wanted.current_leader_epoch)
             return self._read_from(partition, wanted)
@@ -194,7 +198,7 @@ class _Fetch:
         committed_only = request.isolation_level == READ_COMMITTED
         answer = partition_data(
             wanted.index,
-            ErrorCode.NONE,
+            0,
             partition.high_watermark,
             partition.last_stable_offset,
             partition.log_start_offset,
@@ -236,5 +240,5 @@ def _add(response: FetchResponse, wanted: FetchPartition, answer: PartitionData)
     """Puts a partition under its topic; neighbours of one topic share an entry."""
     topics = response.responses
     if not topics or topics[-1].topic != wanted.topic or topics[-1].topic_id != wanted.topic_id:
-        topics.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id or ZERO))
+        topics.append(topic_response(wanted.topic, wanted.topic_id or ZERO))
     topics[-1].partitions.append(answer)
