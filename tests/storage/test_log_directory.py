@@ -586,7 +586,7 @@ class TestFull:
 
         return make_room
 
-    @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
+    @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EFBIG])
     def test_checkpoints_are_written_when_there_is_room_again(self, world: World, code: int) -> None:
         directory = world.start()
         append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")

@@ -13,5 +13,9 @@ def is_full(error: Exception) -> bool:
 
 
 def is_shortage(error: Exception) -> bool:
-    """The same of room or of descriptors, which all programs of a machine share: no reason to give a disk up."""
-    return is_full(error) or (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE))
+    """Whether something is merely used up: no reason to give a whole disk up.
+
+    Room, descriptors, which all programs of a machine share, or the size that this process may give to one file.
+    """
+    used_up = (errno.EMFILE, errno.ENFILE, errno.EFBIG)
+    return is_full(error) or (isinstance(error, OSError) and error.errno in used_up)
