@@ -12,6 +12,8 @@ Which promise stands after which fault:
   so it is only believed as far as it was flushed.
 - Records go from the start of a log when somebody asked for that, or when retention may take them (`simulator.expiry`);
   where a log was seen to start, it never starts earlier again, whatever happens.
+- While flush.messages is 1, a power loss takes nothing of what was acknowledged; if it has been 1 from the beginning,
+  nothing that anybody was told of.
 - Metadata that was acknowledged, and producer ids that were handed out, survive both.
 """
 
@@ -33,9 +35,17 @@ class Checker:
     # Writing
 
     def acknowledged(
-        self, book: PartitionBook, era: int, floor: Floor, base_offset: int, values: Sequence[bytes], *, first_try: bool
+        self,
+        book: PartitionBook,
+        era: int,
+        floor: Floor,
+        base_offset: int,
+        values: Sequence[bytes],
+        *,
+        first_try: bool,
+        flushed: bool = False,
     ) -> None:
-        """A producer was told that its records are at `base_offset` and behind it."""
+        """A producer was told that its records are at `base_offset` and behind it, or even that they are `flushed`."""
         self._ledger.counts.checks += 1
         self._ledger.counts.records_acknowledged += len(values)
         late = self._is_over(book, era)
@@ -44,9 +54,12 @@ class Checker:
                 "an offset is given once",
                 f"{book} gave a new batch offset {base_offset}, but ended at {floor.end_offset} before it was sent",
             )
+        flushed = flushed and not book.topic.given_up
         for offset, value in enumerate(values, base_offset):
-            if not late or offset < book.survived.get(era, 0):
+            if flushed or not late or offset < book.survived.get(era, 0):
                 self._learn(book, offset, Known(value, "acknowledged"))
+        if flushed:
+            book.promised = max(book.promised, base_offset + len(values))
 
     def deleted_records(self, book: PartitionBook, era: int, floor: Floor, low_watermark: int) -> None:
         if not self._is_over(book, era):
@@ -72,7 +85,7 @@ class Checker:
             raise Violation("nobody reads past the high watermark", f"{book} has a last stable offset behind it")
         assert not isinstance(answer.records, list)
         records = self._records(book, bytes(answer.records or b""), wanted_offset, answer.high_watermark)
-        book.end_offset = max(book.end_offset, answer.high_watermark)
+        _reached(book, answer.high_watermark)
         return [record for record in records if record.offset >= wanted_offset]
 
     def _records(self, book: PartitionBook, content: bytes, next_offset: int, high_watermark: int) -> list[Record]:
@@ -149,7 +162,7 @@ class Checker:
     def listed_end(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
         if not self._is_over(book, era):
             self._check_end(book, floor, offset)
-            book.end_offset = max(book.end_offset, offset)
+            _reached(book, offset)
 
     def listed_start(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
         if not self._is_over(book, era):
@@ -244,9 +257,21 @@ class Checker:
                 "what was flushed survives a power loss",
                 f"{book} ends at {end_offset}, but was on disk up to {book.flushed}",
             )
+        if end_offset < book.promised:
+            raise Violation(
+                "with flush.messages=1 a power loss takes nothing that anybody was told of",
+                f"{book} ends at {end_offset}, but was promised up to {book.promised}",
+            )
         lost = book.cut(start_offset, end_offset)
         self._ledger.counts.records_lost += lost
         return lost
+
+
+def _reached(book: PartitionBook, end_offset: int) -> None:
+    """Somebody was told that a log goes so far."""
+    book.end_offset = max(book.end_offset, end_offset)
+    if book.topic.flushed_since == 0:
+        book.promised = max(book.promised, end_offset)
 
 
 def _check_same(book: PartitionBook, offset: int, before: Known, now: Known) -> None:

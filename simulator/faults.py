@@ -60,7 +60,7 @@ class Faults:
     def stop(self) -> None:
         self._stopped = True
         self._heal_network()
-        self._machine.slow_jobs(5.0)
+        self._machine.slow_jobs()
         self._machine.disk.calls.forget_faults()
         self._machine.disk.capacity_bytes = None
         self._machine.spare()
@@ -134,7 +134,8 @@ class Faults:
         longest_ms = self._random.between(50.0, 2000.0)
         self._struck("slow disk", f"jobs take up to {longest_ms:.0f} ms")
         self._machine.slow_jobs(longest_ms)
-        self._later(self._random.between(100.0, 4000.0), lambda: self._machine.slow_jobs(5.0))
+        self._scene.slow_lives.append(self._machine.life.number)
+        self._later(self._random.between(100.0, 4000.0), lambda: self._machine.slow_jobs())
 
     def _fail_disk(self) -> None:
         """One call fails; somebody restarts the node a while later, if it is still there."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 RECORD_OVERHEAD_BYTES = 200
 """What a record may need besides its value: a batch of its own, key, headers, a codec's frame."""
 
+FLUSH_MESSAGES = "flush.messages"
+
 TopicPartition = tuple[bytes, int]
 """Topic id and index."""
 
@@ -58,6 +60,7 @@ class PartitionBook:
         "index",
         "known",
         "places",
+        "promised",
         "sent_bytes",
         "start_offset",
         "survived",
@@ -84,6 +87,8 @@ class PartitionBook:
         """The highest offset that somebody asked to delete records before."""
         self.flushed = 0
         """Everything below is on disk, as the log itself believes."""
+        self.promised = 0
+        """Everything below must be on disk, because somebody heard of it while flush.messages was 1."""
         self.survived: dict[int, int] = {}
         """For each era that is over, what was on disk at its end."""
 
@@ -134,6 +139,7 @@ class TopicBook:
     __slots__ = (
         "deleted",
         "deletion_asked",
+        "flush_changes",
         "given_up",
         "name",
         "partitions",
@@ -152,6 +158,8 @@ class TopicBook:
         self.partitions_asked = partition_count
         """More than there are while nobody knows whether a request for more was carried out."""
         self.settings: dict[str, Setting] = {}
+        self.flush_changes = 0
+        """How often somebody asked to change flush.messages."""
         self.deletion_asked = False
         self.deleted = False
         self.given_up = False
@@ -159,6 +167,14 @@ class TopicBook:
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def flushed_since(self) -> int | None:
+        """Since which change (0: from the beginning) flush.messages is 1; None when that is not certain now."""
+        setting = self.settings.get(FLUSH_MESSAGES)
+        if setting is None or any(value != "1" for value in (setting.acknowledged, *setting.doubtful)):
+            return None
+        return self.flush_changes
 
     def grow(self, partition_count: int) -> None:
         for index in range(len(self.partitions), partition_count):

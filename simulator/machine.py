@@ -25,6 +25,8 @@ from simulator.network import SimNetwork
 from simulator.random import SimRandom
 from simulator.trace import Trace
 
+USUAL_JOB_MS = 5.0
+
 Flushed = list[tuple[TopicPartition, int]]
 
 
@@ -55,7 +57,7 @@ class Machine:
         self.node: Node | None = None
         self.skew_ms = 0
         self._ahead_ms = 0
-        self.longest_job_ms = 5.0
+        self.longest_job_ms = USUAL_JOB_MS
         self.sync_failed = False
         """A sync failed, so the page cache says more than will ever be on disk: this life ends with a power loss."""
         self.leaving_lives: list[int] = []
@@ -129,10 +131,14 @@ class Machine:
             self._note_how_far_ahead()
             self.leaving_lives.append(self.life.number)
 
-    def slow_jobs(self, longest_ms: float) -> None:
+    def slow_jobs(self, longest_ms: float = USUAL_JOB_MS) -> None:
         self.longest_job_ms = longest_ms
         if self._jobs is not None:
             self._jobs.longest_ms = longest_ms
+
+    @property
+    def has_slow_disk(self) -> bool:
+        return self.longest_job_ms > USUAL_JOB_MS
 
     @property
     def has_failed_directory(self) -> bool:

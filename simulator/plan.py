@@ -18,6 +18,16 @@ FAULTS = (
     "stall",
 )
 
+FLUSH_POLICIES: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"flush.messages": "1"},
+    {"flush.messages": "1"},
+    {"flush.messages": "5"},
+    {"flush.ms": "100"},
+    {"flush.messages": "20", "flush.ms": "1000"},
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
@@ -69,6 +79,8 @@ def _node_settings(random: SimRandom) -> dict[str, str]:
         "auto.create.topics.enable": "false",
         "log.flush.offset.checkpoint.interval.ms": str(random.choice((100, 1000, 60_000))),
         "log.flush.start.offset.checkpoint.interval.ms": str(random.choice((100, 1000, 60_000))),
+        "log.flush.interval.ms": str(2**63 - 1),
+        "log.flush.scheduler.interval.ms": str(random.choice((2**63 - 1, 2**63 - 1, 400))),
         "replica.high.watermark.checkpoint.interval.ms": str(random.choice((100, 5000))),
         "metadata.log.max.record.bytes.between.snapshots": str(random.choice((500, 3000, 20_000_000))),
         "metadata.log.max.snapshot.interval.ms": str(random.choice((500, 3_600_000))),
@@ -97,4 +109,5 @@ def _topic(random: SimRandom, name: str) -> TopicPlan:
         settings["retention.ms"] = str(random.choice((300, 1000, 3000)))
     if random.chance(0.3):
         settings["retention.bytes"] = str(random.choice((0, 15_000, 40_000)))
+    settings |= random.choice(FLUSH_POLICIES)
     return TopicPlan(name, 1 + random.below(3), settings)

@@ -239,6 +239,8 @@ class World:
         self._faults.at_start()
         if self.machine.disk.calls.has_faults or self.machine.disk.capacity_bytes is not None:
             self.scene.troubled_lives.append(self.machine.life.number)
+        if self.machine.has_slow_disk:
+            self.scene.slow_lives.append(self.machine.life.number)
 
     def _serving(self) -> None:
         self.scene.tell(f"the node serves, life {self.machine.life.number}")

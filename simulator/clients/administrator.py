@@ -20,12 +20,13 @@ from quire.protocol.schema import Message
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.describe import describe_settings, describe_topics
 from simulator.clients.wire import Lost
-from simulator.ledger import Setting, TopicBook
+from simulator.ledger import FLUSH_MESSAGES, Setting, TopicBook
 from simulator.violation import Violation
 
 TOPIC_RESOURCE = 2
 SET = 0
 MOST_PARTITIONS = 6
+NEVER = str(2**63 - 1)
 SETTINGS = {
     "max.message.bytes": ("1048588", "1048588", "1048589", "2000000"),
     "index.interval.bytes": ("4096", "0", "300", "4096"),
@@ -34,6 +35,8 @@ SETTINGS = {
     "file.delete.delay.ms": ("60000", "0", "1000"),
     "retention.ms": ("604800000", "800", "3000", "604800000", "-1"),
     "retention.bytes": ("-1", "15000", "40000", "-1"),
+    FLUSH_MESSAGES: (NEVER, "1", "1", "4", NEVER),
+    "flush.ms": (NEVER, "50", "1000", NEVER),
 }
 """What may be altered under the eyes of producers: Kafka's default, and values that none of them minds."""
 RETENTION = ("retention.ms", "retention.bytes")
@@ -140,6 +143,7 @@ class Administrator(SimClient):
         key = self.random.choice(keys)
         default, *values = SETTINGS[key]
         value = self.random.choice(values)
+        topic.flush_changes += key == FLUSH_MESSAGES
         setting = topic.settings.setdefault(key, Setting(default))
         setting.doubtful.append(value)
         setting.tried.append(value)

@@ -27,7 +27,8 @@ class Batch:
     tries: int = 0
     era: int = -1
     floor: Floor = NOTHING_KNOWN
-    """Both as of the last try."""
+    flushed_since: int | None = None
+    """These are as of the last try."""
     answers: list[Promise[Any]] = field(default_factory=list)
 
     def sending(self, era: int, copies: int) -> None:
@@ -35,11 +36,17 @@ class Batch:
         self.tries += copies
         self.era = era
         self.floor = self.book.floor()
+        self.flushed_since = self.book.topic.flushed_since
         for _ in range(copies):
             for number, (value, timestamp) in enumerate(
                 zip(self.values, self.timestamps, strict=True), self.first_number
             ):
                 self.book.send(value, self.session, number, idempotent=self.idempotent, timestamp=timestamp)
+
+    @property
+    def must_be_flushed(self) -> bool:
+        """Whether flush.messages has been 1 from when it was sent until now, when its acknowledgement is here."""
+        return self.flushed_since is not None and self.flushed_since == self.book.topic.flushed_since
 
 
 class BatchMaker:

@@ -48,6 +48,8 @@ class Scene:
     """How often a client sends a frame twice, breaks off in the middle of one or stops reading for a while."""
     troubled_lives: list[int] = field(default_factory=list)
     """Lives of the node in which the disk had errors, so clients may be told of some."""
+    slow_lives: list[int] = field(default_factory=list)
+    """Lives in which the disk was slow: writers that wait for it may be told that it took too long."""
     leaving_lives: list[int] = field(default_factory=list)
     """Lives in which the node was asked to stop: it gives up its partitions before it closes connections."""
     finishing: bool = False
@@ -179,6 +181,12 @@ class SimClient:
         asked = self.wire.life.number if self.wire is not None else -1
         in_trouble, leaving = asked in self.scene.troubled_lives, asked in self.scene.leaving_lives
         return (TROUBLE if in_trouble else ()) + (LEAVING if leaving else ())
+
+    @property
+    def disk_may_be_late(self) -> bool:
+        """Whether the node asked had a slow disk, or did not run for a while."""
+        asked = self.wire.life.number if self.wire is not None else -1
+        return asked in self.scene.slow_lives or asked in self.scene.leaving_lives
 
     async def run(self) -> None:
         """Works until the run is finishing, and brings to an end what it has begun."""

@@ -105,7 +105,13 @@ class IdempotentProducer(SimClient):
             self.expect(error, f"a batch for {batch.book}", *self._allowed(batch.book))
             if error is ErrorCode.NONE:
                 self.scene.checker.acknowledged(
-                    batch.book, batch.era, batch.floor, base_offset, batch.values, first_try=batch.tries == 1
+                    batch.book,
+                    batch.era,
+                    batch.floor,
+                    base_offset,
+                    batch.values,
+                    first_try=batch.tries == 1,
+                    flushed=batch.must_be_flushed,
                 )
         return ErrorCode.NONE if any(error is ErrorCode.NONE for error, _ in outcomes) else outcomes[0][0]
 

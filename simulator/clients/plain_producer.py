@@ -71,7 +71,13 @@ class PlainProducer(SimClient):
             self.expect(error, f"a batch for {batch.book}", *allowed_errors(self, batch.book))
             if error is ErrorCode.NONE:
                 self.scene.checker.acknowledged(
-                    batch.book, batch.era, batch.floor, base_offset, batch.values, first_try=batch.tries == 1
+                    batch.book,
+                    batch.era,
+                    batch.floor,
+                    base_offset,
+                    batch.values,
+                    first_try=batch.tries == 1,
+                    flushed=batch.must_be_flushed,
                 )
             elif not batch.book.topic.deletion_asked:
                 again.append(batch)

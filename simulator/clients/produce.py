@@ -47,4 +47,5 @@ def base_offset_for(client: SimClient, batch: Batch, answer: ProduceResponse) ->
 
 
 def allowed_errors(client: SimClient, book: PartitionBook) -> tuple[ErrorCode, ...]:
-    return (GONE if book.topic.deletion_asked else ()) + client.excuses
+    too_late = (ErrorCode.REQUEST_TIMED_OUT,) if client.disk_may_be_late else ()
+    return (GONE if book.topic.deletion_asked else ()) + too_late + client.excuses

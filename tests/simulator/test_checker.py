@@ -8,10 +8,11 @@ import pytest
 from quire.protocol.messages.fetch import PartitionData
 from quire.protocol.records import Record, build_batch
 from simulator.checker import Checker
-from simulator.ledger import Floor, Known, Ledger, TopicBook
+from simulator.ledger import FLUSH_MESSAGES, Floor, Known, Ledger, Setting, TopicBook
 from simulator.violation import Violation
 
 NOBODY_KNOWS = Floor(0, 0)
+NOTHING_TOLD_IS_LOST = "with flush.messages=1 a power loss takes nothing that anybody was told of"
 
 
 class Run:
@@ -222,3 +223,49 @@ class TestAfterAPowerLoss:
 
 def records_of(*values: bytes) -> list[Record]:
     return [Record(offset, 0, None, value) for offset, value in enumerate(values)]
+
+
+class TestWithFlushMessages1:
+    @pytest.fixture
+    def run(self) -> Run:
+        run = Run()
+        run.book.topic.settings[FLUSH_MESSAGES] = Setting("1")
+        return run
+
+    def lose_power(self, run: Run, end_offset: int) -> int:
+        run.ledger.power_lost()
+        return run.checker.found_after_power_loss(run.book, 0, end_offset)
+
+    def test_a_power_loss_takes_nothing_that_was_acknowledged(self, run: Run) -> None:
+        run.checker.acknowledged(run.book, 0, NOBODY_KNOWS, 0, [b"a", b"b"], first_try=True, flushed=True)
+        with expect(NOTHING_TOLD_IS_LOST):
+            self.lose_power(run, 1)
+
+    def test_a_power_loss_takes_nothing_that_was_read(self, run: Run) -> None:
+        run.fetch(b"a", high_watermark=2)
+        with expect(NOTHING_TOLD_IS_LOST):
+            self.lose_power(run, 1)
+
+    def test_what_nobody_was_told_of_may_be_gone(self, run: Run) -> None:
+        run.fetch(b"a", high_watermark=1)
+        assert self.lose_power(run, 1) == 0
+
+    def test_an_acknowledgement_that_was_on_its_way_is_believed(self, run: Run) -> None:
+        run.ledger.power_lost()
+        run.checker.acknowledged(run.book, 0, NOBODY_KNOWS, 0, [b"a"], first_try=True, flushed=True)
+        with expect(NOTHING_TOLD_IS_LOST):
+            run.checker.found_after_power_loss(run.book, 0, 0)
+
+    def test_what_was_read_before_the_setting_came_may_be_gone(self, run: Run) -> None:
+        run.book.topic.flush_changes = 1
+        run.fetch(b"a")
+        assert self.lose_power(run, 0) == 1
+
+    def test_it_is_only_certain_while_nobody_asks_for_another_value(self, run: Run) -> None:
+        topic = run.book.topic
+        assert topic.flushed_since == 0
+        topic.flush_changes += 1
+        topic.settings[FLUSH_MESSAGES].doubtful.append("5")
+        assert topic.flushed_since is None
+        topic.settings[FLUSH_MESSAGES].doubtful.clear()
+        assert topic.flushed_since == 1

@@ -694,3 +694,25 @@ class TestFull:
             directory.close()
         assert world.disk.open_paths() == []
         assert world.open().clean_broker_epoch is None
+
+
+@pytest.mark.parametrize(("flush_messages", "on_disk"), [(1, 3), (3, 3), (4, 0)])
+def test_what_a_killed_process_left_is_on_disk_before_use_where_the_topic_asks_for_it(
+    world: World, flush_messages: int, on_disk: int
+) -> None:
+    append_values(world.start().open_log("orders", 0, LogConfig()), b"a", b"b", b"c")
+    directory = world.killed()
+    log = directory.open_log("orders", 0, LogConfig(flush_messages=flush_messages))
+    directory.flush_before_use(log)
+    assert (log.recovery_point, len(world.jobs)) == (on_disk, 0)
+
+
+def test_a_disk_that_fails_to_flush_what_was_left_goes_offline(world: World) -> None:
+    append_values(world.start().open_log("orders", 0, LogConfig()), b"a")
+    directory = world.killed()
+    log = directory.open_log("orders", 0, LogConfig(flush_messages=1))
+    world.disk.fail_when(lambda operation: operation.kind == "sync")
+    with pytest.raises(ApiError) as refused:
+        directory.flush_before_use(log)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert len(world.failures) == 1
