@@ -429,8 +429,7 @@ class Log:
         See `quire.storage.log_flush`. Until `finish_flush` or `fail_flush` there is no second plan.
         """
         up_to = self.end_offset if up_to is None else min(up_to, self.end_offset)
-        if up_to == self.end_offset:
-            # Where a high watermark that waits for this flush will stand.
+        if up_to == self.end_offset:  # Where a high watermark that waits for this flush will stand.
             self._recent.remember(up_to, self._segments.active.size)
         return self._flush_state.start(self._disk, self.path, self._segments, self.epochs.to_bytes(), up_to)
 
@@ -456,15 +455,15 @@ class Log:
         return self._flush_state.flushing
 
     def flush(self) -> None:
-        """All of it at once, blocking: for closing, tools and tests."""
-        plan = self.start_flush()
-        if plan is not None:
-            try:
-                plan.run()
-            except OSError:
-                self.fail_flush()
-                raise
-            self.finish_flush(plan)
+        """All of it at once, blocking: for opening, closing, tools and tests."""
+        if (plan := self.start_flush()) is None:
+            return
+        try:
+            plan.run()
+        except OSError:
+            self.fail_flush()
+            raise
+        self.finish_flush(plan)
 
     def write_last_files(self) -> None:
         """Writes what a clean stop leaves beside the batches: indexes, and producers if there are any.
