@@ -1,8 +1,18 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from quire.cli.dump.contents import decode_control, decoder_of
 from quire.cli.dump.folders import Contents
 from quire.protocol import uuids
 from quire.protocol.codec import encode
-from quire.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
+from quire.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from quire.protocol.messages.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from quire.protocol.messages.metadata_records import PartitionRecord, TopicRecord
 from quire.protocol.messages.share_records import ShareSnapshotKey
 from quire.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
@@ -26,6 +36,21 @@ def test_a_committed_offset() -> None:
         "key": {"group": "g", "topic": "orders", "partition": 3},
         "value": {"offset": 42, "leader_epoch": 2, "metadata": "m", "commit_timestamp": 9},
     }
+
+
+def test_what_classic_consumers_say_in_bytes_of_their_own() -> None:
+    subscription = prefixed(0, ConsumerProtocolSubscription(topics=["orders"]), 0)
+    member = MemberMetadata(member_id="m", subscription=subscription, assignment=b"?")
+    group = GroupMetadataValue(protocol_type="consumer", generation=3, members=[member])
+    key = prefixed(2, GroupMetadataKey(group="g"), 0)
+    value = decoder_of(Contents.OFFSETS)(Record(key=key, value=prefixed(3, group, 3)))["value"]
+    assert isinstance(value, dict)
+    (shown,) = value["members"]
+    assert shown["subscription"] == {"topics": ["orders"], "user_data": None}
+    assert shown["assignment"] == b"?", "what cannot be decoded is left as it is"
+    group.protocol_type = "connect"
+    value = decoder_of(Contents.OFFSETS)(Record(key=key, value=prefixed(3, group, 3)))["value"]
+    assert isinstance(value, dict) and value["members"][0]["subscription"] == subscription
 
 
 def test_a_tombstone_has_a_key_and_null() -> None:
@@ -80,6 +105,16 @@ def test_what_cannot_be_decoded_is_shown_as_it_is_with_the_reason() -> None:
     assert "version 9" in str(decoder_of(Contents.OFFSETS)(Record(key=newer, value=b"\x00\x09"))["not_decoded"])
     for key in (None, b"", b"\x00\x00\x00\x63"):
         assert decode_control(Record(key=key))["not_decoded"]
+
+
+@given(
+    contents=st.sampled_from(list(Contents)),
+    key=st.none() | st.binary(max_size=40) | st.sampled_from(range(24)).map(lambda number: number.to_bytes(2, "big")),
+    value=st.none() | st.binary(max_size=40),
+)
+def test_no_bytes_at_all_keep_a_record_from_being_shown(contents: Contents, key: bytes, value: bytes) -> None:
+    assert "value" in decoder_of(contents)(Record(key=key, value=value))
+    assert "value" in decode_control(Record(key=key, value=value))
 
 
 def test_plain_records_are_left_alone() -> None:

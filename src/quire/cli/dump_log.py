@@ -1,6 +1,7 @@
 """`quire dump-log`: what the files of a data directory say, Quire's or Apache Kafka's, without a node."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -66,6 +67,7 @@ def dump_log(
         max_bytes=max_bytes,
     )
     text = TextLines()
+    out = sys.stdout
     problems = 0
     first_problem = ""
     for path in _files(paths):
@@ -78,7 +80,8 @@ def dump_log(
             if verify_index_only and fact.kind not in ("file", "index_end", PROBLEM):
                 continue
             for line in [json_line(path, fact)] if as_json else text.lines(path, fact):
-                click.echo(line)
+                out.write(f"{line}\n")
+    out.flush()
     if problems:
         raise Failure(f"{count(problems, 'problem')} found; the first: {first_problem}.")
 

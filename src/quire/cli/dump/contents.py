@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from quire.cli.dump.folders import Contents
 from quire.protocol import uuids, varints
-from quire.protocol.codec import decode
+from quire.protocol.codec import decode, decoder
 from quire.protocol.errors import ProtocolError
 from quire.protocol.messages import control_records
+from quire.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from quire.protocol.records import ControlRecordType, Record
 from quire.protocol.schema import Message, Struct, default_value
 from quire.raft.errors import MetadataLogError
@@ -52,7 +53,7 @@ def decoder_of(contents: Contents) -> Decoder:
     if contents is Contents.OFFSETS:
         from quire.protocol.messages import group_records
 
-        return _guarded(_keyed(group_records.KEY_TYPES, group_records.VALUE_TYPES))
+        return _guarded(_group(_keyed(group_records.KEY_TYPES, group_records.VALUE_TYPES)))
     if contents is Contents.SHARES:
         from quire.protocol.messages import share_records
 
@@ -126,6 +127,31 @@ def _keyed(key_types: dict[int, type[Message]], value_types: dict[int, type[Mess
         }
 
     return decoded
+
+
+def _group(decoded: Decoder) -> Decoder:
+    """With what classic consumers have said in bytes of their own."""
+
+    def with_members(record: Record) -> Fields:
+        fields = decoded(record)
+        value = fields["value"]
+        if fields["record"] == "GroupMetadata" and isinstance(value, dict) and value["protocol_type"] == "consumer":
+            for member in value["members"]:
+                member["subscription"] = _of_consumer(ConsumerProtocolSubscription, member["subscription"])
+                member["assignment"] = _of_consumer(ConsumerProtocolAssignment, member["assignment"])
+        return fields
+
+    return with_members
+
+
+def _of_consumer(message: type[Message], content: bytes) -> object:
+    try:
+        version, rest = _versioned(content, "value")
+        # Versions only add to the end, and readers take of a newer one what they know.
+        version = min(version, message.VERSIONS[1])
+        return plain(decoder(message, version)(rest, 0)[0], version)
+    except (ProtocolError, IndexError):
+        return content
 
 
 def _versioned(content: bytes | None, what: str) -> tuple[int, bytes]:
