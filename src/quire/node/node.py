@@ -17,6 +17,7 @@ from quire.metadata.delta import ImageDelta
 from quire.metadata.image import BROKER, TOPIC, BrokerImage, ClusterImage, PartitionImage
 from quire.network.limits import Limits
 from quire.network.server import Server
+from quire.node import compaction
 from quire.node.authorizer import Authorizer
 from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
 from quire.node.directories import open_directories
@@ -35,6 +36,7 @@ from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsReq
 from quire.protocol.records.expansion import Expansion
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
 from quire.storage import LogConfig
+from quire.storage.cleaning.cleaner import Cleaner
 from quire.storage.log_directory import LogDirectory
 
 log = logging.getLogger("quire.node")
@@ -68,6 +70,9 @@ class Node:
         """The bound port of each listener."""
         self.partitions = Partitions(config, clock)
         self.retention = Retention(self.partitions, clock)
+        self.cleaner = Cleaner(
+            disk, clock, jobs, random, compaction.settings(config), compaction.candidates(self.partitions)
+        )
         self._dispatcher = Dispatcher(self)
         self.server = Server(network, clock, self._dispatcher, limits_of(config))
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}
@@ -179,6 +184,7 @@ class Node:
         self._repeat(
             "log.retention.check.interval.ms", self.retention.look_at_all, first_after="log.initial.task.delay.ms"
         )
+        self.cleaner.start()
         self._dispatcher.ready()
         self.ready.complete(self._address())
 
@@ -282,11 +288,13 @@ class Node:
         self._stopping = True
         for timer in self._timers.values():
             timer.cancel()
+        self.cleaner.stop()
         for partition in self.partitions:
             partition.answer_waiting_fetches()
 
         def close() -> None:
             self.jobs.stop()
+            self.cleaner.close()
             if self._controller is not None:
                 self._controller.close()
             for directory in self._directories:

@@ -98,6 +98,9 @@ class Partitions:
     def directories(self) -> list[LogDirectory]:
         return self._directories
 
+    def directory_of(self, partition: Partition) -> LogDirectory:
+        return self._directory_of[partition]
+
     def in_directory(self, directory: LogDirectory) -> list[Partition]:
         held = [partition for partition in self if self._directory_of[partition] is directory]
         return sorted(held, key=lambda partition: (partition.topic, partition.index))

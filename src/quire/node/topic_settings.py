@@ -18,7 +18,7 @@ NO_LIMIT = 2**63 - 1
 def log_config(config: TopicConfig) -> LogConfig:
     return LogConfig(
         segment_bytes=config.segment_bytes,
-        segment_ms=config.get_int("segment.ms"),
+        segment_ms=_segment_ms(config),
         segment_jitter_ms=config.get_int("segment.jitter.ms"),
         segment_index_bytes=config.get_int("segment.index.bytes"),
         index_interval_bytes=config.get_int("index.interval.bytes"),
@@ -35,6 +35,13 @@ def log_config(config: TopicConfig) -> LogConfig:
         max_compaction_lag_ms=config.get_int("max.compaction.lag.ms"),
         delete_retention_ms=config.get_int("delete.retention.ms"),
     )
+
+
+def _segment_ms(config: TopicConfig) -> int:
+    """How old a segment becomes. Only completed ones are compacted, so it is no older than that can wait."""
+    segment_ms = config.get_int("segment.ms")
+    compact = "compact" in config.get_list("cleanup.policy")
+    return min(segment_ms, config.get_int("max.compaction.lag.ms")) if compact else segment_ms
 
 
 def partition_settings(config: TopicConfig) -> PartitionSettings:

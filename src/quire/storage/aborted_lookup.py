@@ -13,18 +13,19 @@ from quire.storage.transaction_index import AbortedTransaction
 
 
 def aborted_in(
-    segments: Segments, snapshots: ProducerSnapshots, offset: int, part: FileSlice, log_end_offset: int
+    segments: Segments, snapshots: ProducerSnapshots, offset: int, part: FileSlice | None, log_end_offset: int
 ) -> list[AbortedTransaction]:
-    """The aborted transactions that `part`, which was read from `offset` on, may have records of."""
+    """The aborted transactions that `part` (or else the log), read from `offset` on, may have records of."""
     first_slot = segments.slot_of(offset)
     found: list[AbortedTransaction] = []
-    upper_offset: int | None = None
+    upper_offset = log_end_offset if part is None else None
     for slot in range(first_slot, len(segments)):
         index = segments[slot].transaction_index
         if index.is_known_empty:
             continue
-        if upper_offset is None:
+        if part is not None and upper_offset is None:
             upper_offset = _offset_bound(segments, first_slot, part, log_end_offset)
+        assert upper_offset is not None
         try:
             here, complete = index.overlapping(offset, upper_offset)
         except CorruptIndexError as error:

@@ -5,6 +5,7 @@ synced), log start offsets, high watermarks and how far a log is compacted. A pa
 the same frame around other lines. All are replaced atomically, so a reader finds the old file or the new one, whole.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from quire.seams import Disk
@@ -16,6 +17,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 
 VERSION = 0
+
+_log = logging.getLogger("quire.storage")
 
 TopicPartition = tuple[str, int]
 
@@ -66,6 +69,15 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
     try:
         return parse_offsets(disk.read_file(path), path)
     except FileNotFoundError:
+        return {}
+
+
+def read_if_sensible(disk: Disk, path: str) -> dict[TopicPartition, int]:
+    """As `read_offsets`; nothing, and a warning, where the file makes no sense."""
+    try:
+        return read_offsets(disk, path)
+    except CheckpointError as error:
+        _log.warning("going on without a checkpoint: %s", error)
         return {}
 
 

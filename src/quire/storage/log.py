@@ -17,6 +17,7 @@ from quire.seams import Buffer, Disk, FileSlice
 from quire.storage import retention, timestamp_lookup
 from quire.storage.aborted_lookup import aborted_in
 from quire.storage.append_info import AppendInfo
+from quire.storage.cleaning.swap import swap_in
 from quire.storage.end_marker import read_end_marker
 from quire.storage.index_file import IndexCache
 from quire.storage.log_config import LogConfig
@@ -67,7 +68,6 @@ class Log:
         self.config = config
         self.epochs = opened.epochs
         self.start_offset = opened.start_offset
-        """The first offset that may be read."""
         self.end_offset = opened.end_offset
         """The offset the next record gets."""
         self.on_roll: Callable[[Log], None] | None = None
@@ -136,6 +136,10 @@ class Log:
     @property
     def segment_count(self) -> int:
         return len(self._segments)
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        return list(self._segments)
 
     @property
     def end(self) -> LogPosition:
@@ -266,7 +270,8 @@ class Log:
         segment, position = self._locate(offset)
         limit = segment.size
         if upper.segment_base <= segment.base_offset:
-            limit = upper.position if upper.segment_base == segment.base_offset else 0
+            # Compaction may have made the segment shorter than it was when `upper` was found.
+            limit = min(upper.position, segment.size) if upper.segment_base == segment.base_offset else 0
         size = limit - position
         if size <= 0:
             return None
@@ -293,23 +298,8 @@ class Log:
 
     def _locate(self, offset: int) -> tuple[Segment, int]:
         """The segment and position of the first batch that ends at or after `offset`, which is below the end."""
-        segments = self._segments
-        slot = segments.slot_of(offset)
-        segment = segments[slot]
         position = self._recent.find(offset)
-        if position is not None:
-            return segment, position
-        if offset == segment.base_offset:
-            return segment, 0
-        found = segment.find(offset)
-        if found is not None:
-            if segment is segments.active:
-                self._recent.remember(offset, found[0])
-            return segment, found[0]
-        # Compaction took the offset and all that followed it in its segment.
-        while slot + 1 < len(segments) and segments[slot + 1].size == 0:
-            slot += 1
-        return (segments[slot + 1], 0) if slot + 1 < len(segments) else (segment, segment.size)
+        return self._segments.find(offset) if position is None else (self._segments.active, position)
 
     def find_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record whose timestamp is `timestamp` or later, and the epoch it was written in."""
@@ -344,8 +334,8 @@ class Log:
         """Where the oldest transaction begins that has not ended; None when none is open."""
         return self._producers.first_open_transaction_offset
 
-    def aborted_transactions(self, offset: int, part: FileSlice) -> list[AbortedTransaction]:
-        """The aborted transactions that `part`, which was read from `offset` on, may have records of."""
+    def aborted_transactions(self, offset: int, part: FileSlice | None = None) -> list[AbortedTransaction]:
+        """The aborted transactions that `part` (or else the log), read from `offset` on, may have records of."""
         return aborted_in(self._segments, self._snapshots, offset, part, self.end_offset)
 
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
@@ -396,6 +386,20 @@ class Log:
             self._producers = replay_producers(
                 self._segments, self._snapshots, self._segments[0].base_offset, self.end_offset
             )
+
+    def replace_segments(self, old: list[Segment], size: int) -> bool:
+        """Puts what compaction has left of neighbouring segments, `size` bytes, in their place (see `cleaning.swap`).
+
+        False if some of them are gone by now. An OSError leaves a log that only the next start puts in order.
+        """
+        base, now_ms = old[0].base_offset, old[-1].created_ms
+        new = Segment(self._disk, self.path, base, self.config, self._cache, now_ms=now_ms, size=size)
+        if not self._segments.replace(old, new):
+            return False
+        swap_in(self._disk, self.path, base, lambda: self._retire(old))
+        self._snapshots.remove_at([segment.base_offset for segment in old[1:]])
+        self._flush_state.created_file()
+        return True
 
     def recovery_point_if_truncated_to(self, offset: int) -> int:
         """Where a scan has to begin after a crash that may undo the truncation of a file: with that whole segment."""

@@ -6,6 +6,7 @@
     recovery-point-offset-checkpoint    per partition: everything below is on disk
     log-start-offset-checkpoint         per partition: where its log starts
     replication-offset-checkpoint       per partition: its high watermark
+    cleaner-offset-checkpoint           per partition: up to where it is compacted
     orders-0/, orders-1/, ...           the logs
 
 A disk that fails takes its directory with it and nothing else: the first OSError, wherever it shows, is reported once
@@ -32,7 +33,7 @@ from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
-from quire.storage.remembered_offsets import RememberedOffsets, read_if_sensible
+from quire.storage.remembered_offsets import RememberedOffsets
 from quire.storage.retired import RetiredSegments
 
 LOCK_FILE = ".lock"
@@ -80,6 +81,7 @@ class LogDirectory:
         """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
         self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
         self._expired = ExpiredSegments(clock, self._flusher, self._remembered, self._guarded, self._start_at)
+        self.cleaned_offsets = self._remembered.cleaned_offsets
 
     @classmethod
     def open(
@@ -345,7 +347,7 @@ class LogDirectory:
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         if self.failure is not None:
             return {}
-        return read_if_sensible(self._disk, f"{self.path}/{checkpoints.HIGH_WATERMARKS}")
+        return checkpoints.read_if_sensible(self._disk, f"{self.path}/{checkpoints.HIGH_WATERMARKS}")
 
     # Ending
 
@@ -454,12 +456,8 @@ class LogDirectory:
         self._later(delay_ms, lambda: self._jobs.submit(retired.remove, removed, self._job_failed))
 
     def _remove_folder(self, folder: str) -> None:
-        self._jobs.submit(lambda: self._disk.remove_tree(folder), _nothing_more, self._job_failed)
+        self._jobs.submit(lambda: self._disk.remove_tree(folder), lambda _: None, self._job_failed)
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """What is not done before the directory is closed is done by the next start."""
         self._clock.call_later(delay_ms, lambda: None if self._closed else action())
-
-
-def _nothing_more(_: None) -> None:
-    pass

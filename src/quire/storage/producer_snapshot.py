@@ -11,6 +11,7 @@ older one and the headers of the log behind it.
 
 import logging
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
 
 from quire.protocol.codec import decode, encode
 from quire.protocol.errors import ProtocolError
@@ -150,6 +151,9 @@ class ProducerSnapshots:
 
     def remove_before(self, offset: int) -> None:
         self._remove(self.offsets[: bisect_left(self.offsets, offset)])
+
+    def remove_at(self, offsets: Iterable[int]) -> None:
+        self._remove([offset for offset in offsets if offset in self.offsets])
 
     def remove_all(self) -> None:
         self._remove(self.offsets.copy())

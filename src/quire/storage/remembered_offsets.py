@@ -1,23 +1,22 @@
-"""What a data directory remembers of its logs from one run to the next: up to where each is on disk, where it starts.
+"""What a data directory remembers of its logs from one run to the next: up to where each is on disk, where it starts,
+and how far it is compacted.
 
-Two checkpoint files have it. Of logs that are not open (yet), what was known of them stays known. Of a log that is gone
-nothing is: before another one of the same name is created, both files are written without the old one, for good. A new
-log that took over an old start offset would be found too short after a crash, and emptied.
+There is a checkpoint file for each. Of logs that are not open (yet), what was known of them stays known. Of a log that
+is gone nothing is: before another one of the same name is created, all files are written without the old one, for good.
+A new log that took over an old start offset would be found too short after a crash, and emptied.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from quire.seams import Disk, Jobs
 from quire.storage import checkpoints
 from quire.storage.checkpoint_writer import CheckpointWriter
-from quire.storage.checkpoints import CheckpointError, TopicPartition
+from quire.storage.checkpoints import TopicPartition, read_if_sensible
+from quire.storage.cleaning.cleaned_offsets import CleanedOffsets
 from quire.storage.log import Log
 
 _GONE_MAX = 10_000
 """How many names of logs that are gone are kept before the files are written without them, asked for or not."""
-
-_log = logging.getLogger("quire.storage")
 
 
 class RememberedOffsets:
@@ -42,6 +41,7 @@ class RememberedOffsets:
         """Where logs will start once the checkpoint says so."""
         self._waiting_for_starts: list[Callable[[], None]] = []
         self._saving_starts = False
+        self.cleaned_offsets = CleanedOffsets(disk, jobs, path, failed)
         self._gone: dict[TopicPartition, None] = {}
         """Logs that are gone but may still be named in the files."""
 
@@ -49,6 +49,7 @@ class RememberedOffsets:
         """What the last run left."""
         self._recovery_points_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.RECOVERY_POINTS}")
         self._start_offsets_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.LOG_START_OFFSETS}")
+        self.cleaned_offsets.read()
 
     def recovery_point(self, key: TopicPartition) -> int:
         return self._recovery_points_known.get(key, 0)
@@ -61,11 +62,13 @@ class RememberedOffsets:
         self._recovery_points_known.pop(key, None)
         self._start_offsets_known.pop(key, None)
         self._coming_start_offsets.pop(key, None)
+        self.cleaned_offsets.forget(key)
         self._gone[key] = None
 
     def make_way_for(self, key: TopicPartition) -> None:
         """Before a log of this name is created. Blocks if there was one, but only for the first of many."""
-        if key in self._recovery_points_known or key in self._start_offsets_known:
+        known = (self._recovery_points_known, self._start_offsets_known, self.cleaned_offsets)
+        if any(key in offsets for offsets in known):
             self.forget(key)
         if key in self._gone or len(self._gone) > _GONE_MAX:
             self.save_now()
@@ -75,9 +78,10 @@ class RememberedOffsets:
         self._start_offsets.save_soon(self._start_offsets_now())
 
     def save_now(self) -> None:
-        """Blocks until both files are on disk."""
+        """Blocks until all files are on disk."""
         self._recovery_points.save_now(self._recovery_points_now())
         self._start_offsets.save_now(self._start_offsets_now())
+        self.cleaned_offsets.save_now()
         self._gone.clear()
 
     def take_back_recovery_points(self, points: Iterable[tuple[Log, int]]) -> None:
@@ -86,6 +90,7 @@ class RememberedOffsets:
         all_points = self._recovery_points_now()
         for log, point in points:
             all_points[keys[log]] = min(all_points[keys[log]], point)
+            self.cleaned_offsets.truncated(keys[log], point)
         self._recovery_points.save_now(all_points)
 
     def will_start_at(self, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
@@ -126,12 +131,3 @@ class RememberedOffsets:
         for key, offset in self._coming_start_offsets.items():
             started[key] = max(offset, started.get(key, 0))
         return {key: offset for key, offset in started.items() if offset > 0}
-
-
-def read_if_sensible(disk: Disk, path: str) -> dict[TopicPartition, int]:
-    """A checkpoint; nothing, and a warning, where it makes no sense."""
-    try:
-        return checkpoints.read_offsets(disk, path)
-    except CheckpointError as error:
-        _log.warning("going on without a checkpoint: %s", error)
-        return {}

@@ -134,14 +134,15 @@ class Segment:
 
         Returns where it ends.
         """
-        if self._max_timestamp is None or header.max_timestamp > self._max_timestamp:
+        # Compaction leaves empty batches, with the timestamp of what was in them.
+        if header.record_count and (self._max_timestamp is None or header.max_timestamp > self._max_timestamp):
             self._max_timestamp = header.max_timestamp
             self._max_timestamp_offset = header.last_offset
         if position == 0:
             self._first_timestamp = header.max_timestamp
         if self._unindexed_bytes > self._config.index_interval_bytes:
             self.offset_index.append(header.last_offset, position)
-            self.time_index.append(self._max_timestamp, self._max_timestamp_offset)
+            self.time_index.append(*self.max_timestamp())
             self._indexes_saved = False
             self._unindexed_bytes = 0
             self._see_whether_indexes_are_full()
@@ -175,9 +176,15 @@ class Segment:
         """How long this segment has waited to be rolled: on the records' own clock where they have one."""
         first = self._first_timestamp
         if first is None:
-            _, header = next(batch_scan.headers(self.file, 0, self.size))
-            first = self._first_timestamp = header.max_timestamp
+            first = self.first_timestamp()
         return timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def first_timestamp(self) -> int:
+        """The highest timestamp of the first batch, which there must be."""
+        if self._first_timestamp is None:
+            _, header = next(batch_scan.headers(self.file, 0, self.size))
+            self._first_timestamp = header.max_timestamp
+        return self._first_timestamp
 
     def _jitter_ms(self, config: LogConfig) -> int:
         """Spreads the rolls of many partitions; derived from the name, so that it needs no dice and no memory."""

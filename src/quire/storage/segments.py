@@ -1,7 +1,8 @@
 """The segments of one log, in order; the last one is active."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from operator import is_not
 
 from quire.storage.segment import Segment
 
@@ -30,6 +31,19 @@ class Segments:
             return len(self._segments) - 1
         return max(bisect_right(self._bases, offset) - 1, 0)
 
+    def find(self, offset: int) -> tuple[Segment, int]:
+        """Where the first batch is that ends at or after `offset`, or would be."""
+        slot = self.slot_of(offset)
+        segment = self._segments[slot]
+        if segment.size and offset == segment.base_offset:
+            return segment, 0
+        found = segment.find(offset)
+        if found is not None:
+            return segment, found[0]
+        # Compaction took the offset and all that followed it in its segment.
+        later = (segment for segment in self._segments[slot + 1 :] if segment.size)
+        return next(((following, 0) for following in later), (self.active, self.active.size))
+
     def between(self, start_offset: int, end_offset: int) -> list[Segment]:
         """The segments that offsets from `start_offset` up to, not including, `end_offset` fall into."""
         if start_offset >= end_offset:
@@ -56,6 +70,16 @@ class Segments:
         dropped = self._segments[::-1]
         self._segments, self._bases, self.active = [segment], [segment.base_offset], segment
         return dropped
+
+    def replace(self, old: list[Segment], new: Segment) -> bool:
+        """Puts `new` in the place of neighbours; returns False if these are not here any more."""
+        start = bisect_left(self._bases, old[0].base_offset)
+        stop = start + len(old)
+        if stop >= len(self._segments) or any(map(is_not, self._segments[start:stop], old)):
+            return False
+        self._segments[start:stop] = [new]
+        self._bases[start:stop] = [new.base_offset]
+        return True
 
     def _take(self, start: int, stop: int) -> list[Segment]:
         taken = self._segments[start:stop]

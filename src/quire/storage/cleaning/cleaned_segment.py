@@ -1,0 +1,105 @@
+"""What a compaction writes: a segment whose files end in `.cleaned` until it is put in the place of others.
+
+Nobody reads it before that, and a start removes it. Its indexes are as those of any other segment; the transaction
+index has the aborted transactions whose markers stayed.
+"""
+
+from collections.abc import Iterable
+
+from quire.seams import Disk, File
+from quire.storage.cleaning.filter_native import index_batches
+from quire.storage.cleaning.swap import SUFFIXES
+from quire.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, offset_file
+from quire.storage.index_file import IndexCache
+from quire.storage.log_config import LogConfig
+from quire.storage.offset_index import OffsetIndex
+from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
+from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
+
+_POSITION_MAX = 0x7FFFFFFF
+
+
+class CleanedSegment:
+    __slots__ = (
+        "_disk",
+        "_file",
+        "_folder",
+        "_interval_bytes",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_offset_index",
+        "_time_index",
+        "_transaction_index",
+        "_unindexed_bytes",
+        "base_offset",
+        "size",
+    )
+
+    def __init__(self, disk: Disk, folder: str, base_offset: int, config: LogConfig) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._interval_bytes = config.index_interval_bytes
+        self.base_offset = base_offset
+        self.size = 0
+        self._unindexed_bytes = 0
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+        self.remove()
+        self._file: File | None = disk.open(self._path(LOG), create=True)
+        cache = IndexCache()
+        self._offset_index = OffsetIndex(disk, self._path(OFFSET_INDEX), base_offset, cache)
+        self._time_index = TimeIndex(disk, self._path(TIME_INDEX), base_offset, cache)
+        self._transaction_index = TransactionIndex(disk, self._path(TRANSACTION_INDEX), base_offset, cache)
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            index.reset()
+
+    def append(self, batches: memoryview) -> None:
+        assert self._file is not None, "a finished segment is not appended to"
+        assert self.size + len(batches) <= _POSITION_MAX, "a position in a segment has 31 bits"
+        entries, self._unindexed_bytes, self._max_timestamp, self._max_timestamp_offset = index_batches(
+            batches,
+            len(batches),
+            self.size,
+            self._interval_bytes,
+            self._unindexed_bytes,
+            self._max_timestamp,
+            self._max_timestamp_offset,
+        )
+        for last_offset, position, timestamp, timestamp_offset in entries:
+            self._offset_index.append(last_offset, position)
+            self._time_index.append(timestamp, timestamp_offset)
+        self._file.pwritev([batches], self.size)
+        self.size += len(batches)
+
+    def add_aborted(self, aborted: Iterable[AbortedTransaction]) -> None:
+        for each in aborted:
+            self._transaction_index.append(each)
+
+    def finish(self) -> None:
+        """Blocks until all of it is on disk, but for the names of the files."""
+        assert self._file is not None, "a segment is finished once"
+        self._file.sync()
+        self.close()
+        self._time_index.append(self._max_timestamp, self._max_timestamp_offset)
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            index.write()
+            if self._disk.exists(index.path):
+                file = self._disk.open(index.path)
+                try:
+                    file.sync()
+                finally:
+                    file.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def remove(self) -> None:
+        """The files of this attempt, or of an earlier one that came to nothing."""
+        for suffix in SUFFIXES:
+            if self._disk.exists(self._path(suffix)):
+                self._disk.remove(self._path(suffix))
+
+    def _path(self, suffix: str) -> str:
+        return f"{self._folder}/{offset_file(self.base_offset, suffix)}{CLEANED}"

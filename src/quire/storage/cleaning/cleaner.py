@@ -1,0 +1,283 @@
+"""The cleaners of a node: they look for the dirtiest compacted log, clean it piece by piece in jobs, and look again.
+
+Each of `log.cleaner.threads` cleaners has one log at a time. The event loop decides (which log, how far, putting a
+cleaned segment in its place, the checkpoint); jobs read, filter and write, a few megabytes each, so that nothing waits
+long for a cleaning to be stopped, and the speed can be held below `log.cleaner.io.max.bytes.per.second`.
+
+A log that turns out to be damaged is told of once and left alone until the next start; the others go on. A log that is
+deleted or loses segments while it is cleaned loses nothing else: what was made of them is dropped.
+"""
+
+import errno
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from quire.protocol.errors import ApiError
+from quire.seams import Clock, Disk, Jobs, Random
+from quire.seams.clock import Timer
+from quire.storage.checkpoints import TopicPartition
+from quire.storage.cleaning.cleanable import Cleanable, active_is_overdue, cleanable, dirtiest
+from quire.storage.cleaning.round import Limits, Round
+from quire.storage.cleaning.throttle import Throttle
+from quire.storage.cleaning.work import Cleaned, Event, Ready, Work, Worked
+from quire.storage.errors import is_shortage
+from quire.storage.log import Log
+from quire.storage.log_directory import LogDirectory
+
+STEP_BYTES = 8 << 20
+"""How much one job reads and writes, about."""
+
+_log = logging.getLogger("quire.cleaner")
+
+
+class Settings(NamedTuple):
+    enabled: bool = True
+    threads: int = 1
+    backoff_ms: int = 15_000
+    table_bytes: int = 128 << 20
+    """For all cleaners together; taken while cleaning, and only as much as the dirty part needs."""
+    table_load_factor: float = 0.9
+    buffer_bytes: int = 1 << 20
+    bytes_per_second: float = float("inf")
+    decompressed_bytes: int = 128 << 20
+
+
+class Candidate(NamedTuple):
+    """A log that may be cleaned, and up to where its readers see it whatever happens."""
+
+    directory: LogDirectory
+    key: TopicPartition
+    log: Log
+    stable_offset: int
+
+
+class Cleaner:
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        jobs: Jobs,
+        random: Random,
+        settings: Callable[[], Settings],
+        candidates: Callable[[], Iterable[Candidate]],
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._jobs = jobs
+        self._random = random
+        self._settings = settings
+        self._candidates = candidates
+        self._throttle = Throttle(clock)
+        self._timer: Timer | None = None
+        self._under_way: dict[str, Cleaning] = {}
+        """By folder: a log that comes in the place of a deleted one waits until nobody writes into its folder."""
+        self._uncleanable: dict[Log, None] = {}
+        self._stopped = False
+
+    def start(self) -> None:
+        self._look()
+
+    def stop(self) -> None:
+        """Begins nothing more. A job may be under way still."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def close(self) -> None:
+        """Drops what is half done. Jobs must have ended."""
+        self.stop()
+        for cleaning in self._under_way.values():
+            cleaning.drop()
+        self._under_way.clear()
+
+    # Choosing
+
+    def _look(self) -> None:
+        """Lets every idle cleaner begin with something, if there is something; looks again after a while."""
+        if self._stopped:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        settings = self._settings()
+        self._timer = self._clock.call_later(settings.backoff_ms, self._look)
+        if not settings.enabled:
+            return
+        while len(self._under_way) < settings.threads:
+            found = dirtiest(self._due())
+            if found is None:
+                return
+            self._begin(*found, settings)
+
+    def _due(self) -> list[tuple[Candidate, Cleanable]]:
+        now_ms = self._clock.now_ms()
+        due = []
+        for candidate in self._candidates():
+            directory, key, log, stable_offset = candidate
+            idle = log.path not in self._under_way and log not in self._uncleanable
+            if not (idle and log.config.compact and not log.closed and directory.failure is None):
+                continue
+            try:
+                if active_is_overdue(log, now_ms):
+                    log.roll(now_ms)
+                found = cleanable(log, directory.cleaned_offsets.get(key), stable_offset, now_ms)
+            except OSError as error:
+                directory.fail(error)
+            except ApiError as error:
+                self._leave_alone(log, error)
+            else:
+                if found.is_due(log.config.min_cleanable_dirty_ratio):
+                    due.append((candidate, found))
+        return due
+
+    # Cleaning
+
+    def _begin(self, candidate: Candidate, dirty: Cleanable, settings: Settings) -> None:
+        log = candidate.log
+        limits = Limits(
+            settings.table_bytes // settings.threads,
+            settings.table_load_factor,
+            settings.buffer_bytes,
+            settings.decompressed_bytes,
+        )
+        this = Round(log, dirty, limits, self._random.random_bytes(16), self._clock.now_ms())
+        cleaning = Cleaning(candidate, this, Work(self._disk, this), self._clock.monotonic_ms())
+        self._under_way[log.path] = cleaning
+        self._step(cleaning)
+
+    def _step(self, cleaning: "Cleaning") -> None:
+        if self._stopped:
+            return
+        cleaning.step_begun_ms = self._clock.monotonic_ms()
+        step_bytes = int(min(STEP_BYTES, max(self._settings().bytes_per_second / 4, 1)))
+        self._jobs.submit(
+            lambda: cleaning.work(step_bytes),
+            lambda event: self._worked(cleaning, event),
+            lambda error: self._failed(cleaning, error),
+        )
+
+    def _worked(self, cleaning: "Cleaning", event: Event) -> None:
+        if self._stopped:
+            return
+        if cleaning.candidate.log.closed or cleaning.candidate.directory.failure is not None:
+            self._end(cleaning)
+        elif isinstance(event, Worked):
+            rate = self._settings().bytes_per_second
+            delay_ms = self._throttle.delay_ms(event.size_bytes, rate, cleaning.step_begun_ms)
+            if delay_ms > 0:
+                self._clock.call_later(delay_ms, lambda: self._step(cleaning))
+            else:
+                self._step(cleaning)
+        elif isinstance(event, Ready):
+            self._swap(cleaning, event)
+        else:
+            self._finish(cleaning, event)
+
+    def _swap(self, cleaning: "Cleaning", ready: Ready) -> None:
+        candidate, old = cleaning.candidate, cleaning.this.segments[ready.start : ready.stop]
+        size_before = sum(segment.size for segment in old)
+        try:
+            swapped = candidate.log.replace_segments(old, ready.cleaned.size)
+        except OSError as error:
+            # Half of the names are changed: only a start puts that in order, even if there was merely no room.
+            lasting = OSError(errno.EIO, f"segments could not be replaced ({error.strerror})", error.filename)
+            candidate.directory.fail(lasting if is_shortage(error) else error)
+            swapped = False
+        if not swapped:
+            self._end(cleaning)
+            return
+        cleaning.slots_done = ready.stop
+        cleaning.bytes_before += size_before
+        cleaning.bytes_after += ready.cleaned.size
+        self._step(cleaning)
+
+    def _finish(self, cleaning: "Cleaning", cleaned: Cleaned) -> None:
+        directory, key, log, stable_offset = cleaning.candidate
+        directory.cleaned_offsets.is_clean_before(key, cleaned.end_offset)
+        took_ms = self._clock.monotonic_ms() - cleaning.begun_ms
+        _log.info(
+            "compacted %s-%d up to offset %d: %d bytes became %d in %d ms",
+            *key,
+            cleaned.end_offset,
+            cleaning.bytes_before,
+            cleaning.bytes_after,
+            took_ms,
+        )
+        if cleaned.end_offset < cleaning.this.first_uncleanable_offset and log.config.compact:
+            # Not all keys fitted into memory: the same log again, with the next ones.
+            cleaning.drop()
+            rest = cleanable(log, cleaned.end_offset, stable_offset, self._clock.now_ms())
+            self._begin(cleaning.candidate, rest, self._settings())
+        else:
+            self._end(cleaning)
+
+    def _failed(self, cleaning: "Cleaning", error: Exception) -> None:
+        if self._stopped:
+            return
+        directory, _, log, _ = cleaning.candidate
+        if log.closed or not cleaning.is_current():
+            # What it read has been deleted meanwhile, and was missed.
+            pass
+        elif isinstance(error, OSError):
+            directory.fail(error)
+        else:
+            self._leave_alone(log, error)
+        self._end(cleaning, look_again=not is_shortage(error))
+
+    def _leave_alone(self, log: Log, error: Exception) -> None:
+        self._uncleanable[log] = None
+        _log.error("%s will not be compacted until the next start: %s", log.path, error)
+
+    def _end(self, cleaning: "Cleaning", *, look_again: bool = True) -> None:
+        cleaning.drop()
+        del self._under_way[cleaning.this.folder]
+        if look_again:
+            self._look()
+
+
+class Cleaning:
+    """One log while it is cleaned."""
+
+    __slots__ = (
+        "_bytes_untold",
+        "_work",
+        "begun_ms",
+        "bytes_after",
+        "bytes_before",
+        "candidate",
+        "slots_done",
+        "step_begun_ms",
+        "this",
+    )
+
+    def __init__(self, candidate: Candidate, this: Round, work: Work, begun_ms: float) -> None:
+        self.candidate = candidate
+        self.this = this
+        self._work = work
+        self._bytes_untold = 0
+        self.begun_ms = self.step_begun_ms = begun_ms
+        self.slots_done = 0
+        """How many of the round's segments have been replaced."""
+        self.bytes_before = 0
+        self.bytes_after = 0
+
+    def work(self, step_bytes: int) -> Event:
+        """Goes on for about so many bytes, or until there is something to decide. In a job, one at a time."""
+        while isinstance(event := self._work.step(), Worked):
+            self._bytes_untold += event.size_bytes
+            if self._bytes_untold >= step_bytes:
+                told, self._bytes_untold = self._bytes_untold, 0
+                return Worked(told)
+        return event
+
+    def is_current(self) -> bool:
+        """Whether all segments that are still to be read are in the log."""
+        there = self.candidate.log.segments
+        return all(any(each is segment for each in there) for segment in self.this.segments[self.slots_done :])
+
+    def drop(self) -> None:
+        """Lets go of files and memory, and removes what was not put in place."""
+        try:
+            self._work.drop()
+        except OSError as error:
+            self.candidate.directory.fail(error)

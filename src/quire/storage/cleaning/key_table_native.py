@@ -1,0 +1,198 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
+# mypy: disable-error-code="no-any-return, no-redef, assignment"
+# ruff: noqa: RET505, RUF059  (without its `else`, what is only for the interpreter would be compiled too)
+"""The last offset of each key, in one piece of memory that never grows.
+
+A key is known by its digest, a SipHash of 128 bits under a secret of the table's own: of a billion different keys two
+meet with a probability of 10^-21, and nobody can choose keys that do. So a record that is taken for superseded is.
+
+Compiled, `key_table_native.pxd` beside it makes this a class and functions of C.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.libc.stdlib import calloc, free
+
+# Compiled, numbers this large have to be declared to be C's.
+_SIP_0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
+_SIP_1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
+_SIP_2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
+_SIP_3 = cython.declare(cython.ulonglong, 0x7465646279746573)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _add(left: cython.ulonglong, right: cython.ulonglong) -> cython.ulonglong:
+    if cython.compiled:
+        return left + right
+    else:
+        return (left + right) & 0xFFFFFFFFFFFFFFFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _turn(value: cython.ulonglong, bits: cython.int) -> cython.ulonglong:
+    if cython.compiled:
+        return (value << bits) | (value >> (64 - bits))
+    else:
+        return ((value << bits) & 0xFFFFFFFFFFFFFFFF) | (value >> (64 - bits))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.ulonglong, cython.ulonglong, cython.ulonglong, cython.ulonglong))
+def _rounds(
+    count: cython.int, v0: cython.ulonglong, v1: cython.ulonglong, v2: cython.ulonglong, v3: cython.ulonglong
+) -> tuple[int, int, int, int]:
+    while count > 0:
+        v0 = _add(v0, v1)
+        v1 = _turn(v1, 13) ^ v0
+        v0 = _turn(v0, 32)
+        v2 = _add(v2, v3)
+        v3 = _turn(v3, 16) ^ v2
+        v0 = _add(v0, v3)
+        v3 = _turn(v3, 21) ^ v0
+        v2 = _add(v2, v1)
+        v1 = _turn(v1, 17) ^ v2
+        v2 = _turn(v2, 32)
+        count -= 1
+    return v0, v1, v2, v3
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.ulonglong, cython.ulonglong))
+def _digest(
+    data: cython.pointer(cython.const[cython.uchar]),
+    position: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    seed0: cython.ulonglong,
+    seed1: cython.ulonglong,
+) -> tuple[int, int]:
+    """SipHash-2-4 with a result of 128 bits."""
+    v0: cython.ulonglong = seed0 ^ _SIP_0
+    v1: cython.ulonglong = seed1 ^ _SIP_1 ^ 0xEE
+    v2: cython.ulonglong = seed0 ^ _SIP_2
+    v3: cython.ulonglong = seed1 ^ _SIP_3
+    word: cython.ulonglong
+    first: cython.ulonglong
+    shift: cython.int
+    left: cython.Py_ssize_t = size
+    while left >= 0:
+        # The last word has what is left of the key, and the key's length in its last byte.
+        word = 0
+        shift = 0
+        while shift < 64 and left > 0:
+            word |= cython.cast(cython.ulonglong, data[position]) << shift
+            position += 1
+            left -= 1
+            shift += 8
+        if shift < 64:
+            word |= cython.cast(cython.ulonglong, size & 0xFF) << 56
+            left = -1
+        v3 ^= word
+        v0, v1, v2, v3 = _rounds(2, v0, v1, v2, v3)
+        v0 ^= word
+    v2 ^= 0xEE
+    v0, v1, v2, v3 = _rounds(4, v0, v1, v2, v3)
+    first = v0 ^ v1 ^ v2 ^ v3
+    v1 ^= 0xDD
+    v0, v1, v2, v3 = _rounds(4, v0, v1, v2, v3)
+    return first, v0 ^ v1 ^ v2 ^ v3
+
+
+class KeyTable:
+    """Digests of keys and the last offset of each, in slots of three words: two of the digest, and offset + 1.
+
+    The memory is taken untouched from the system and given back at once when the table is let go.
+    """
+
+    def __init__(self, slots: int, limit: int, seed: bytes) -> None:
+        """Room for `limit` keys, fewer than there are `slots`, so that a search always ends."""
+        assert 0 < limit < slots
+        if cython.compiled:
+            self._words = cython.cast(cython.pointer(cython.ulonglong), calloc(slots, 24))
+            if self._words is cython.NULL:
+                raise MemoryError(f"no memory for a table of {slots} keys")
+        else:
+            self._words = memoryview(bytearray(slots * 24)).cast("Q")
+        self._slots = slots
+        self._seed0 = int.from_bytes(seed[:8], "little")
+        self._seed1 = int.from_bytes(seed[8:16], "little")
+        self.count = 0
+        self.limit = limit
+
+    def __dealloc__(self) -> None:
+        if cython.compiled:
+            free(self._words)
+
+    def offset_of(self, key: bytes) -> int:
+        """The offset the key was last seen at; -1 if it was not."""
+        return find(self, key, 0, len(key))
+
+
+def _slot(
+    table: KeyTable,
+    data: cython.pointer(cython.const[cython.uchar]),
+    position: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> tuple[int, int, int]:
+    """The first word of the slot that has this key or, where none has, of the one it may be put into; its digest."""
+    first: cython.ulonglong
+    second: cython.ulonglong
+    slot: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    first, second = _digest(data, position, size, table._seed0, table._seed1)
+    slot = first % cython.cast(cython.ulonglong, table._slots)
+    while True:
+        at = slot * 3
+        if table._words[at + 2] == 0 or (table._words[at] == first and table._words[at + 1] == second):
+            return at, first, second
+        slot += 1
+        if slot == table._slots:
+            slot = 0
+
+
+def find(
+    table: KeyTable,
+    data: cython.pointer(cython.const[cython.uchar]),
+    position: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.longlong:
+    at: cython.Py_ssize_t
+    first: cython.ulonglong
+    second: cython.ulonglong
+    at, first, second = _slot(table, data, position, size)
+    return cython.cast(cython.longlong, table._words[at + 2]) - 1
+
+
+def put(
+    table: KeyTable,
+    data: cython.pointer(cython.const[cython.uchar]),
+    position: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    offset: cython.longlong,
+) -> cython.bint:
+    at: cython.Py_ssize_t
+    first: cython.ulonglong
+    second: cython.ulonglong
+    at, first, second = _slot(table, data, position, size)
+    if table._words[at + 2] == 0:
+        if table.count == table.limit:
+            return False
+        table.count += 1
+        table._words[at] = first
+        table._words[at + 1] = second
+    table._words[at + 2] = cython.cast(cython.ulonglong, offset + 1)
+    return True

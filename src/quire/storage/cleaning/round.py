@@ -1,0 +1,81 @@
+"""One round of cleaning, as the event loop hands it to the jobs that do it: everything they need, nothing that changes.
+
+A round learns the keys of the dirty part, or as many as fit into memory, and then cleans the log from its start up to
+where they were learned.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from quire.protocol.records.batch import BatchHeader
+from quire.storage.cleaning.cleanable import Cleanable
+from quire.storage.log import Log
+from quire.storage.log_config import LogConfig
+from quire.storage.producer_state import NO_OFFSET, ProducerEntry
+from quire.storage.segment import Segment
+from quire.storage.transaction_index import AbortedTransaction
+
+
+class Limits(NamedTuple):
+    """What one cleaner may use."""
+
+    table_bytes: int
+    table_load_factor: float
+    buffer_bytes: int
+    decompressed_bytes: int
+
+
+class Round:
+    __slots__ = (
+        "_last_of_producers",
+        "aborted",
+        "config",
+        "end_offsets",
+        "first_dirty_offset",
+        "first_uncleanable_offset",
+        "folder",
+        "limits",
+        "new_horizon_ms",
+        "now_ms",
+        "seed",
+        "segments",
+        "stay_if_empty",
+    )
+
+    def __init__(self, log: Log, dirty: Cleanable, limits: Limits, seed: bytes, now_ms: int) -> None:
+        self.folder = log.path
+        self.config: LogConfig = log.config
+        self.limits = limits
+        self.seed = seed
+        self.first_dirty_offset = dirty.first_dirty_offset
+        self.first_uncleanable_offset = dirty.first_uncleanable_offset
+        self.segments: list[Segment] = [
+            segment for segment in log.segments if segment.base_offset < dirty.first_uncleanable_offset
+        ]
+        """All that may be touched; jobs only look at what never changes in a completed segment."""
+        self.end_offsets = [*(segment.base_offset for segment in self.segments[1:]), dirty.first_uncleanable_offset]
+        self.now_ms = now_ms
+        self.new_horizon_ms = now_ms + log.config.delete_retention_ms
+        self.aborted: Sequence[AbortedTransaction] = log.aborted_transactions(log.start_offset)
+        self._last_of_producers = {
+            producer.producer_id: (producer.last_offset, producer.epoch) for producer in log.producers()
+        }
+        self.stay_if_empty = array("q", sorted({*_data_offsets(log.producers()), self.first_uncleanable_offset - 1}))
+        """Last offsets of batches that stay even if nothing in them does."""
+
+    def stays_if_empty(self, header: BatchHeader) -> bool:
+        """Whether the batch is the last word of a producer, or has the last offset of what is cleaned.
+
+        A producer goes on from its last sequence number, and a marker may be all that is left of its epoch.
+        """
+        if header.next_offset == self.first_uncleanable_offset:
+            return True
+        last_offset, epoch = self._last_of_producers.get(header.producer_id, (NO_OFFSET, None))
+        if last_offset != NO_OFFSET:
+            return header.last_offset == last_offset
+        return header.is_control and header.producer_epoch == epoch
+
+
+def _data_offsets(producers: Iterable[ProducerEntry]) -> list[int]:
+    return [producer.last_offset for producer in producers if producer.last_offset != NO_OFFSET]

@@ -1,0 +1,134 @@
+"""What stays of a batch that is compressed, part of a transaction, or a control batch.
+
+The same rules as for plain batches, which never come here (`filter_native.filter_batches`), and those of transactions.
+Everything that readers and producers rely on stays as it was: base offset, last offset, epoch, producer, sequence.
+"""
+
+from quire.protocol.records.batch import (
+    CODEC_MASK,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    BatchHeader,
+    write_header,
+)
+from quire.protocol.records.compression import compress
+from quire.protocol.records.invalid import corrupt
+from quire.protocol.records.reader import records_section
+from quire.seams import Buffer
+from quire.storage.cleaning.filter_native import retain_records
+from quire.storage.cleaning.key_table_native import KeyTable
+from quire.storage.cleaning.round import Round
+from quire.storage.cleaning.transactions import CleanedTransactions
+
+_RECORD_GROWTH = 16
+_NO_TIMESTAMP = -1
+
+
+def filter_batch(
+    data: Buffer,
+    header: BatchHeader,
+    table: KeyTable,
+    latest_offset: int,
+    this: Round,
+    transactions: CleanedTransactions,
+) -> Buffer:
+    """The batch as it was, another one in its place, or nothing. Its checksum has been compared."""
+    horizon_passed = header.has_delete_horizon and header.base_timestamp <= this.now_ms
+    if header.is_control:
+        unneeded = transactions.on_control_batch(header, data)
+        if header.record_count == 0 or (unneeded and horizon_passed):
+            return _emptied(header, this)
+        if unneeded and not header.has_delete_horizon:
+            return _retained(data, header, table, -1, this)
+        return _whole(data, header)
+    if transactions.on_batch(header) or header.record_count == 0:
+        return _emptied(header, this)
+    return _retained(data, header, table, latest_offset, this, horizon_passed)
+
+
+def _whole(data: Buffer, header: BatchHeader) -> Buffer:
+    return memoryview(data)[header.position : header.end]
+
+
+def _retained(
+    data: Buffer,
+    header: BatchHeader,
+    table: KeyTable,
+    latest_offset: int,
+    this: Round,
+    drop_tombstones: bool = False,
+) -> Buffer:
+    section = records_section(data, header, this.limits.decompressed_bytes)
+    out = memoryview(bytearray(len(section) + header.record_count * _RECORD_GROWTH))
+
+    def retain(shift: int | None) -> tuple[int, int, bool, int]:
+        count, base = header.record_count, header.base_offset
+        kept = retain_records(table, section, count, base, latest_offset, drop_tombstones, shift, out)
+        if kept[0] < 0:
+            raise corrupt(f"the records of the batch at offset {header.base_offset} cannot be read")
+        return kept
+
+    size, count, tombstones, latest_delta = retain(None)
+    if count == 0:
+        return _emptied(header, this)
+    new_horizon = (tombstones or header.is_control) and not header.has_delete_horizon
+    if count == header.record_count and not new_horizon:
+        return _whole(data, header)
+    append_time = header.attributes & LOG_APPEND_TIME_BIT
+    max_timestamp = header.max_timestamp if append_time else header.base_timestamp + latest_delta
+    attributes, base_timestamp = header.attributes, header.base_timestamp
+    if new_horizon:
+        attributes, base_timestamp = attributes | DELETE_HORIZON_BIT, this.new_horizon_ms
+        size, count, _, _ = retain(base_timestamp - header.base_timestamp)
+    return _rebuilt(
+        header,
+        compress(header.compression, out[:size]),
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        record_count=count,
+    )
+
+
+def _emptied(header: BatchHeader, this: Round) -> Buffer:
+    """Nothing, or an empty batch where it has the last word of a producer or the last offset of what is cleaned."""
+    if not this.stays_if_empty(header):
+        return b""
+    return _rebuilt(
+        header,
+        b"",
+        attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),
+        base_timestamp=_NO_TIMESTAMP,
+        max_timestamp=header.max_timestamp,
+        record_count=0,
+    )
+
+
+def _rebuilt(
+    header: BatchHeader,
+    records: Buffer,
+    *,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    record_count: int,
+) -> bytearray:
+    batch = bytearray(HEADER_BYTES)
+    batch += records
+    write_header(
+        batch,
+        0,
+        len(batch),
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        attributes=attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        record_count=record_count,
+    )
+    return batch

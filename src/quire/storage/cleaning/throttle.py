@@ -1,0 +1,15 @@
+"""`log.cleaner.io.max.bytes.per.second`: all cleaners together go through the disk no faster than that."""
+
+from quire.seams import Clock
+
+
+class Throttle:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._free_at_ms = 0.0
+        """When what was done so far would have been done at the allowed speed."""
+
+    def delay_ms(self, size_bytes: int, bytes_per_second: float, begun_ms: float) -> float:
+        """How long to wait now that so much was read and written since `begun_ms`."""
+        self._free_at_ms = max(self._free_at_ms, begun_ms) + size_bytes * 1000 / bytes_per_second
+        return max(self._free_at_ms - self._clock.monotonic_ms(), 0.0)

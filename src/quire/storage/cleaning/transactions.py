@@ -1,0 +1,66 @@
+"""Transactions as a compaction meets them: whose records go at once, and when the marker of one may go.
+
+Records of an aborted transaction are nobody's, and go. The marker that ended a transaction stays as long as there is a
+batch of that transaction in the log, because readers need it to tell what became of those; after that it is as good as
+a tombstone, and goes when the delete horizon it then gets has passed.
+"""
+
+from collections.abc import Iterable
+
+from quire.protocol.records.batch import BatchHeader
+from quire.protocol.records.control import ControlRecordType, control_type
+from quire.protocol.records.reader import decode_batch
+from quire.seams import Buffer
+from quire.storage.transaction_index import AbortedTransaction
+
+
+class CleanedTransactions:
+    """What is known of transactions at one point of a walk through all batches of a log, from its start."""
+
+    __slots__ = ("_coming", "_committed", "_ongoing", "_seen", "still_aborted")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._coming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+        self._ongoing: dict[int, AbortedTransaction] = {}
+        self._seen: dict[int, None] = {}
+        """Producers whose ongoing aborted transaction has batches that are still in the log."""
+        self._committed: dict[int, None] = {}
+        """Producers whose ongoing transaction, which was not aborted, has batches that are still in the log."""
+        self.still_aborted: list[AbortedTransaction] = []
+        """Transactions whose marker stays, since this was last emptied: the transaction index of what is written."""
+
+    def on_batch(self, header: BatchHeader) -> bool:
+        """Whether the records of this batch were aborted."""
+        self._begin_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._ongoing:
+            self._seen[header.producer_id] = None
+            return True
+        self._committed[header.producer_id] = None
+        return False
+
+    def on_control_batch(self, header: BatchHeader, data: Buffer) -> bool:
+        """Whether this batch is not needed any more: the end of a transaction of which nothing is left."""
+        self._begin_up_to(header.last_offset)
+        if header.record_count == 0:
+            return True
+        kind = control_type(decode_batch(data, header)[0])
+        if kind is ControlRecordType.ABORT:
+            ended = self._ongoing.pop(header.producer_id, None)
+            if ended is not None and header.producer_id in self._seen:
+                del self._seen[header.producer_id]
+                self.still_aborted.append(ended)
+                return False
+            return True
+        if kind is ControlRecordType.COMMIT:
+            if header.producer_id in self._committed:
+                del self._committed[header.producer_id]
+                return False
+            return True
+        return False
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._coming and self._coming[-1].first_offset <= offset:
+            begun = self._coming.pop()
+            self._ongoing.setdefault(begun.producer_id, begun)

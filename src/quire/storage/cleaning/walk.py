@@ -1,0 +1,55 @@
+"""Walking through the batches of a segment, a buffer of them at a time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+from quire.protocol.records.batch import HEADER_BYTES, BatchHeader, compute_crc, read_header
+from quire.seams import Disk
+from quire.storage.batch_scan import DamagedBatchError
+
+Take = Callable[[memoryview, int], int]
+"""Given a buffer and how much of it is filled, takes whole batches from its beginning; returns how many bytes."""
+
+
+class Walk:
+    """Reads one file after the other through the same buffer, which only grows for a batch that is larger."""
+
+    __slots__ = ("_buffer", "_disk", "path", "position")
+
+    def __init__(self, disk: Disk, buffer_bytes: int) -> None:
+        self._disk = disk
+        self._buffer = memoryview(bytearray(buffer_bytes))
+        self.path = ""
+        self.position = 0
+        """Of the buffer's beginning in the file."""
+
+    def through(self, path: str, size: int, take: Take) -> Iterator[int]:
+        """Yields how many bytes were taken, each time there were some."""
+        self.path, self.position = path, 0
+        with closing(self._disk.open(path)) as file:
+            while self.position < size:
+                left = size - self.position
+                filled = file.pread_into(self._buffer[:left], self.position)
+                taken = take(self._buffer, filled)
+                if taken == 0:
+                    self._grow(filled, left)
+                else:
+                    self.position += taken
+                    yield taken
+
+    def checked_header(self, position: int) -> BatchHeader:
+        """The header of a whole batch in the buffer, its checksum compared."""
+        header = read_header(self._buffer, position)
+        if compute_crc(self._buffer, header) != header.crc:
+            raise self.damage(position, "its checksum does not match")
+        return header
+
+    def damage(self, position: int, reason: str) -> DamagedBatchError:
+        return DamagedBatchError(self.path, self.position + position, reason)
+
+    def _grow(self, filled: int, left: int) -> None:
+        """There is not one whole batch in the buffer."""
+        batch_bytes = read_header(self._buffer[:filled]).size if filled >= HEADER_BYTES else HEADER_BYTES
+        if batch_bytes > left or batch_bytes <= filled:
+            raise self.damage(0, f"{left} bytes of a batch of {batch_bytes}")
+        self._buffer = memoryview(bytearray(batch_bytes))
