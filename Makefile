@@ -50,6 +50,7 @@ test: lint
 bench: $(READY)
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.group_commit
 	$(BIN)/python -m benchmarks.lookups
 
 interop: $(READY)
