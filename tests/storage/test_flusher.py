@@ -98,11 +98,14 @@ def test_a_log_deleted_meanwhile_is_no_failure(
 ) -> None:
     log = open_log(disk)
     append_values(log, b"a")
-    flusher.flush(log)
+    told: list[str] = []
+    for _ in range(2):
+        flusher.flush(log, lambda: told.append("durable"), lambda: told.append("failed"))
     log.close_files()
     disk.rename(log.path, log.path + "-delete")
     jobs.run_all()
-    assert failures == []
+    assert (failures, told) == ([], [])
+    assert not flusher._next, "nothing is kept for it"
 
 
 def test_who_asked_is_told_when_it_did_not_come_to_that_with_everybody_who_came_meanwhile(

@@ -63,6 +63,7 @@ class Flusher:
 
     def _flushed(self, log: Log, plan: FlushPlan, this: _Round) -> None:
         if log.closed:
+            self._next.pop(log, None)
             return
         log.finish_flush(plan)
         # First the next round: the disk works while these are told, and whatever becomes of that.

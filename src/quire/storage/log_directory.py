@@ -320,7 +320,8 @@ class LogDirectory:
     def flush_before_use(self, log: Log) -> None:
         """Blocks until a log that was just opened has on disk what its topic wants there before anybody relies on it.
 
-        A process that died may have left records whose flush it did not live to see.
+        A process that died may have left records whose flush it did not live to see. Like reading the log, this comes
+        before anybody is served from it.
         """
         if log.is_flush_due and not log.flushing:
             with self._guarded():
