@@ -152,3 +152,33 @@ def test_a_disk_that_cannot_even_say_how_full_it_is_has_failed(monkeypatch: pyte
     monkeypatch.setattr(SimDisk, "total_bytes", fails)
     assert described(node) == {"/one": (ErrorCode.NONE, 1), "/two": (ErrorCode.KAFKA_STORAGE_ERROR, 0)}
     assert (produce(node, first), produce(node, second)) == (0, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def test_an_empty_directory_in_place_of_one_with_data_gets_no_empty_logs(caplog: pytest.LogCaptureFixture) -> None:
+    node, first, second = two_topics()
+    disk = node.stop()
+    disk.rename("/two", "/unmounted")
+    without = SimulatedNode(disk, TWO, seed=2).start()
+    assert "/two was empty, and 1 partitions" in caplog.text
+    assert (produce(without, first), produce(without, second)) == (0, ErrorCode.KAFKA_STORAGE_ERROR)
+    disk = without.stop()
+    disk.remove_tree("/two")
+    disk.rename("/unmounted", "/two")
+    again = SimulatedNode(disk, TWO, seed=3).start()
+    assert (values_of(again, first), values_of(again, second)) == ([b"v", b"v"], [b"v"])
+
+
+def test_a_directory_that_is_added_is_used() -> None:
+    node, first, second = two_topics()
+    again = SimulatedNode(node.stop(), THREE, seed=2).start()
+    assert (produce(again, first), produce(again, second)) == (0, 0)
+    again.create_topic("new")
+    assert directory_of(again, "new") == "/three"
+
+
+def test_a_node_does_not_begin_a_second_metadata_log_when_the_first_is_gone() -> None:
+    disk = two_topics()[0].stop()
+    disk.rename("/one", "/unmounted")
+    with pytest.raises(DataDirectoryError, match="/one should hold the metadata log and is empty"):
+        SimulatedNode(disk, TWO, seed=2).start()
+    assert disk.open_paths() == []

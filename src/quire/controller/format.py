@@ -39,9 +39,11 @@ def format_node(
 ) -> str:
     """Formats those of the node's data directories that are not, but for the unusable; returns the cluster's id.
 
-    Directories that are formatted already keep their ids and say which cluster it is.
+    Directories that are formatted already keep their ids and say which cluster it is. That of the metadata log comes
+    first: if it is not formatted and another one is, then it was lost.
     """
     directories = [each for each in config.data_dirs if each not in unusable]
+    directories.sort(key=lambda each: each != config.metadata_log_dir)
     known = [meta.cluster_id for meta in (read_meta(disk, each) for each in directories) if meta is not None]
     cluster_id = cluster_id or (known[0] if known else new_cluster_id(random))
     endpoints = [

@@ -38,12 +38,20 @@ def open_directories(
         if all(path in unusable for path in config.log_dirs):
             first = next(iter(unusable.values()))
             raise DataDirectoryError(f"no data directory can be used ({first}); make one writable, or change log.dirs.")
+        empty = [path for path, directory in opened.items() if directory.meta is None]
+        is_new_node = len(empty) == len(opened)
+        if config.metadata_log_dir in empty and not is_new_node:
+            raise DataDirectoryError(
+                f"{config.metadata_log_dir} should hold the metadata log and is empty, though other directories are not; "
+                "mount or restore it, or start a new node with empty directories."
+            )
         format_node(disk, random, config, now_ms=clock.now_ms(), unusable=unusable)
         cluster_id = None
         for path, directory in opened.items():
             directory.meta = meta = _formatted(disk, path)
             meta.check(path, cluster_id=cluster_id, node_id=config.node_id)
             cluster_id = meta.cluster_id
+            directory.is_new = path in empty and not is_new_node
     except BaseException:
         for directory in opened.values():
             directory.release()

@@ -124,7 +124,7 @@ class Partitions:
 
     def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
         self._image = image
-        if delta.is_snapshot and any(directory.failure is not None for directory in self._directories):
+        if delta.is_snapshot and any(each.failure is not None or each.is_new for each in self._directories):
             self._take_missing_for_offline(image)
         for topic in delta.removed_topics.values():
             for index in topic.partitions:
@@ -171,12 +171,26 @@ class Partitions:
                 partition.resign()
 
     def _take_missing_for_offline(self, image: ClusterImage) -> None:
-        """At a start with a failed directory nobody can tell which partitions are in there."""
+        """At a start with a directory that failed, or was empty, nobody can tell which partitions are in there."""
         found = {key for directory in self._directories if directory.failure is None for key in directory.logs}
-        for topic in image.topics_by_name.values():
-            for index in topic.partitions:
-                if (topic.name, index) not in found:
-                    self._offline[topic.topic_id, index] = None
+        missing = [
+            (topic, index)
+            for topic in image.topics_by_name.values()
+            for index in topic.partitions
+            if (topic.name, index) not in found
+        ]
+        for topic, index in missing:
+            self._offline[topic.topic_id, index] = None
+        for directory in self._directories:
+            if missing and directory.is_new:
+                log.error(
+                    "%s was empty, and %d partitions, %s-%d first, are in no directory: they are offline now, and begin "
+                    "anew with the next start; if a disk is not mounted, mount it before",
+                    directory.path,
+                    len(missing),
+                    missing[0][0].name,
+                    missing[0][1],
+                )
 
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
         key = (topic.name, index)

@@ -65,6 +65,8 @@ class LogDirectory:
         self._when_prepared: Then | None = None
         self._closed = False
         self.path = path
+        self.is_new = False
+        """Empty until this start, though its node is not: it may stand where a disk with data should."""
         self._full = False
         self._full_lately = False
         """Whether there was no room since the last checkpoint."""
