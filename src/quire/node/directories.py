@@ -42,7 +42,7 @@ def open_directories(
         is_new_node = len(empty) == len(opened)
         if config.metadata_log_dir in empty and not is_new_node:
             raise DataDirectoryError(
-                f"{config.metadata_log_dir} should hold the metadata log and is empty, though other directories are not; "
+                f"{config.metadata_log_dir} should hold the metadata log and is empty, though others are not; "
                 "mount or restore it, or start a new node with empty directories."
             )
         format_node(disk, random, config, now_ms=clock.now_ms(), unusable=unusable)

@@ -184,7 +184,7 @@ class Partitions:
         for directory in self._directories:
             if missing and directory.is_new:
                 log.error(
-                    "%s was empty, and %d partitions, %s-%d first, are in no directory: they are offline now, and begin "
+                    "%s was empty, and %d partitions, %s-%d first, are in no directory: they are offline, and begin "
                     "anew with the next start; if a disk is not mounted, mount it before",
                     directory.path,
                     len(missing),
