@@ -196,3 +196,28 @@ def test_a_closed_log_survives_power_loss_whole(disk: SimDisk) -> None:
     (producer,) = again.producers()
     assert producer.last_sequence == 4
     assert again.epochs.entries == [(0, 0)]
+
+
+def test_what_a_clean_stop_writes_survives_power_loss_though_the_log_was_flushed_before(disk: SimDisk) -> None:
+    log = open_log(disk, SMALL_SEGMENTS)
+    append(log, batch(bytes(40), producer_id=3, producer_epoch=0, sequence=0))
+    log.flush()
+    append(log, batch(bytes(40), producer_id=3, producer_epoch=0, sequence=1))
+    log.close()
+    after = after_power_loss(disk)
+    written = ("00000000000000000002.snapshot", "00000000000000000000.index", "00000000000000000000.timeindex")
+    assert [name for name in written if not after.exists(f"{FOLDER}/{name}")] == []
+    (producer,) = open_log(after, SMALL_SEGMENTS, clean=True).producers()
+    assert producer.last_sequence == 1
+
+
+def test_a_file_that_appears_beside_a_flushed_log_is_durable_with_the_next_flush(disk: SimDisk) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    log.flush()
+    beside = f"{FOLDER}/partition.metadata"
+    disk.open(beside, create=True).pwritev([b"whose it is"], 0)
+    log.sync_with_next_flush(beside)
+    append_values(log, b"b")
+    log.flush()
+    assert after_power_loss(disk).read_file(beside) == b"whose it is"

@@ -94,12 +94,19 @@ class FlushState:
         self._truncations = 0
 
     def wrote(self, paths: Iterable[str]) -> None:
-        """These files must be synced before the recovery point passes the segments they belong to."""
-        self._unsynced.extend(path for path in paths if path not in self._unsynced)
+        """These files must be synced before the recovery point passes the segments they belong to.
+
+        They may be new, so their names must be, too.
+        """
+        new = [path for path in paths if path not in self._unsynced]
+        if new:
+            self._unsynced += new
+            self.created_file()
 
     def wrote_beside(self, path: str) -> None:
         """This file must be synced before anything in the log counts as durable, but is worth no flush of its own."""
         self._unsynced_beside.append(path)
+        self.created_file()
 
     def created_file(self) -> None:
         self._names_version += 1
