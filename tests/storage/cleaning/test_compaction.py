@@ -8,6 +8,8 @@ from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, NOW_MS, append, marker, open_log, replicate
 from tests.storage.cleaning.compaction import COMPACTED, batches_of, compact, compact_once, entries_of, keyed, limits
 
+pytestmark = pytest.mark.usefixtures("native")
+
 EVERY_CODEC = pytest.mark.parametrize("codec", list(Compression))
 
 
