@@ -26,6 +26,11 @@ START_MS = 1_767_225_600_000
 
 KEEP = {"retention.ms": "-1", "segment.ms": str(DAY_MS // 2)}
 """Every day a segment of its own, for ever."""
+COMPACT = KEEP | {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": str(10 * DAY_MS),
+}
 
 
 class Server(NamedTuple):
@@ -84,8 +89,7 @@ def expired(server: Server) -> None:
 
 def compacted(server: Server) -> None:
     """Keys overwritten and deleted in several segments, and the cleaner has been there, twice."""
-    config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": str(10 * DAY_MS)}
-    create(server, "compacted", config=KEEP | config)
+    create(server, "compacted", config=COMPACT)
     producer = idempotent(server)
     send(producer, "compacted", 0, ("a", "1"), ("b", "1"), ("c", "1"), ("d", "1"))
     send(producer, "compacted", 1, ("a", "2"), ("b", None), ("e", "2"))
@@ -94,6 +98,16 @@ def compacted(server: Server) -> None:
     send(producer, "compacted", 3, ("a", "4"), ("g", "4"))
     send(producer, "compacted", 4, ("g", "5"), ("h", None))
     wait_until(lambda: cleaned(server, "compacted", 12), "the first four segments are cleaned")
+
+
+def squeezed(server: Server) -> None:
+    """Compressed batches of which the cleaner took some records, so that it had to compress the rest again."""
+    for codec in CODECS:
+        create(server, codec, config=COMPACT)
+        producer = idempotent(server, codec)
+        for day in range(3):
+            send(producer, codec, day, *((f"{key}", f"day {day} " * 10) for key in range(day, 10, day + 1)))
+    wait_until(lambda: all(cleaned(server, codec, 15) for codec in CODECS), "all are cleaned")
 
 
 def transactional(server: Server) -> None:
@@ -142,6 +156,7 @@ SCENARIOS = [
     Scenario("codecs", codecs),
     Scenario("expired", expired, {"log.retention.check.interval.ms": "100"}),
     Scenario("compacted", compacted, {"log.cleaner.backoff.ms": "100"}),
+    Scenario("squeezed", squeezed, {"log.cleaner.backoff.ms": "100"}),
     Scenario("transactional", transactional),
     Scenario("unclean", unclean, killed=True),
 ]
@@ -153,8 +168,16 @@ def create(server: Server, topic: str, *, partitions: int = 1, config: Mapping[s
     admin.create_topics([new])[topic].result(WAIT_S)
 
 
-def idempotent(server: Server) -> Any:
-    return Producer({"bootstrap.servers": server.address, "enable.idempotence": True, "linger.ms": 50, "log_level": 0})
+def idempotent(server: Server, codec: str = "none") -> Any:
+    return Producer(
+        {
+            "bootstrap.servers": server.address,
+            "enable.idempotence": True,
+            "compression.type": codec,
+            "linger.ms": 50,
+            "log_level": 0,
+        }
+    )
 
 
 def transaction_producer(server: Server, name: str) -> Any:

@@ -22,7 +22,7 @@ from quire.testing import Cluster
 from tests.golden.kafka_dump import in_kafkas_words, parse
 from tests.golden.served import Partitions, everything
 
-QUIRE_HAS = ("plain", "codecs", "expired")
+QUIRE_HAS = ("plain", "codecs", "expired", "compacted", "squeezed")
 WRITTEN = [scenario for scenario in SCENARIOS if scenario.name in QUIRE_HAS]
 
 

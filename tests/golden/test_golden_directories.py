@@ -41,6 +41,7 @@ def test_there_is_one_of_every_kind() -> None:
         "codecs",
         "expired",
         "compacted",
+        "squeezed",
         "transactional",
         "unclean",
     }
