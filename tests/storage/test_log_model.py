@@ -119,6 +119,27 @@ class LogModel(RuleBasedStateMachine):
         # What is left of segments that begin before the start may come back after a stop without a checkpoint, but the
         # model always remembers the start, as the directory's checkpoint does.
 
+    @rule(by_age=st.booleans(), limit=st.integers(0, 1500))
+    def expire(self, by_age: bool, limit: int) -> None:
+        self.log.config = CONFIG._replace(
+            retention_ms=limit // 10 if by_age else -1, retention_bytes=-1 if by_age else limit
+        )
+        now_ms = self.time + 50
+        expired = self.log.find_expired(self.end, now_ms)
+        self.log.config = CONFIG
+        if expired is None:
+            assert by_age or self.log.size_bytes == 0 or self.log.size_bytes - limit < CONFIG.segment_bytes
+            return
+        if expired.start_offset == self.end:
+            self.log.roll(self.time)
+        self.log.delete_records_before(expired.start_offset)
+        gone = [written for written in self.batches if self.start <= written.last < expired.start_offset]
+        self.start = expired.start_offset
+        if by_age:
+            assert all(written.timestamp < now_ms - limit // 10 for written in gone)
+        else:
+            assert limit <= self.log.size_bytes < limit + CONFIG.segment_bytes
+
     @precondition(lambda self: self.batches)
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
