@@ -1,17 +1,17 @@
 """Real nodes whose data directories fail, fill up or are read-only: each goes alone, and nothing told is lost."""
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from quire.protocol.records import iterate_records
+from quire.protocol.records import Record, build_batch, iterate_records
 from quire.testing import Cluster, WireConnection
-from tests.wire.batches import batch
 from tests.wire.clients import WAIT_S, eventually
 from tests.wire.raw import fetch, produce, records_of
 
@@ -38,7 +38,8 @@ class Site:
     def write(self, partition: int) -> int:
         """Appends a record and counts it if that is acknowledged; the error if not."""
         with WireConnection(self.cluster.bootstrap_servers) as connection:
-            error = produce(connection, TOPIC, batch([VALUE]), partition=partition).error_code
+            batch = build_batch([Record(0, time.time_ns() // 1_000_000, None, VALUE)])
+            error = produce(connection, TOPIC, bytes(batch), partition=partition).error_code
         self.acknowledged[partition] += error == 0
         return error
 
@@ -91,8 +92,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def running(one: Path, two: Path) -> Cluster:
-    return Cluster(data_dir=f"{one},{two}", config={"log.flush.offset.checkpoint.interval.ms": 100})
+def running(one: Path, two: Path, **settings: int) -> Cluster:
+    return Cluster(data_dir=f"{one},{two}", config={"log.flush.offset.checkpoint.interval.ms": 100, **settings})
 
 
 def test_a_directory_that_is_gone_goes_offline_alone_and_comes_back_with_its_records(site: Site) -> None:
@@ -142,6 +143,25 @@ def test_a_full_disk_refuses_writes_alone_loses_nothing_and_serves_again_when_th
         cluster.kill()
         cluster.restart()
         assert [site.count(partition) for partition in range(2)] == site.acknowledged
+
+
+def test_a_full_disk_gets_room_from_what_retention_deletes(tmp_path: Path, small_disk: Path) -> None:
+    often = {"log.retention.check.interval.ms": 100, "log.initial.task.delay.ms": 0}
+    with running(tmp_path / "one", small_disk / "two", **often) as cluster:
+        site = Site(cluster, tmp_path / "one", small_disk / "two")
+        assert site.write_until_refused(site.second, 3000) == STORAGE_ERROR
+        assert site.write(site.second) == STORAGE_ERROR
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in {"retention.bytes": "50000", "file.delete.delay.ms": "0"}.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, TOPIC, incremental_configs=entries)
+        admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+        eventually(lambda: "larger than retention.bytes=50000" in cluster.log())
+        eventually(lambda: site.write(site.second) == 0)
+        assert [site.write(site.second) for _ in range(20)] == [0] * 20
+        assert site.errors() == {str(site.one): 0, str(site.two): 0}
 
 
 def test_a_read_only_directory_is_offline_from_the_start_and_has_everything_when_it_is_writable_again(

@@ -23,7 +23,7 @@ KILLS = 3
 PARTITIONS = 3
 ACKS_PER_ROUND = 3000
 TOPIC = "under-load"
-SMALL_SEGMENTS = {"log.segment.bytes": 1 << 20}
+SMALL_SEGMENTS = {"log.segment.bytes": 1 << 20, "log.retention.ms": -1}
 
 
 @pytest.fixture

@@ -168,3 +168,22 @@ def test_what_could_not_be_written_at_once_does_not_count_as_written(
     writer.save_soon({KEY: 3})
     jobs.run_all()
     assert read_offsets(disk, PATH) == {KEY: 3}
+
+
+def test_a_reserve_lets_a_full_disk_have_one_more_checkpoint_and_is_made_up_when_there_is_room(
+    disk: SimDisk, jobs: ManualJobs, failures: list[Exception]
+) -> None:
+    writer = CheckpointWriter(disk, jobs, PATH, failures.append, reserve_bytes=1000)
+    for offset in (1, 3, 5):
+        disk.capacity_bytes = None
+        writer.save_soon({KEY: offset})
+        jobs.run_all()
+        disk.capacity_bytes = 0
+        larger = {KEY: offset + 1, ("orders", 1): 7}
+        writer.save_soon(larger)
+        jobs.run_all()
+        assert read_offsets(disk, PATH) == larger
+    assert failures == []
+    writer.save_soon({KEY: 9})
+    jobs.run_all()
+    assert len(failures) == 1, "a reserve is used once"

@@ -5,9 +5,13 @@ meanwhile, and another job syncs the folder. Until then a power cut may bring th
 lags behind only costs time. Who cannot live with that waits: for `then`, which is called when even a power cut leaves
 this checkpoint or a newer one, or for `save_now`, which returns when it is on disk. What could not be written is
 forgotten: the next call writes anew, and who waits goes on waiting for it.
+
+A checkpoint that is needed to make room must not need room itself: `reserve_bytes` are then set aside in a file beside
+it, and the next background write goes over that one's blocks instead of asking for new ones.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from quire.seams import Disk, Jobs
 from quire.seams.disk import write_atomically
@@ -16,7 +20,11 @@ from quire.storage.file_names import TEMPORARY
 
 
 class CheckpointWriter:
-    def __init__(self, disk: Disk, jobs: Jobs, path: str, failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, disk: Disk, jobs: Jobs, path: str, failed: Callable[[Exception], None], *, reserve_bytes: int = 0
+    ) -> None:
+        self._reserve_bytes = reserve_bytes
+        self._lacks_reserve = False
         self._disk = disk
         self._jobs = jobs
         self._path = path
@@ -40,12 +48,13 @@ class CheckpointWriter:
     def save_soon(self, offsets: Mapping[TopicPartition, int], then: Callable[[], None] | None = None) -> None:
         """Does nothing if this is what was saved last. Of several calls while a job runs, the last one counts.
 
-        `then` is not called if the disk fails first.
+        A reserve that was used up is a reason to save again, until there is room for another one. `then` is not called
+        if the disk fails first.
         """
         content = format_offsets(offsets)
         if then is not None:
             self._waiting.append(then)
-        if content != self._latest:
+        if content != self._latest or self._lacks_reserve:
             self._latest = content
             if self._under_way is None:
                 self._start()
@@ -58,11 +67,25 @@ class CheckpointWriter:
         self._jobs.submit(lambda: self._write(content), lambda _: self._written(), self._not_written)
 
     def _write(self, content: bytes) -> None:
+        if self._reserve_bytes and self._disk.exists(self._reserve_path):
+            self._disk.rename(self._reserve_path, self._background_path)
         file = self._disk.open(self._background_path, create=True)
         try:
-            file.truncate(0)
             file.pwritev([content], 0)
+            file.truncate(len(content))
             file.sync()
+        finally:
+            file.close()
+        if self._reserve_bytes:
+            self._lacks_reserve = True
+            with suppress(OSError):
+                self._reserve(len(content) + self._reserve_bytes)
+                self._lacks_reserve = False
+
+    def _reserve(self, size: int) -> None:
+        file = self._disk.open(self._reserve_path, create=True)
+        try:
+            file.pwritev([bytes(size)], 0)
         finally:
             file.close()
 
@@ -92,6 +115,10 @@ class CheckpointWriter:
     def _not_written(self, error: Exception) -> None:
         self._latest = self._under_way = None
         self._failed(error)
+
+    @property
+    def _reserve_path(self) -> str:
+        return f"{self._path}.reserve{TEMPORARY}"
 
     @property
     def _background_path(self) -> str:

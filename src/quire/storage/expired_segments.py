@@ -5,7 +5,8 @@
 What comes before the new start is flushed, so that what is known of producers and the segment that follows survive a
 crash. The checkpoint is on disk before anybody sees the new start, so that no crash takes it back. When thousands of
 logs expire together, one at a time is rolled and flushed, which leaves the disk to others too, and they share the
-writes of the checkpoint. A disk without room puts it off until the next look.
+writes of the checkpoint. A full disk does not keep completed segments from being dropped; what has to be rolled or
+flushed for it waits until the next look.
 """
 
 import logging
@@ -76,19 +77,25 @@ class ExpiredSegments:
     def _begin(self, key: TopicPartition, log: Log, high_watermark: int, more: Then) -> None:
         if not log.closed:
             with suppress(ApiError), self._guarded():
-                now_ms = self._clock.now_ms()
-                expired = log.find_expired(high_watermark, now_ms)
+                expired = log.find_expired(high_watermark, self._clock.now_ms())
                 if expired is not None and not self._remembered.is_to_start_at(key, expired.start_offset):
-                    if expired.start_offset == log.end_offset:
-                        log.roll(now_ms)
-                    self._flusher.flush(
-                        log,
-                        lambda: self._flushed(key, log, expired, more),
-                        lambda: self._done(log),
-                        up_to=expired.start_offset,
-                    )
+                    self._flush(key, log, expired, more)
                     return
         self._done(log)
+
+    def _flush(self, key: TopicPartition, log: Log, expired: Expired, more: Then) -> None:
+        if expired.start_offset == log.end_offset:
+            log.roll(self._clock.now_ms())
+        if log.recovery_point >= expired.start_offset:
+            # Not even a file that might be brought up to date on the way: the disk may be full.
+            self._flushed(key, log, expired, more)
+        else:
+            self._flusher.flush(
+                log,
+                lambda: self._flushed(key, log, expired, more),
+                lambda: self._done(log),
+                up_to=expired.start_offset,
+            )
 
     def _flushed(self, key: TopicPartition, log: Log, expired: Expired, more: Then) -> None:
         first_offset = log.start_offset

@@ -18,6 +18,9 @@ from quire.storage.log import Log
 _GONE_MAX = 10_000
 """How many names of logs that are gone are kept before the files are written without them, asked for or not."""
 
+_RESERVE_BYTES = 64 << 10
+"""Where logs start has to be written before their segments are deleted, most of all when the disk is full."""
+
 
 class RememberedOffsets:
     """`LogDirectory`'s: `logs` are its open logs, as they come and go."""
@@ -36,7 +39,9 @@ class RememberedOffsets:
         self._recovery_points_known: dict[TopicPartition, int] = {}
         self._start_offsets_known: dict[TopicPartition, int] = {}
         self._recovery_points = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.RECOVERY_POINTS}", failed)
-        self._start_offsets = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.LOG_START_OFFSETS}", failed)
+        self._start_offsets = CheckpointWriter(
+            disk, jobs, f"{path}/{checkpoints.LOG_START_OFFSETS}", failed, reserve_bytes=_RESERVE_BYTES
+        )
         self._coming_start_offsets: dict[TopicPartition, int] = {}
         """Where logs will start once the checkpoint says so."""
         self._waiting_for_starts: list[Callable[[], None]] = []
