@@ -6,8 +6,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
@@ -86,17 +87,16 @@ class ProcessBroker:
 class Quire(ProcessBroker):
     name = "Quire"
 
-    def __init__(self, folder: Path) -> None:
-        data = folder / "data"
-        super().__init__(
-            folder, lambda port: [str(QUIRE), "start", "--data", str(data), "--listen", f"127.0.0.1:{port}"]
-        )
+    def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        where = ["--data", str(folder / "data")]
+        changes = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        super().__init__(folder, lambda port: [str(QUIRE), "start", *where, "--listen", f"127.0.0.1:{port}", *changes])
 
 
 class ApacheKafka(ProcessBroker):
     name = "Apache Kafka"
 
-    def __init__(self, folder: Path, jars: Path) -> None:
+    def __init__(self, folder: Path, jars: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self._jars = f"{jars}/*"
         properties = folder / "server.properties"
         super().__init__(folder, lambda port: ["java", *JVM, "-cp", self._jars, "kafka.Kafka", str(properties)])
@@ -112,6 +112,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
+            + "".join(f"{key}={value}\n" for key, value in settings.items())
         )
         tool = ["java", "-cp", self._jars, "kafka.tools.StorageTool"]
         arguments = ["format", "--standalone", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties)]

@@ -153,8 +153,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="quire-bench-") as name:
         folder = Path(name)
         sides = [Side(Quire(subfolder(folder, "quire")))]
-        if not arguments.quire_only:
-            sides += apache_kafka(folder)
+        jars = None if arguments.quire_only else apache_kafka_jars()
+        if jars is not None:
+            sides.append(Side(ApacheKafka(subfolder(folder, "kafka"), jars)))
         try:
             for side in sides:
                 start(side, 3)
@@ -170,14 +171,15 @@ def main() -> None:
         arguments.json.write_text(json.dumps({side.broker.name: side.figures for side in sides}, indent=1))
 
 
-def apache_kafka(folder: Path) -> list[Side]:
+def apache_kafka_jars() -> Path | None:
+    """Where Apache Kafka is; None, and a word about it, where it cannot be had."""
     from interop.apache_kafka import NotAvailableError, jars
 
     try:
-        return [Side(ApacheKafka(subfolder(folder, "kafka"), jars()))]
+        return jars()
     except NotAvailableError as error:
         print(f"Apache Kafka is left out: {error}", file=sys.stderr)
-        return []
+        return None
 
 
 def subfolder(folder: Path, name: str) -> Path:
