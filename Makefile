@@ -52,6 +52,8 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.group_commit
 	$(BIN)/python -m benchmarks.lookups
+	$(BIN)/python -m benchmarks.recovery
+	$(BIN)/python -m benchmarks.compaction
 
 interop: $(READY)
 	$(BIN)/pytest -q interop
