@@ -4,6 +4,7 @@ DumpLogSegments reads every file without a complaint, and says of each what `qui
 starts on the directory and serves every record at its offset.
 """
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from confluent_kafka import Producer
 from interop.apache_kafka import ApacheKafka, settings
 from interop.dump_log_segments import dump_directory
 from interop.librdkafka import read_everything
-from interop.scenarios import SCENARIOS, Scenario, Server, create
+from interop.scenarios import COMPACT, SCENARIOS, WAIT_S, Scenario, Server, cleaned, create, wait_until
 from quire.cli.dump.files import dump_file
 from quire.cli.dump.read_only import ReadOnlyFile
 from quire.cli.dump.wanted import Wanted
@@ -91,3 +92,26 @@ def test_kafka_serves_all_that_was_acknowledged_before_a_kill_under_load(kafka: 
         records = everything(address)["loaded-0"]["records"]
     served = {record["offset"]: record["value"].encode() for record in records}
     assert {offset: served[offset] for offset in acknowledged} == acknowledged
+
+
+def test_the_indexes_of_compacted_segments_lead_to_their_batches(kafka: ApacheKafka, tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    chance = random.Random(7)
+    with Cluster(data_dir=data_dir, config={"log.cleaner.backoff.ms": "100"}) as quire:
+        server = Server(kafka, quire.bootstrap_servers, data_dir)
+        create(server, "indexed", config=COMPACT | {"segment.bytes": str(1 << 20), "segment.ms": "604800000"})
+        for codec in ("none", "lz4"):
+            producer = Producer(
+                {"bootstrap.servers": server.address, "compression.type": codec, "batch.num.messages": 40}
+            )
+            for _ in range(15_000):
+                key = f"key {chance.randrange(8000)}"
+                producer.produce("indexed", chance.randbytes(100).hex(), key, partition=0)
+            assert producer.flush(WAIT_S) == 0
+        active = max(int(path.stem) for path in (data_dir / "indexed-0").glob("*.log"))
+        wait_until(lambda: cleaned(server, "indexed", active), "all but the active segment is cleaned")
+    dumped = parse(dump_directory(kafka, data_dir))
+    first = f"indexed-0/{0:020d}"
+    assert len(dumped[f"{first}.index"]) > 10 and len(dumped[f"{first}.timeindex"]) > 1
+    batches = [line for line in dumped[f"{first}.log"] if "baseOffset" in line]
+    assert any(int(line["count"]) <= int(line["lastOffset"]) - int(line["baseOffset"]) for line in batches)
