@@ -253,7 +253,12 @@ class Partition:
         if self._in_sync_followers:
             reached = high_watermark(current, own_end, self._follower_ends, self._in_sync_followers)
         if reached > current:
-            self._high_watermark = log.position_of(reached)
+            try:
+                self._high_watermark = log.position_of(reached)
+            except OSError as error:
+                # Its directory goes offline, and whoever waits here is told with that.
+                self._storage_error(error)
+                return
             if self.fetch_waits:
                 self._schedule_wake_up(self)
             else:
