@@ -53,7 +53,8 @@ def log_of(*batches: bytearray) -> bytearray:
 def test_a_batch_of_which_everything_stays_is_not_changed(native: SimpleNamespace) -> None:
     data = log_of(keyed((b"a", b"1"), (b"b", b"1")), keyed((b"c", b"1")))
     learned, filtered, out = run(native, data)
-    assert (learned, filtered, out) == ((stops.END, len(data), 2), (stops.END, len(data), len(data), 3), data)
+    assert (learned, filtered) == ((stops.END, len(data), 2), (stops.END, len(data), len(data), 3))
+    assert out == data
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,8 @@ def test_loops_stop_before_a_batch_that_is_cut_off(native: SimpleNamespace) -> N
     data = log_of(whole, keyed((b"b", b"1")))
     for cut in range(1, len(data) - len(whole)):
         learned, filtered, out = run(native, data[:-cut])
-        assert (learned, filtered[:2], out) == ((0, len(whole), 0), (0, len(whole)), data[: len(whole)])
+        assert (learned, filtered[:2]) == ((0, len(whole), 0), (0, len(whole)))
+        assert out == data[: len(whole)]
 
 
 def test_a_flipped_bit_anywhere_behind_the_length_is_found(native: SimpleNamespace) -> None:
