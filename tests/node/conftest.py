@@ -64,15 +64,19 @@ class SimulatedNode:
         self.clock.run_until(lambda: stopped.done)
         return self.disk.kill()
 
-    def send(self, request: Message, version: int) -> Pending[bytes | None]:
-        """The answer's bytes after their length, when it comes."""
+    def frame(self, request: Message, version: int) -> memoryview:
+        """A request's bytes after their length."""
         key = request.API_KEY
         assert key is not None
         frame = HEADER.pack(key, version, 77, 4) + b"test"
         if apis.request_header_version(key, version) >= 2:
             frame += b"\0"
+        return memoryview(bytearray(frame + codec.encode(request, version)))
+
+    def send(self, request: Message, version: int) -> Pending[bytes | None]:
+        """The answer's bytes after their length, when it comes."""
         answer: Pending[bytes | None] = Pending()
-        reply = self.dispatch(self.info, memoryview(bytearray(frame + codec.encode(request, version))))
+        reply = self.dispatch(self.info, self.frame(request, version))
         if isinstance(reply, Pending):
             reply.when_done(lambda parts: answer.complete(joined(parts)))
         else:

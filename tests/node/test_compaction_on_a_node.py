@@ -12,6 +12,7 @@ from simulator.operations import Operation
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
 from tests.node.test_retention_on_a_node import TOPIC, alter
+from tests.storage.batches import read
 from tests.storage.cleaning.compaction import entries_of
 
 SECONDS = 1000
@@ -179,7 +180,7 @@ def offsets_before_damage(node: SimulatedNode) -> list[int]:
     found = []
     log = partition(node).log
     for offset in range(8):
-        part = log.read(offset, 1)
+        part = read(log, offset, 1)
         assert part is not None
         found.append(int.from_bytes(part.read()[:8], "big"))
     return found

@@ -41,14 +41,17 @@ def broken_promise(topic_settings: Mapping[str, str] = {}, **faults: int) -> str
 
 
 def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def trusting(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor) -> None:
+    def trusting(
+        file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor, *, enough: int | None = None
+    ) -> int:
         for at, header in batch_scan.headers(file, position, end):
-            refused = visitor.meet(header, walk.next_offset)
+            refused = visitor.meet(header, at, walk.next_offset)
             if refused is not None:
                 raise DamagedBatchError(file.path, at, refused)
             if header.producer_id >= 0:
                 visitor.meet_producer(header)
             walk.take(at, header.size, header.last_offset, header.max_timestamp)
+        return end
 
     monkeypatch.setattr(segment_scan, "scan", trusting)
     assert broken_promise(power_loss=1) in ("no broken batch is served", "what is read was sent")

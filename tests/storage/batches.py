@@ -5,10 +5,11 @@ from quire.protocol.records.builder import build_batch
 from quire.protocol.records.control import ControlRecordType, build_control_batch
 from quire.protocol.records.reader import iterate_records
 from quire.protocol.records.record import Record
-from quire.seams import Disk
+from quire.seams import Disk, FileSlice
 from quire.storage.append_info import AppendInfo
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.range_check import read_checked
 
 FOLDER = "data/orders-0"
 NOW_MS = 1_700_000_000_000
@@ -96,11 +97,15 @@ def replicate(log: Log, *batches: bytearray) -> AppendInfo:
     return log.append_as_follower(data, walk_batches(data), NOW_MS)
 
 
+def read(log: Log, offset: int, max_bytes: int = 1 << 20) -> FileSlice | None:
+    return read_checked(lambda: log.read(offset, max_bytes))
+
+
 def read_all(log: Log, start_offset: int | None = None, max_bytes: int = 1 << 20) -> list[tuple[int, bytes]]:
     """(offset, value) of every record, read as a consumer does: slice after slice."""
     offset = log.start_offset if start_offset is None else start_offset
     found: list[tuple[int, bytes]] = []
-    while (part := log.read(offset, max_bytes)) is not None:
+    while (part := read(log, offset, max_bytes)) is not None:
         headers = walk_batches(part.read())
         assert headers, f"nothing whole in {part}"
         for record in iterate_records(part.read()):

@@ -19,7 +19,7 @@ from quire.storage.log_directory import LogDirectory
 from simulator.clock import SimClock
 from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
-from tests.storage.batches import batch
+from tests.storage.batches import batch, read
 from tests.storage.manual_jobs import ManualJobs
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=120, file_delete_delay_ms=10)
@@ -149,7 +149,7 @@ class Usage:
 def content_of(log: Log) -> list[tuple[int, bytes]]:
     found: list[tuple[int, bytes]] = []
     offset = log.start_offset
-    while (part := log.read(offset, 1 << 20)) is not None:
+    while (part := read(log, offset)) is not None:
         content = part.read()
         headers = walk_batches(content)
         assert headers and headers[-1].next_offset > offset, f"reading does not get past offset {offset}"

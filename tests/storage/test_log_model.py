@@ -14,8 +14,9 @@ from quire.protocol.records.batch import walk_batches
 from quire.storage.append_info import AppendInfo
 from quire.storage.log_config import LogConfig
 from quire.storage.producer_state import REMEMBERED_BATCHES
+from quire.storage.range_check import read_checked
 from simulator.disk import SimDisk
-from tests.storage.batches import batch, open_log, replicate
+from tests.storage.batches import batch, open_log, read, replicate
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=180, segment_index_bytes=48, segment_ms=50)
 PRODUCERS = (1, 2)
@@ -188,7 +189,7 @@ class LogModel(RuleBasedStateMachine):
         offset = data.draw(st.integers(self.start, self.end))
         upper_offset = data.draw(st.integers(offset, self.end))
         upper = self.log.position_of(upper_offset)
-        part = self.log.read(offset, max_bytes, upper=upper, min_one_batch=whole)
+        part = read_checked(lambda: self.log.read(offset, max_bytes, upper=upper, min_one_batch=whole))
         slot = bisect_left([written.last for written in self.batches], offset)
         visible = [written for written in self.batches[slot:] if written.last < upper_offset]
         # A batch that the bound falls into is not visible, nor is anything behind it.
@@ -210,7 +211,7 @@ class LogModel(RuleBasedStateMachine):
     def everything_can_be_read_in_order(self) -> None:
         offset = self.start
         found = b""
-        while (part := self.log.read(offset, 1 << 20)) is not None:
+        while (part := read(self.log, offset)) is not None:
             content = part.read()
             found += content
             offset = walk_batches(content)[-1].next_offset

@@ -8,7 +8,7 @@ from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.transaction_index import AbortedTransaction
 from simulator.disk import SimDisk
-from tests.storage.batches import FOLDER, append, batch, marker, open_log, read_all, replicate
+from tests.storage.batches import FOLDER, append, batch, marker, open_log, read, read_all, replicate
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 ABORTED = [AbortedTransaction(1, 0, 5, 1), AbortedTransaction(2, 1, 7, 8), AbortedTransaction(1, 9, 12, 13)]
@@ -44,7 +44,7 @@ def written(disk: SimDisk) -> Log:
 
 
 def aborted(log: Log, offset: int = 0, max_bytes: int = 1) -> list[AbortedTransaction]:
-    part = log.read(offset, max_bytes)
+    part = read(log, offset, max_bytes)
     assert part is not None
     return log.aborted_transactions(offset, part)
 
@@ -94,7 +94,7 @@ def test_a_follower_has_the_same_index(disk: SimDisk) -> None:
     leader = written(disk)
     follower = open_log(disk, CONFIG, folder="data/orders-1")
     offset = 0
-    while (part := leader.read(offset, 1 << 20)) is not None:
+    while (part := read(leader, offset)) is not None:
         info = replicate(follower, bytearray(part.read()))
         offset = info.last_offset + 1
     assert all_aborted(follower) == ABORTED
@@ -145,7 +145,7 @@ def test_truncation_takes_back_what_was_aborted_behind_it(disk: SimDisk) -> None
 
 def replicate_all(source: Log, target: Log) -> None:
     offset = source.start_offset
-    while (part := source.read(offset, 1 << 20)) is not None:
+    while (part := read(source, offset)) is not None:
         offset = replicate(target, bytearray(part.read())).last_offset + 1
 
 

@@ -149,7 +149,7 @@ class Accepting:
     def __init__(self, refusal: str | None = None) -> None:
         self.refusal = refusal
 
-    def meet(self, header: BatchHeader, expected_offset: int) -> str | None:
+    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         return self.refusal
 
     def meet_producer(self, header: BatchHeader) -> None:

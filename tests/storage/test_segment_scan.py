@@ -33,7 +33,7 @@ class Witness:
         self.markers: list[tuple[int, bool]] = []
         self.refuse: str | None = None
 
-    def meet(self, header: BatchHeader, expected_offset: int) -> str | None:
+    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         self.irregular.append(header.base_offset)
         self.expected.append(expected_offset)
         return self.refuse

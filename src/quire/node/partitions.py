@@ -20,6 +20,7 @@ from quire.seams import Clock
 from quire.storage import Log, LogConfig
 from quire.storage.flush_schedule import FlushSchedule
 from quire.storage.log_directory import LogDirectory
+from quire.storage.range_check import RangeCheck
 
 log = logging.getLogger("quire.partitions")
 
@@ -300,6 +301,10 @@ class Partitions:
         directory = self._directory_of.get(partition)
         if directory is not None:
             directory.drop_expired(partition.topic, partition.index, partition.high_watermark, more)
+
+    def check(self, partition: Partition, check: RangeCheck, then: Callable[[], None]) -> None:
+        """Has a part of the partition's log checked before it is read for the first time; see `Log.read`."""
+        self._directory_of[partition].checker.check(check, then)
 
     # Waking whoever waits
 

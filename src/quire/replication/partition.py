@@ -23,7 +23,8 @@ from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
 from quire.replication.waiting import CommitWait, FetchWait
 from quire.seams import Buffer, FileSlice
-from quire.storage import AppendInfo, Log
+from quire.storage import AppendInfo, Log, LogPosition
+from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.producer_state import ProducerEntry
 from quire.storage.transaction_index import AbortedTransaction
 
@@ -33,6 +34,8 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL_TIMESTAMP = -4
 LATEST_TIERED_TIMESTAMP = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+
+BEFORE_ALL_SEGMENTS = -1
 
 HIGH_WATERMARK = -1
 """As a DeleteRecords offset: everything that is committed."""
@@ -107,7 +110,7 @@ class Partition:
         self._own_end = 0
         """How far this node's own log counts."""
         self._follower_ends: dict[int, int] = {}
-        self._high_watermark = log.position_of(min(max(high_watermark, log.start_offset), log.end_offset))
+        self._high_watermark = _position_of(log, min(max(high_watermark, log.start_offset), log.end_offset))
         self._end_seen_by_readers = self._high_watermark
 
     def __repr__(self) -> str:
@@ -382,3 +385,11 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{self} can be deleted up to {self.high_watermark}, not {offset}"
             )
         return max(target, self.log.start_offset)
+
+
+def _position_of(log: Log, offset: int) -> LogPosition:
+    """Where a high watermark stands; before everything where a damaged batch is in the way of finding that out."""
+    try:
+        return log.position_of(offset)
+    except DamagedBatchError:
+        return LogPosition(log.start_offset, BEFORE_ALL_SEGMENTS, 0)

@@ -157,11 +157,9 @@ class Log:
         `headers` are those of `records`, in order, and are changed with them. Producers' batches must have passed
         `check_producer`. A crash during the write leaves a torn batch, which opening cuts off; nobody was told of it.
         """
-        if len(records) > self.config.segment_bytes:
-            raise ApiError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"{len(records)} bytes do not fit into a segment of {self.config.segment_bytes} (segment.bytes)",
-            )
+        if len(records) > (most := self.config.segment_bytes):
+            sentence = f"{len(records)} bytes do not fit into a segment of {most} (segment.bytes)"
+            raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, sentence)
         base_offset = offset = self.end_offset
         position = 0
         timestamp = -1
@@ -253,7 +251,8 @@ class Log:
         """Batches from the one that holds `offset` on: a slice of one segment, of at most `max_bytes`, below `upper`.
 
         None when there is nothing below `upper` (by default the log's end), or when not even the first batch fits and
-        `min_one_batch` does not ask for it anyway. The slice may end within a batch.
+        `min_one_batch` does not ask for it anyway. The slice may end within a batch. NotCheckedError when it has to be
+        checked first, DamagedBatchError when it was and the first batch is damaged.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise ApiError(
@@ -267,6 +266,7 @@ class Log:
                 # Whoever waits for the next batch will come back for it.
                 self._recent.remember(offset, self._segments.active.size)
             return None
+        segments = self._segments
         segment, position = self._locate(offset)
         limit = segment.size
         if upper.segment_base <= segment.base_offset:
@@ -275,6 +275,8 @@ class Log:
         size = limit - position
         if size <= 0:
             return None
+        if position < segment.unchecked_end:
+            size = segment.intact_size(position, size, offset, max_bytes)
         if size > max_bytes:
             first_size = segment.batch_size_at(position)
             if first_size <= max_bytes:
@@ -283,7 +285,7 @@ class Log:
                 size = min(size, first_size)
             else:
                 return None
-        elif upper.segment_base == segment.base_offset == self._segments.active.base_offset:
+        elif position + size == limit and upper.segment_base == segment.base_offset == segments.active.base_offset:
             # The next read of whoever got this begins where it ended.
             self._recent.remember(upper.offset, limit)
         return FileSlice(segment.file, position, size)
@@ -394,6 +396,7 @@ class Log:
         """
         base, now_ms = old[0].base_offset, old[-1].created_ms
         new = Segment(self._disk, self.path, base, self.config, self._cache, now_ms=now_ms, size=size)
+        new.unchecked_end = 0  # It was written by this process.
         if not self._segments.replace(old, new):
             return False
         swap_in(self._disk, self.path, base, lambda: self._retire(old))
@@ -460,14 +463,9 @@ class Log:
 
     def flush(self) -> None:
         """All of it at once, blocking: for opening, closing, tools and tests."""
-        if (plan := self.start_flush()) is None:
-            return
-        try:
-            plan.run()
-        except OSError:
-            self.fail_flush()
-            raise
-        self.finish_flush(plan)
+        plan = self.start_flush()
+        if plan is not None:
+            self._flush_state.run_now(plan)
 
     def write_last_files(self) -> None:
         """Writes what a clean stop leaves beside the batches: indexes, and producers if there are any.

@@ -23,6 +23,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.seams import Clock, Disk, File, Jobs, Random
 from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
+from quire.storage.checker import Checker
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.durable_folder import make_durable_folder
@@ -57,13 +58,12 @@ class LogDirectory:
         self._on_failure = on_failure
         self._cache = IndexCache()
         self._flusher = Flusher(jobs, self.fail)
+        self.checker = Checker(jobs, self._job_failed)
         self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", self._job_failed)
         self._retired: list[RetiredSegments] = []
         """Segments that are out of their logs and will be removed after a while."""
-        self._mark_removed = False
-        self._loaded = False
+        self._mark_removed = self._loaded = self._closed = False
         self._when_prepared: Then | None = None
-        self._closed = False
         self.path = path
         self.is_new = False
         """Empty until this start, though its node is not: it may stand where a disk with data should."""

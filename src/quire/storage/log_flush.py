@@ -131,6 +131,14 @@ class FlushState:
             plan.names_version = self._names_version
         return plan
 
+    def run_now(self, plan: FlushPlan) -> None:
+        try:
+            plan.run()
+        except OSError:
+            self.flushing = False
+            raise
+        self.finish(plan)
+
     def finish(self, plan: FlushPlan) -> None:
         self.flushing = False
         self._unsynced = [path for path in self._unsynced if path not in plan.paths]

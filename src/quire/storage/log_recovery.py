@@ -239,7 +239,7 @@ class _Opener:
 
     # What the scan meets
 
-    def meet(self, header: BatchHeader, expected_offset: int) -> str | None:
+    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """Takes the epoch of an intact batch into account, or says why it cannot come next.
 
         The checksum does not cover offset and epoch, but these only rise: that shows a damaged one, and the remains of

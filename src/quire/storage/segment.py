@@ -16,10 +16,12 @@ from quire.seams import Buffer, Disk, File
 from quire.storage import batch_scan, file_names, segment_scan
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.batch_walk_native import BatchWalk
+from quire.storage.damage import find_intact
 from quire.storage.end_marker import EndMarker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from quire.storage.range_check import CheckedRanges, NotCheckedError, RangeCheck
 from quire.storage.segment_scan import Visitor
 from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
 from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
@@ -44,11 +46,13 @@ class Segment:
         "_max_timestamp_offset",
         "_unindexed_bytes",
         "base_offset",
+        "checked",
         "created_ms",
         "offset_index",
         "size",
         "time_index",
         "transaction_index",
+        "unchecked_end",
     )
 
     def __init__(
@@ -69,6 +73,10 @@ class Segment:
         self.base_offset = base_offset
         self.size = size
         """Bytes of whole batches; what the file may hold beyond them counts for nothing."""
+        self.unchecked_end = size
+        """Before it are bytes that were found on disk and may be damaged; see `quire.storage.range_check`."""
+        self.checked: CheckedRanges | None = None
+        """Those of them that are intact after all."""
         self.created_ms = now_ms
         self.offset_index = OffsetIndex(disk, self._path(file_names.OFFSET_INDEX), base_offset, cache)
         self.time_index = TimeIndex(disk, self._path(file_names.TIME_INDEX), base_offset, cache)
@@ -198,9 +206,13 @@ class Segment:
 
         Reads about one index interval of the file at most.
         """
-        for position, header in self.batches_around(offset):
-            if header.last_offset >= offset:
-                return position, header
+        try:
+            for position, header in self.batches_around(offset):
+                if header.last_offset >= offset:
+                    return position, header
+        except DamagedBatchError as damage:
+            self.report(damage)
+            raise
         return None
 
     def batches_around(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -230,6 +242,30 @@ class Segment:
     def batch_size_at(self, position: int) -> int:
         """The size of the batch that begins at `position`."""
         return int.from_bytes(self.file.pread(4, position + 8), "big") + 12
+
+    def intact_size(self, position: int, size: int, offset: int, wanted: int) -> int:
+        """How many of `size` bytes at `position`, the batch with `offset`, are known to be intact: one batch at least.
+
+        DamagedBatchError if that one is not; NotCheckedError as long as nobody knows.
+        """
+        if position >= self.unchecked_end:
+            return size
+        end = self.checked.intact_from(position) if self.checked is not None else position
+        if end == position:
+            raise NotCheckedError(RangeCheck(self, position, offset, wanted, allow_gaps=self._config.compact))
+        return size if end >= self.unchecked_end else min(size, end - position)
+
+    def report(self, damage: DamagedBatchError) -> None:
+        """Says aloud, once, that something is damaged; it is known from now on."""
+        if self.checked is None:
+            self.checked = CheckedRanges()
+        if self.checked.damaged(damage):
+            _log.error("a damaged batch is not served, nor what only it would lead to: %s", damage.message)
+
+    def _forget_unchecked_from(self, position: int) -> None:
+        self.unchecked_end = min(self.unchecked_end, position)
+        if self.checked is not None:
+            self.checked.truncate_to(position)
 
     def marker_at(self, position: int, header: BatchHeader) -> EndMarker | None:
         """What the control batch of a producer at `position` says; DamagedBatchError when it is not intact."""
@@ -298,6 +334,7 @@ class Segment:
         except DamagedBatchError as found:
             damage = found
             self.size = damage.position
+        self.unchecked_end = 0
         if self.size:
             self._take_over(walk)
         return damage
@@ -328,6 +365,7 @@ class Segment:
             position, header = found
             self.file.truncate(position)
             self.size = position
+            self._forget_unchecked_from(position)
             self.offset_index.truncate_to(offset)
             self.time_index.truncate_to(offset)
             self.transaction_index.truncate_to(offset)
@@ -346,14 +384,26 @@ class Segment:
         _log.warning("rebuilding the indexes of %s: %s", self.path, reason)
         active = self.offset_index.pinned
         self._reset_indexes()
-        try:
-            for position, header in batch_scan.headers(self.file, 0, self.size):
-                self._index(position, header)
-        except DamagedBatchError as error:
-            _log.error("a log cannot be read past a damaged batch: %s", error)
+        position: int | None = 0
+        while position is not None:
+            position = self._index_from(position)
         self.save_indexes()
         if not active:
             self.unpin_indexes()
+
+    def _index_from(self, position: int) -> int | None:
+        """Takes the batches from `position` on into account; returns where to go on behind a damaged one."""
+        end_offset = self.base_offset
+        try:
+            for at, header in batch_scan.headers(self.file, position, self.size):
+                self._index(at, header)
+                end_offset = header.next_offset
+        except DamagedBatchError as damage:
+            self.report(damage)
+            # What comes behind it can only be found through the index, so it has to be in there.
+            self._unindexed_bytes = self._config.index_interval_bytes + 1
+            return find_intact(self.file, damage.position + 1, self.size, end_offset)
+        return None
 
     def _reset_indexes(self) -> None:
         self.offset_index.reset()

@@ -22,7 +22,7 @@ _CHUNK = 256 * 1024
 class Visitor(Protocol):
     """Hears of the batches that are more than so many bytes."""
 
-    def meet(self, header: BatchHeader, expected_offset: int) -> str | None:
+    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """An intact batch that is not a plain continuation: None if it may come here, else why it may not.
 
         `expected_offset` is where the batch before it ended.
@@ -36,18 +36,21 @@ class Visitor(Protocol):
     def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None: ...
 
 
-def scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor) -> None:
-    """Goes from `position`, where a batch must begin, to `end` of the file; DamagedBatchError where it cannot go on."""
+def scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor, *, enough: int | None = None) -> int:
+    """Goes from `position`, where a batch must begin, to `end` of the file; DamagedBatchError where it cannot go on.
+
+    Returns how far it went: to the end, or to the end of some batch behind `enough`.
+    """
     try:
-        _scan(file, position, end, walk, visitor)
+        return _scan(file, position, end, walk, visitor, end if enough is None else enough)
     finally:
         _tell_producers(walk, visitor)
 
 
-def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor) -> None:
+def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor, enough: int) -> int:
     buffer = memoryview(bytearray(min(_CHUNK, end - position)))
     at = filled = 0
-    while position < end:
+    while position < enough:
         stop = walk.regular(buffer[:filled], at, position - at)
         position += stop - at
         at = stop
@@ -64,6 +67,7 @@ def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor
             walk.take(position, header.size, header.last_offset, header.max_timestamp)
             position += header.size
             at += header.size
+    return position
 
 
 def _size_at(buffer: memoryview, at: int) -> int:
@@ -87,7 +91,7 @@ def _meet(
     elif header.next_offset > walk.end_limit:
         refused = f"offset {header.last_offset} belongs to the next segment"
     else:
-        refused = visitor.meet(header, walk.next_offset)
+        refused = visitor.meet(header, position, walk.next_offset)
     if refused is not None:
         raise DamagedBatchError(file.path, position, refused)
     walk.leader_epoch = max(walk.leader_epoch, header.leader_epoch)

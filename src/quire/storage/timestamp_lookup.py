@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from quire.protocol.records.batch import BatchHeader
 from quire.protocol.records.reader import find_timestamp
-from quire.storage.batch_scan import read_batch
+from quire.storage.batch_scan import DamagedBatchError, read_batch
 from quire.storage.segment import Segment
 from quire.storage.time_index import NO_TIMESTAMP
 
@@ -26,11 +26,15 @@ def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset:
     for segment in segments:
         if segment.max_timestamp()[0] < timestamp:
             continue
-        for position, header in segment.batches_around_timestamp(timestamp, start_offset):
-            if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-                found = _first_in_batch(segment, position, header, timestamp, start_offset)
-                if found is not None:
-                    return found
+        try:
+            for position, header in segment.batches_around_timestamp(timestamp, start_offset):
+                if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+                    found = _first_in_batch(segment, position, header, timestamp, start_offset)
+                    if found is not None:
+                        return found
+        except DamagedBatchError as damage:
+            segment.report(damage)
+            raise
     return None
 
 

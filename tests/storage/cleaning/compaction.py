@@ -13,7 +13,7 @@ from quire.storage.cleaning.round import Limits, Round
 from quire.storage.cleaning.work import Cleaned, Ready, Work
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
-from tests.storage.batches import NOW_MS
+from tests.storage.batches import NOW_MS, read
 
 COMPACTED = LogConfig(compact=True, delete=False, segment_bytes=1 << 20, delete_retention_ms=1000)
 
@@ -79,7 +79,7 @@ def batches_of(log: Log, max_bytes: int = 1 << 20) -> list[tuple[BatchHeader, li
     """Every batch, as a reader gets them from the start on: intact, in order, none twice."""
     found: list[tuple[BatchHeader, list[Record]]] = []
     offset = log.start_offset
-    while (part := log.read(offset, max_bytes)) is not None:
+    while (part := read(log, offset, max_bytes)) is not None:
         data = part.read()
         assert len(data) == len(part), f"{part} is longer than its file"
         headers = walk_batches(data)

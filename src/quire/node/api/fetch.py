@@ -2,7 +2,8 @@
 
 A fetch is answered as soon as `min_bytes` can be sent, any partition has an error, or `max_wait_ms` has passed. Batches
 are sent whole and closed; the last one may be cut by the size limit, but a batch larger than the limit is sent when it
-is the first, so that nobody gets stuck on it. Fetch sessions are kept in `quire.node.fetch_sessions`.
+is the first, so that nobody gets stuck on it. What this process has neither written nor read before is checked first,
+in jobs. Fetch sessions are kept in `quire.node.fetch_sessions`.
 """
 
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from quire.protocol.messages.fetch import (
 from quire.protocol.uuids import ZERO
 from quire.replication.partition import Partition
 from quire.replication.waiting import FetchWait
+from quire.storage.range_check import NotCheckedError, RangeCheck
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -36,6 +38,8 @@ TOPIC = Resource.TOPIC
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_LEADER_HINTS = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+MOST_CHECKS = 3
+"""How often a fetch waits for checks: once, unless segments come and go meanwhile."""
 
 
 def handle(node: "Node", context: Context, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
@@ -44,9 +48,7 @@ def handle(node: "Node", context: Context, request: FetchRequest) -> FetchRespon
     session, partitions = _session(node, context, request)
     fetch = _Fetch(node, context, request, session, partitions)
     fetch.read()
-    if fetch.is_complete():
-        return fetch.response()
-    return fetch.wait()
+    return fetch.go_on()
 
 
 def refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
@@ -106,7 +108,7 @@ def _forgotten(request: FetchRequest) -> list[PartitionKey]:
 
 
 class _Fetch:
-    """One fetch request on its way: read, and read once more if it had to wait."""
+    """One fetch request on its way: read, and read once more whenever it had to wait."""
 
     __slots__ = (
         "_answers",
@@ -117,7 +119,10 @@ class _Fetch:
         "_node",
         "_partitions",
         "_request",
+        "_rounds_left",
         "_session",
+        "_unchecked",
+        "_waited",
     )
 
     def __init__(
@@ -137,24 +142,72 @@ class _Fetch:
         self._followed: list[Partition] = []
         self._bytes = 0
         self._failed = False
+        self._waited = False
+        self._unchecked: list[tuple[Partition, RangeCheck]] = []
+        self._rounds_left = MOST_CHECKS
 
     def read(self) -> None:
         self._answers = []
         self._followed = []
         self._bytes = 0
+        self._unchecked = []
         for wanted in self._partitions:
             self._answers.append((wanted, self._read_partition(wanted)))
 
-    def is_complete(self) -> bool:
-        request = self._request
-        return self._failed or not self._followed or self._bytes >= request.min_bytes or request.max_wait_ms <= 0
+    def go_on(self) -> FetchResponse | Pending[FetchResponse]:
+        """The answer, if it is time for one."""
+        if self._unchecked and self._rounds_left and not self._failed and self._bytes < max(self._request.min_bytes, 1):
+            return self._check()
+        for partition, check in self._unchecked:
+            self._node.partitions.check(partition, check, _nothing)
+        return self.response() if self._is_complete() else self._wait()
 
-    def wait(self) -> Pending[FetchResponse]:
+    def _is_complete(self) -> bool:
+        request = self._request
+        return (
+            self._failed
+            or self._waited
+            or not self._followed
+            or self._bytes >= request.min_bytes
+            or request.max_wait_ms <= 0
+        )
+
+    def _check(self) -> Pending[FetchResponse]:
+        """Waits for what has to be checked before it can be sent."""
         pending: Pending[FetchResponse] = Pending()
+        missing = len(self._unchecked)
+        self._rounds_left -= 1
+
+        def checked() -> None:
+            nonlocal missing
+            missing -= 1
+            if missing == 0:
+                self._read_again(pending)
+
+        def abandoned() -> None:
+            nonlocal missing
+            missing = 0
+
+        pending.on_abandoned = abandoned
+        for partition, check in self._unchecked:
+            self._node.partitions.check(partition, check, checked)
+        return pending
+
+    def _read_again(self, pending: Pending[FetchResponse]) -> None:
+        self.read()
+        answer = self.go_on()
+        if isinstance(answer, Pending):
+            pending.on_abandoned = answer.abandon
+            answer.when_done(pending.complete)
+        else:
+            pending.complete_once(answer)
+
+    def _wait(self) -> Pending[FetchResponse]:
+        pending: Pending[FetchResponse] = Pending()
+        self._waited = True
 
         def finish() -> None:
-            self.read()
-            pending.complete_once(self.response())
+            self._read_again(pending)
 
         wait = FetchWait(self._followed, self._request.min_bytes - self._bytes, finish)
         pending.on_abandoned = wait.cancel
@@ -212,13 +265,17 @@ class _Fetch:
                 answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                 return answer
         room = min(request.max_bytes, self._node.fetch_max_bytes) - self._bytes
-        data = partition.read(
-            wanted.fetch_offset,
-            min(wanted.max_bytes, max(room, 0)),
-            at_least_one_batch=self._bytes == 0,
-            committed_only=committed_only,
-        )
         self._followed.append(partition)
+        try:
+            data = partition.read(
+                wanted.fetch_offset,
+                min(wanted.max_bytes, max(room, 0)),
+                at_least_one_batch=self._bytes == 0,
+                committed_only=committed_only,
+            )
+        except NotCheckedError as error:
+            self._unchecked.append((partition, error.check))
+            data = None
         if data is not None:
             answer.records = [data]
             if committed_only:
@@ -242,3 +299,7 @@ def _add(response: FetchResponse, wanted: FetchPartition, answer: PartitionData)
     if not topics or topics[-1].topic != wanted.topic or topics[-1].topic_id != wanted.topic_id:
         topics.append(topic_response(wanted.topic, wanted.topic_id or ZERO))
     topics[-1].partitions.append(answer)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,38 @@
+"""Checking ranges of segments in jobs, each range once however many wait for it."""
+
+import errno
+from collections.abc import Callable
+
+from quire.seams import Jobs
+from quire.storage.flusher import Then
+from quire.storage.range_check import RangeCheck
+
+
+class Checker:
+    def __init__(self, jobs: Jobs, failed: Callable[[Exception], None]) -> None:
+        self._jobs = jobs
+        self._failed = failed
+        self._waiting: dict[str, list[Then]] = {}
+
+    def check(self, check: RangeCheck, then: Then) -> None:
+        """Calls `then` when there is something new to be known: that it is intact, or damaged, or cannot be read."""
+        key = repr(check)
+        if key in self._waiting:
+            self._waiting[key].append(then)
+            return
+        self._waiting[key] = [then]
+        self._jobs.submit(check.run, lambda _: self._done(key, check), lambda error: self._not_done(key, error))
+
+    def _done(self, key: str, check: RangeCheck) -> None:
+        check.finish()
+        self._go_on(key)
+
+    def _not_done(self, key: str, error: Exception) -> None:
+        # Closed by ourselves, because its segment was deleted: who reads again finds another one.
+        if not (isinstance(error, OSError) and error.errno == errno.EBADF):
+            self._failed(error)
+        self._go_on(key)
+
+    def _go_on(self, key: str) -> None:
+        for then in self._waiting.pop(key):
+            then()

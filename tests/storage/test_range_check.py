@@ -1,0 +1,249 @@
+"""Damage in what was found on disk: it is never served, said once, and what is around it is served as ever."""
+
+import logging
+
+import pytest
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.records.batch import walk_batches
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.log import Log
+from quire.storage.log_config import LogConfig
+from quire.storage.range_check import AHEAD_BYTES, CheckedRanges, NotCheckedError, read_checked
+from simulator.disk import SimDisk
+from tests.storage.batches import FOLDER, append, append_values, batch, open_log, read, read_all, values_of
+
+CONFIG = LogConfig(segment_bytes=1200, index_interval_bytes=200)
+VALUES = [bytes([65 + at]) * 50 for at in range(20)]
+SIZE = len(batch(VALUES[0]))
+
+
+def name(offset: int, suffix: str = ".log") -> str:
+    return f"{FOLDER}/{offset:020d}{suffix}"
+
+
+def closed(disk: SimDisk, config: LogConfig = CONFIG) -> None:
+    """Ten batches to a segment."""
+    log = open_log(disk, config)
+    append_values(log, *VALUES)
+    log.close()
+
+
+def reopened(disk: SimDisk, config: LogConfig = CONFIG) -> Log:
+    return open_log(disk, config, clean=True)
+
+
+def flip(disk: SimDisk, path: str, position: int, bit: int = 1) -> None:
+    file = disk.open(path)
+    file.pwritev([bytes([file.pread(1, position)[0] ^ bit])], position)
+    file.close()
+
+
+def refusal(log: Log, offset: int) -> DamagedBatchError:
+    with pytest.raises(DamagedBatchError) as caught:
+        read(log, offset)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+    return caught.value
+
+
+def offsets_of(log: Log, offset: int) -> list[int]:
+    part = read(log, offset)
+    assert part is not None
+    return [header.base_offset for header in walk_batches(part.read())]
+
+
+class TestWhatHasToBeChecked:
+    def test_what_this_process_wrote_is_served_at_once(self, disk: SimDisk) -> None:
+        log = open_log(disk, CONFIG)
+        append_values(log, *VALUES)
+        for offset in range(20):
+            assert log.read(offset, 1) is not None
+
+    def test_what_was_scanned_is_served_at_once_and_what_was_not_is_checked(self, disk: SimDisk) -> None:
+        closed(disk)
+        log = open_log(disk, CONFIG, recovery_point=15)
+        second = [segment for segment in disk.list_dir(FOLDER) if segment.endswith(".log")][1]
+        scanned_from = int(second[:20])
+        for offset in range(scanned_from, 20):
+            assert log.read(offset, 1) is not None
+        with pytest.raises(NotCheckedError):
+            log.read(0, 1)
+
+    def test_after_a_clean_stop_everything_is_checked_once(self, disk: SimDisk) -> None:
+        closed(disk)
+        log = reopened(disk)
+        with pytest.raises(NotCheckedError) as caught:
+            log.read(0, 1)
+        caught.value.check.run()
+        with pytest.raises(NotCheckedError):
+            log.read(0, 1)
+        caught.value.check.finish()
+        assert log.read(0, 1) is not None
+        assert log.read(5, 1 << 20) is not None, "some way ahead as well"
+        assert values_of(log) == VALUES
+        assert log.read(0, 1) is not None
+
+    def test_what_is_appended_to_a_segment_from_disk_needs_no_check(self, disk: SimDisk) -> None:
+        closed(disk, LogConfig())
+        log = reopened(disk, LogConfig())
+        append(log, batch(b"new"))
+        part = log.read(20, 1 << 20)
+        assert part is not None and part.read() == batch(b"new", base_offset=20, leader_epoch=0)
+        assert offsets_of(log, 19) == [19, 20]
+
+    def test_a_range_is_checked_from_the_batch_on_that_was_asked_for_and_not_to_the_end(self, disk: SimDisk) -> None:
+        config = LogConfig(segment_bytes=1 << 30, index_interval_bytes=1 << 16)
+        log = open_log(disk, config)
+        value = bytes(1 << 18)
+        for _ in range(40):
+            append(log, batch(value))
+        log.close()
+        log = reopened(disk, config)
+        part = read(log, 4, 1 << 20)
+        assert part is not None
+        assert log.read(5, 1) is not None
+        for offset in (3, 39):
+            with pytest.raises(NotCheckedError):
+                log.read(offset, 1)
+        ahead = log.read(4, 1 << 30)
+        assert ahead is not None and AHEAD_BYTES <= ahead.size < AHEAD_BYTES + (1 << 20)
+
+    def test_truncation_and_what_is_written_behind_it_need_no_check(self, disk: SimDisk) -> None:
+        closed(disk)
+        log = reopened(disk)
+        assert len(read_all(log, 12)) == 8
+        with pytest.raises(NotCheckedError) as caught:
+            log.read(10, 1)
+        caught.value.check.run()
+        log.truncate_to(15)
+        append(log, batch(b"new"))
+        caught.value.check.finish()
+        assert offsets_of(log, 10) == [10, 11, 12, 13, 14, 15]
+        assert values_of(log) == [*VALUES[:15], b"new"]
+
+    def test_a_segment_that_went_meanwhile_is_no_trouble(self, disk: SimDisk) -> None:
+        closed(disk)
+        log = reopened(disk)
+        with pytest.raises(NotCheckedError) as caught:
+            log.read(0, 1)
+        log.delete_records_before(12)
+        with pytest.raises(OSError):
+            caught.value.check.run()
+        assert values_of(log) == VALUES[12:]
+
+
+class TestDamage:
+    @pytest.mark.parametrize("at", [4, 9, 16, 18, 25, 70, SIZE - 1])
+    def test_it_is_found_when_read_and_not_served(
+        self, disk: SimDisk, caplog: pytest.LogCaptureFixture, at: int
+    ) -> None:
+        closed(disk)
+        flip(disk, name(0), 3 * SIZE + at)
+        log = reopened(disk)
+        with caplog.at_level(logging.ERROR):
+            assert offsets_of(log, 0) == [0, 1, 2], "what comes before it is served"
+            refused = refusal(log, 3)
+            assert refused.position == 3 * SIZE
+            refusal(log, 3)
+        (line,) = [record.getMessage() for record in caplog.records]
+        assert f"{name(0)} at position {3 * SIZE}" in line, "said once, with file and position"
+        assert [value for _, value in read_all(log, 6)] == VALUES[6:], "what the index leads to is served"
+        assert offsets_of(log, 0) == [0, 1, 2]
+
+    def test_the_report_names_the_offset(self, disk: SimDisk, caplog: pytest.LogCaptureFixture) -> None:
+        closed(disk)
+        flip(disk, name(0), 3 * SIZE + 80)
+        log = reopened(disk)
+        with caplog.at_level(logging.ERROR):
+            offsets_of(log, 0)
+        assert "at offset 3" in caplog.text
+
+    @pytest.mark.parametrize("bit", [1, 2, 4])
+    def test_a_wrong_offset_is_damage_though_no_checksum_covers_it(self, disk: SimDisk, bit: int) -> None:
+        closed(disk)
+        flip(disk, name(0), 4 * SIZE + 7, bit)
+        log = reopened(disk)
+        served = offsets_of(log, 0)
+        assert served == [0, 1, 2, 3]
+
+    def test_gaps_are_no_damage(self, disk: SimDisk) -> None:
+        log = open_log(disk, CONFIG)
+        for offset in (0, 1, 4, 9, 10):
+            data = batch(VALUES[0], base_offset=offset, leader_epoch=0)
+            log.append_as_follower(data, walk_batches(data), 0)
+        log.close()
+        for compact in (False, True):
+            config = LogConfig(segment_bytes=1200, compact=compact)
+            again = reopened(disk, config)
+            assert [offset for offset, _ in read_all(again)] == [0, 1, 4, 9, 10]
+            again.close_files()
+
+    def test_looking_for_a_time_meets_it_alike(self, disk: SimDisk, caplog: pytest.LogCaptureFixture) -> None:
+        log = open_log(disk, CONFIG)
+        for at, value in enumerate(VALUES):
+            append(log, batch(value, timestamp=1000 + at))
+        log.close()
+        flip(disk, name(0), 3 * SIZE + 80)
+        log = reopened(disk)
+        with caplog.at_level(logging.ERROR):
+            for _ in range(2):
+                with pytest.raises(DamagedBatchError):
+                    log.find_timestamp(1003)
+        assert len(caplog.records) == 1
+        found = log.find_timestamp(1007)
+        assert found is not None and found.offset == 7
+
+    def test_a_rebuilt_index_leads_past_it(self, disk: SimDisk) -> None:
+        closed(disk)
+        flip(disk, name(0), 3 * SIZE + 16)
+        disk.remove(name(0, ".index"))
+        log = reopened(disk)
+        assert offsets_of(log, 0) == [0, 1, 2]
+        refusal(log, 3)
+        assert [value for _, value in read_all(log, 4)] == VALUES[4:]
+
+
+class TestCheckedRanges:
+    def test_ranges_grow_together(self) -> None:
+        ranges = CheckedRanges()
+        ranges.add(10, 20)
+        ranges.add(30, 40)
+        assert [ranges.intact_from(at) for at in (5, 10, 19, 20, 25, 30, 40)] == [5, 20, 20, 20, 25, 40, 40]
+        ranges.add(20, 30)
+        assert ranges.intact_from(10) == 40
+        assert not ranges.cover(40)
+        ranges.add(0, 10)
+        assert ranges.cover(40) and not ranges.cover(41)
+
+    def test_ranges_swallow_what_is_in_them(self) -> None:
+        ranges = CheckedRanges()
+        for start in (10, 30, 50):
+            ranges.add(start, start + 5)
+        ranges.add(5, 52)
+        assert ranges.intact_from(5) == 55
+        ranges.add(7, 7)
+        assert ranges.intact_from(5) == 55
+
+    def test_a_cut_ends_them(self) -> None:
+        ranges = CheckedRanges()
+        ranges.add(0, 20)
+        ranges.add(30, 40)
+        ranges.damaged(DamagedBatchError("x", 20, "bad"))
+        ranges.truncate_to(10)
+        assert ranges.intact_from(0) == 10
+        assert ranges.intact_from(30) == 30
+        assert ranges.intact_from(20) == 20
+        assert ranges.cover(10)
+
+    def test_reading_at_a_damage_raises(self) -> None:
+        ranges = CheckedRanges()
+        assert ranges.damaged(DamagedBatchError("x", 20, "bad"))
+        assert not ranges.damaged(DamagedBatchError("x", 20, "bad"))
+        with pytest.raises(DamagedBatchError):
+            ranges.intact_from(20)
+
+
+def test_read_checked_returns_what_the_read_returns(disk: SimDisk) -> None:
+    closed(disk)
+    log = reopened(disk)
+    assert read_checked(lambda: log.read(20, 1)) is None
