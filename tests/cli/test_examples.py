@@ -73,7 +73,7 @@ def test_an_example_that_ends_by_itself_works_on_a_fresh_node(example: str, fold
         done = CliRunner(env={"QUIRE_BOOTSTRAP": servers}).invoke(quire, arguments)
         assert done.exit_code == 0, done.output
 
-    if example.startswith("quire dump-log"):
+    if example.startswith(("quire dump-log", "quire verify")):
         prepare("storage", "format", "--data", "quire-data")
         log = open_log(RealDisk(), folder="quire-data/orders-0")
         append_values(log, b"one", b"two")

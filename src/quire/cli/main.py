@@ -26,6 +26,7 @@ COMMANDS = {
     "produce": Entry("quire.cli.produce:produce", "Write lines to a topic."),
     "consume": Entry("quire.cli.consume:consume", "Read a topic."),
     "dump-log": Entry("quire.cli.dump_log:dump_log", "Show what is in the files of a data directory."),
+    "verify": Entry("quire.cli.verify:verify", "Check data directories of nodes that are not running."),
     "cluster": Entry("quire.cli.cluster:cluster", "Show nodes, controller, features and quorum."),
 }
 

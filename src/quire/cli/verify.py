@@ -1,0 +1,51 @@
+"""`quire verify`: checks data directories of nodes that are not running."""
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from quire.cli.lazy import Failure
+from quire.cli.output import count, print_json
+from quire.real.disk import RealDisk
+from quire.storage.errors import DataDirectoryError
+from quire.storage.verify.directory import log_bytes, verify_directory
+from quire.storage.verify.finding import Finding
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  quire verify quire-data
+  quire verify quire-data --json
+"""
+)
+@click.argument("directories", nargs=-1, required=True, metavar="DIR...")
+@click.option("--json", "as_json", is_flag=True, help="Print what is found as JSON.")
+def verify(directories: tuple[str, ...], as_json: bool) -> None:
+    """Check every checksum, index and checkpoint of data directories that no process uses.
+
+    Nothing is changed. One line for each thing that is wrong, and exit code 1 if there is any.
+    """
+    disk = RealDisk()
+    try:
+        findings, size = _verified(disk, directories)
+    except DataDirectoryError as error:
+        raise Failure(str(error)) from error
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        for finding in findings:
+            click.echo(str(finding))
+        click.echo(f"{size / 1e6:,.1f} MB checked, {count(len(findings), 'finding')}", err=bool(findings))
+    if findings:
+        raise click.exceptions.Exit(1)
+
+
+def _verified(disk: RealDisk, directories: tuple[str, ...]) -> tuple[list[Finding], int]:
+    size = sum(log_bytes(disk, directory) for directory in directories if disk.is_dir(directory))
+    with click.progressbar(
+        length=max(size, 1), label="verifying", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        progress: Callable[[int], None] = bar.update
+        return [finding for directory in directories for finding in verify_directory(disk, directory, progress)], size

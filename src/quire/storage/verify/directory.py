@@ -1,0 +1,71 @@
+"""A data directory as a whole: whose it is, its checkpoints, and its partitions one after the other."""
+
+from collections.abc import Callable, Iterator
+
+from quire.seams import Disk
+from quire.storage import checkpoints, file_names, meta_properties
+from quire.storage.checkpoints import CheckpointError
+from quire.storage.errors import DataDirectoryError
+from quire.storage.log_directory import LOCK_FILE
+from quire.storage.verify.finding import Finding
+from quire.storage.verify.log import LogVerifier
+
+_CHECKPOINTS = (
+    checkpoints.RECOVERY_POINTS,
+    checkpoints.LOG_START_OFFSETS,
+    checkpoints.HIGH_WATERMARKS,
+    checkpoints.CLEANED_OFFSETS,
+)
+
+
+def log_bytes(disk: Disk, path: str) -> int:
+    """How much there is to be read."""
+    return sum(
+        disk.file_size(f"{folder}/{name}")
+        for folder in _partitions(disk, path)
+        for name in disk.list_dir(folder)
+        if name.endswith(file_names.LOG)
+    )
+
+
+def verify_directory(disk: Disk, path: str, progress: Callable[[int], None]) -> Iterator[Finding]:
+    """All that is wrong; `progress` hears how many more bytes of logs have been read.
+
+    DataDirectoryError when there is no such directory, or a process uses it.
+    """
+    if not disk.is_dir(path):
+        raise DataDirectoryError(f"there is no directory {path}.")
+    # Without the file nobody can have locked it, and creating it would change something.
+    lock = disk.lock(f"{path}/{LOCK_FILE}") if disk.exists(f"{path}/{LOCK_FILE}") else None
+    if lock is None and disk.exists(f"{path}/{LOCK_FILE}"):
+        raise DataDirectoryError(f"{path} is in use by another process; stop that one first.")
+    try:
+        yield from _verify_meta(disk, path)
+        for name in _CHECKPOINTS:
+            yield from _verify_checkpoint(disk, f"{path}/{name}")
+        for folder in _partitions(disk, path):
+            yield from LogVerifier(disk, folder, progress).findings()
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _partitions(disk: Disk, path: str) -> list[str]:
+    names = [name for name in disk.list_dir(path) if file_names.parse_partition_folder(name) is not None]
+    return [f"{path}/{name}" for name in names if disk.is_dir(f"{path}/{name}")]
+
+
+def _verify_meta(disk: Disk, path: str) -> Iterator[Finding]:
+    file = f"{path}/{meta_properties.FILE_NAME}"
+    try:
+        if meta_properties.read_meta(disk, path) is None:
+            yield Finding(file, None, "it is missing, so nobody knows whose directory this is")
+    except DataDirectoryError as error:
+        yield Finding(file, None, str(error))
+
+
+def _verify_checkpoint(disk: Disk, file: str) -> Iterator[Finding]:
+    try:
+        checkpoints.read_offsets(disk, file)
+    except CheckpointError as error:
+        yield Finding(file, None, str(error))
