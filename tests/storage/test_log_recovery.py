@@ -163,7 +163,7 @@ class TestAfterACrash:
         written(disk).flush()
         reads = watch_reads(disk)
         open_log(disk, SMALL_SEGMENTS, recovery_point=5)
-        assert [read.path for read in reads if read.path.endswith(".log")] == [name(4), name(6)]
+        assert list(dict.fromkeys(read.path for read in reads if read.path.endswith(".log"))) == [name(4), name(6)]
 
     def test_a_torn_tail_is_cut_at_every_byte(self, disk: SimDisk, caplog: pytest.LogCaptureFixture) -> None:
         log = written(disk, 8)

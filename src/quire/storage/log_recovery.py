@@ -164,6 +164,11 @@ class _Opener:
         segments = self._segments
         first = segments[segments.slot_of(recovery_point)]
         self._learn_epochs_before(first.base_offset)
+        if self._is_below_known_epochs(first):
+            # Either the file or this batch is wrong. The log before it knows, and nothing is cut for the file's sake.
+            _log.warning("finding the leader epochs of %s in the log itself: its file contradicts it", self._folder)
+            self._epochs, self._epochs_known = LeaderEpochs(), False
+            self._learn_epochs_before(first.base_offset)
         self._producers = replay_producers(segments, self._snapshots, segments[0].base_offset, first.base_offset)
         # Later ones were never synced. The scan makes them anew.
         self._snapshots.remove_after(first.base_offset)
@@ -324,6 +329,14 @@ class _Opener:
                         self._epochs.assign(header.leader_epoch, header.base_offset)
         except DamagedBatchError as error:
             _log.error("leader epochs after a damaged batch are lost: %s", error)
+
+    def _is_below_known_epochs(self, first: Segment) -> bool:
+        """Whether the segment begins with an older leader's batch than the epochs before it allow."""
+        try:
+            _, header = next(batch_scan.headers(first.file, 0, first.size))
+        except (DamagedBatchError, StopIteration):
+            return False
+        return 0 <= header.leader_epoch < self._epochs.latest
 
     def _producers_after_clean_stop(self) -> ProducerState:
         # A clean stop leaves a snapshot unless there was nothing to remember: no snapshot, no producers, no scan.

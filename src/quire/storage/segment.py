@@ -188,10 +188,12 @@ class Segment:
         return timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def first_timestamp(self) -> int:
-        """The highest timestamp of the first batch, which there must be."""
+        """The highest timestamp of the first batch, which there must be; none if that is damaged."""
         if self._first_timestamp is None:
-            _, header = next(batch_scan.headers(self.file, 0, self.size))
-            self._first_timestamp = header.max_timestamp
+            self._first_timestamp = NO_TIMESTAMP
+            with suppress(DamagedBatchError):
+                _, header = next(batch_scan.headers(self.file, 0, self.size))
+                self._first_timestamp = header.max_timestamp
         return self._first_timestamp
 
     def _jitter_ms(self, config: LogConfig) -> int:
@@ -396,6 +398,8 @@ class Segment:
         end_offset = self.base_offset
         try:
             for at, header in batch_scan.headers(self.file, position, self.size):
+                if header.base_offset < end_offset or header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+                    raise DamagedBatchError(self.path, at, f"offset {header.base_offset} does not belong here")
                 self._index(at, header)
                 end_offset = header.next_offset
         except DamagedBatchError as damage:

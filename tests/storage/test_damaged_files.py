@@ -1,0 +1,153 @@
+"""Damage of every kind to every file of a log: opening never crashes, and no batch is served that is not intact.
+
+Everything before the damage stays. A log that was stopped cleanly is not scanned: there the damage shows when it is
+read, and what lies behind it may be served as well.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from quire.protocol.records.batch import walk_batches
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.log import Log
+from quire.storage.log_config import LogConfig
+from simulator.disk import SimDisk
+from tests.storage.batches import FOLDER, append, batch, marker, open_log, read
+
+CONFIG = LogConfig(segment_bytes=420, index_interval_bytes=100)
+
+
+def written(disk: SimDisk) -> list[bytes]:
+    """Two segments and a half, with transactions, closed; returns the batches."""
+    log = open_log(disk, CONFIG)
+    for sequence in range(5):
+        value = bytes([65 + sequence]) * 40
+        append(log, batch(value, producer_id=1, producer_epoch=0, sequence=sequence, transactional=True))
+        append(log, marker(1, aborts=sequence % 2 == 0))
+    log.close()
+    found = []
+    for path in logs(disk):
+        data = disk.read_file(path)
+        found += [data[header.position : header.end] for header in walk_batches(data)]
+    assert len(found) == 10 and len(logs(disk)) > 2
+    return found
+
+
+def logs(disk: SimDisk) -> list[str]:
+    return [f"{FOLDER}/{name}" for name in disk.list_dir(FOLDER) if name.endswith(".log")]
+
+
+def files(disk: SimDisk) -> dict[str, bytes]:
+    return {name: disk.read_file(f"{FOLDER}/{name}") for name in disk.list_dir(FOLDER)}
+
+
+def with_files(content: dict[str, bytes]) -> SimDisk:
+    disk = SimDisk()
+    disk.make_dirs(FOLDER)
+    for name, data in content.items():
+        disk.open(f"{FOLDER}/{name}", create=True).pwritev([data], 0)
+    return disk
+
+
+def served(log: Log) -> Iterator[bytes]:
+    """Every batch that a reader gets who tries every offset."""
+    for offset in range(log.start_offset, log.end_offset):
+        try:
+            part = read(log, offset)
+        except DamagedBatchError:
+            continue
+        if part is not None:
+            data = part.read()
+            yield from (data[header.position : header.end] for header in walk_batches(data))
+
+
+def check(content: dict[str, bytes], right: list[bytes], kept: int) -> None:
+    """However it is opened, all that is served is what was written, and the first `kept` batches are."""
+    for clean, recovery_point in ((True, 10), (False, 0), (False, 4), (False, 10)):
+        log = open_log(with_files(content), CONFIG, clean=clean, recovery_point=recovery_point)
+        found = list(dict.fromkeys(served(log)))
+        known = {_sealed(data) for data in right}
+        assert all(_sealed(data) in known for data in found)
+        kept_here = {_sealed(data) for data in found}
+        assert all(_sealed(data) in kept_here for data in right[:kept])
+        append(log, batch(b"more"), leader_epoch=100)
+        log.close()
+
+
+def _sealed(data: bytes) -> bytes:
+    """What the checksum covers, and the checksum: offset and epoch are outside it."""
+    return data[16:]
+
+
+def batches_before(content: dict[str, bytes], damaged: str, position: int) -> int:
+    count = 0
+    for name in sorted(content):
+        if name.endswith(".log"):
+            for header in walk_batches(content[name]):
+                if name == damaged and header.end > position:
+                    return count
+                count += 1
+    return count
+
+
+def names(suffix: str, disk: SimDisk) -> list[str]:
+    return [name for name in disk.list_dir(FOLDER) if name.endswith(suffix)]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_each_byte_of_a_log_flipped(disk: SimDisk, number: int) -> None:
+    right = written(disk)
+    content = files(disk)
+    name = names(".log", disk)[number]
+    for position in range(len(content[name])):
+        data = bytearray(content[name])
+        data[position] ^= 0x04
+        check({**content, name: bytes(data)}, right, batches_before(content, name, position))
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint"])
+def test_each_byte_of_what_is_beside_it_flipped(disk: SimDisk, suffix: str) -> None:
+    right = written(disk)
+    content = files(disk)
+    for name in names(suffix, disk):
+        for position in range(len(content[name])):
+            data = bytearray(content[name])
+            data[position] ^= 0x04
+            check({**content, name: bytes(data)}, right, len(right))
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint"])
+def test_every_file_truncated_or_with_a_zeroed_tail(disk: SimDisk, suffix: str) -> None:
+    right = written(disk)
+    content = files(disk)
+    for name in names(suffix, disk):
+        size = len(content[name])
+        for cut in range(0, size, 7):
+            kept = batches_before(content, name, cut) if suffix == ".log" else len(right)
+            check({**content, name: content[name][:cut]}, right, kept)
+            check({**content, name: content[name][:cut] + bytes(size - cut)}, right, kept)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint"])
+def test_a_missing_file_beside_the_log(disk: SimDisk, suffix: str) -> None:
+    right = written(disk)
+    content = files(disk)
+    for missing in names(suffix, disk):
+        check({name: data for name, data in content.items() if name != missing}, right, len(right))
+    check({name: data for name, data in content.items() if not name.endswith(suffix)}, right, len(right))
+
+
+def test_a_missing_log(disk: SimDisk) -> None:
+    right = written(disk)
+    content = files(disk)
+    for number, missing in enumerate(names(".log", disk)):
+        kept = batches_before(content, missing, 0) if number else 0
+        check({name: data for name, data in content.items() if name != missing}, right, kept)
+
+
+def test_a_foreign_file(disk: SimDisk) -> None:
+    right = written(disk)
+    content = files(disk)
+    for foreign in ("notes.txt", "00000000000000000003.strange", "3.log", ".hidden", f"{5:020d}.index"):
+        check({**content, foreign: b"whatever"}, right, len(right))
