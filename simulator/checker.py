@@ -14,6 +14,7 @@ Which promise stands after which fault:
   where a log was seen to start, it never starts earlier again, whatever happens.
 - While flush.messages is 1, a power loss takes nothing of what was acknowledged; if it has been 1 from the beginning,
   nothing that anybody was told of.
+- Compaction takes a record only for a later one with the same key (`simulator.superseded`).
 - Metadata that was acknowledged, and producer ids that were handed out, survive both.
 """
 
@@ -23,6 +24,7 @@ from quire.protocol.messages.fetch import PartitionData
 from quire.protocol.records import InvalidRecords, Record, check_crc, decode_batch, walk_batches
 from simulator.expiry import gone_before
 from simulator.ledger import Floor, Known, Ledger, PartitionBook
+from simulator.superseded import check_survivors, forget_lost, is_compacted
 from simulator.violation import Violation
 
 
@@ -31,6 +33,9 @@ class Checker:
         """`latest_ms` is the latest time that a node's clock has shown so far."""
         self._ledger = ledger
         self._latest_ms = latest_ms
+        self.read_up_to = 0
+        """Where to read on after what was fetched last, and the epoch of the batch before that (-1: there was none)."""
+        self.read_epoch = -1
 
     # Writing
 
@@ -91,6 +96,8 @@ class Checker:
     def _records(self, book: PartitionBook, content: bytes, next_offset: int, high_watermark: int) -> list[Record]:
         found: list[Record] = []
         leader_epoch = -1
+        compacted = is_compacted(book.topic)
+        self.read_up_to, self.read_epoch = next_offset, -1
         for number, header in enumerate(walk_batches(content)):
             try:
                 check_crc(content, header)
@@ -99,6 +106,8 @@ class Checker:
                 raise Violation("no broken batch is served", f"{book}: {error.message}") from error
             # The first batch is the one that holds the offset asked for, and may begin before it.
             begins_right = header.base_offset <= next_offset if number == 0 else header.base_offset == next_offset
+            if compacted:
+                begins_right = number == 0 or header.base_offset >= next_offset
             if not begins_right or header.last_offset < next_offset:
                 raise Violation(
                     "a log has no holes",
@@ -109,7 +118,10 @@ class Checker:
                     "nobody reads past the high watermark",
                     f"{book} served offset {header.last_offset} at high watermark {high_watermark}",
                 )
-            if [record.offset for record in records] != list(range(header.base_offset, header.next_offset)):
+            offsets = [record.offset for record in records]
+            if compacted and offsets != sorted(set(offsets) & set(range(header.base_offset, header.next_offset))):
+                raise Violation("offsets never change", f"{book} has {offsets} in the batch at {header.base_offset}")
+            if not compacted and offsets != list(range(header.base_offset, header.next_offset)):
                 raise Violation("a log has no holes", f"{book} has records missing at {header.base_offset}")
             if header.leader_epoch < leader_epoch:
                 raise Violation("leader epochs only rise", f"{book} at offset {header.base_offset}")
@@ -121,7 +133,8 @@ class Checker:
                 )
             self._ledger.counts.records_read += len(records)
             found += records
-            next_offset = header.next_offset
+            self.read_up_to = next_offset = header.next_offset
+            self.read_epoch = leader_epoch
         return found
 
     def _learn(self, book: PartitionBook, offset: int, known: Known) -> None:
@@ -177,6 +190,8 @@ class Checker:
         found = book.known.get(offset)
         if found is not None and found.timestamp is not None and found.timestamp < timestamp:
             raise Violation("a time is found", f"{book} found {offset} for {timestamp}, which is of {found.timestamp}")
+        if is_compacted(book.topic):
+            return
         there_from = gone_before(book, self._latest_ms())
         for each, known in book.known.items():
             # Records may have been deleted since they were known, but none before its time.
@@ -222,9 +237,20 @@ class Checker:
 
     # The whole log
 
+    def survivors(
+        self, book: PartitionBook, records: Sequence[Record], end_offset: int, *, after_power_loss: bool
+    ) -> None:
+        """All that is in a compacted log up to `end_offset`, read while nobody wrote."""
+        if is_compacted(book.topic):
+            self._ledger.counts.checks += 1
+            if after_power_loss:
+                forget_lost(book, records)
+            check_survivors(book, records, gone_before(book, self._latest_ms()), end_offset)
+
     def whole_log(self, book: PartitionBook, records: Iterable[Record]) -> None:
         """All that is in a log: no record more often than it was sent, idempotent ones in send order."""
         self._ledger.counts.checks += 1
+        compacted = is_compacted(book.topic)
         copies: dict[bytes, int] = {}
         last_numbers: dict[str, int] = {}
         for record in records:
@@ -238,7 +264,7 @@ class Checker:
                 )
             if written.idempotent:
                 expected = last_numbers.get(written.session, written.number - 1) + 1
-                if written.number != expected:
+                if written.number < expected or (written.number > expected and not compacted):
                     raise Violation(
                         "an idempotent producer's records are in send order, without a gap",
                         f"{book} has record {written.number} of {written.session} at {record.offset}, "

@@ -1,6 +1,6 @@
 """What a seed stands for: the node's settings, the topics, the clients, the pace. Drawn once, at the start."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simulator.random import SimRandom
 
@@ -58,12 +58,15 @@ class Plan:
 def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     """`scale` 1 is a run of about a second of real time."""
     random = SimRandom(seed).stream("plan")
+    compaction = SimRandom(seed).stream("compaction")
     return Plan(
         duration_ms=scale * random.between(2_000.0, 8_000.0),
         faults={kind: random.choice((0, 1, 1, 2, 4)) for kind in FAULTS},
         fault_pause_ms=random.choice((150.0, 400.0, 1000.0)),
-        node_settings=_node_settings(random),
-        topics=[_topic(random, f"topic-{number}") for number in range(1 + random.below(3))],
+        node_settings=_node_settings(random) | _cleaner_settings(compaction),
+        topics=[
+            _perhaps_compacted(compaction, _topic(random, f"topic-{number}")) for number in range(1 + random.below(3))
+        ],
         plain_acks=[random.choice((0, 1, 1, -1)) for _ in range(1 + random.below(3))],
         idempotent_producers=1 + random.below(3),
         consumers=random.below(2),
@@ -91,6 +94,27 @@ def _node_settings(random: SimRandom) -> dict[str, str]:
         "log.initial.task.delay.ms": str(random.choice((0, 500, 30_000))),
         "log.retention.check.interval.ms": str(random.choice((100, 1000, 300_000))),
     }
+
+
+def _cleaner_settings(random: SimRandom) -> dict[str, str]:
+    return {
+        "log.cleaner.backoff.ms": str(random.choice((20, 200, 1000))),
+        "log.cleaner.threads": str(random.choice((1, 2))),
+        "log.cleaner.io.max.bytes.per.second": str(random.choice((20_000, 1_000_000, 1_000_000_000))),
+    }
+
+
+def _perhaps_compacted(random: SimRandom, topic: TopicPlan) -> TopicPlan:
+    """Retention goes on in a compacted topic; otherwise nobody could ask for records to be deleted."""
+    if not random.chance(0.3):
+        return topic
+    settings = {
+        "cleanup.policy": "compact,delete",
+        "min.cleanable.dirty.ratio": str(random.choice((0.01, 0.3))),
+        "min.compaction.lag.ms": str(random.choice((0, 0, 300))),
+        "internal.segment.bytes": str(random.choice((8000, 20_000))),
+    }
+    return replace(topic, settings=topic.settings | settings)
 
 
 def _topic(random: SimRandom, name: str) -> TopicPlan:

@@ -174,7 +174,7 @@ class World:
 
     def _look_at_everything(self) -> None:
         self._run_until(lambda: self._audit is None, FINISH_LIMIT_MS, "reading everything")
-        self._start_audit(after_power_loss=False)
+        self._start_audit(after_power_loss=False, alone=True)
         self._run_until(lambda: self._audit is None, FINISH_LIMIT_MS, "reading everything once more")
 
     def _check_nothing_is_left(self, node: Node) -> None:
@@ -280,9 +280,11 @@ class World:
 
         self.clock.call_soon(end)
 
-    def _start_audit(self, *, after_power_loss: bool) -> None:
+    def _start_audit(self, *, after_power_loss: bool, alone: bool = False) -> None:
         self._audits += 1
-        self._auditor = auditor = Auditor(self.scene, f"auditor-{self._audits}", after_power_loss=after_power_loss)
+        self._auditor = auditor = Auditor(
+            self.scene, f"auditor-{self._audits}", after_power_loss=after_power_loss, alone=alone
+        )
 
         async def audit() -> None:
             await auditor.run()

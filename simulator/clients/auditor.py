@@ -20,9 +20,11 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 class Auditor(SimClient):
     passes_the_gate = False
 
-    def __init__(self, scene: Scene, name: str, *, after_power_loss: bool) -> None:
+    def __init__(self, scene: Scene, name: str, *, after_power_loss: bool, alone: bool = False) -> None:
+        """`alone`: nobody writes meanwhile, as after a power loss."""
         super().__init__(scene, name)
         self._after_power_loss = after_power_loss
+        self._alone = alone or after_power_loss
         self.finished = False
 
     def misbehaves(self) -> bool:
@@ -65,9 +67,11 @@ class Auditor(SimClient):
                     break
                 end_offset, more = found
                 records += more
-                offset = records[-1].offset + 1 if records else start_offset
+                offset = self.scene.checker.read_up_to
             else:
                 self.scene.checker.whole_log(book, records)
+                if self._alone:
+                    self.scene.checker.survivors(book, records, offset, after_power_loss=self._after_power_loss)
                 return start_offset, offset
             if book.topic.deletion_asked:
                 return 0, book.flushed

@@ -7,6 +7,7 @@ from quire.protocol.records import Compression, Record, build_batch
 from simulator.clients.client import Scene
 from simulator.ledger import NOTHING_KNOWN, Floor, PartitionBook
 from simulator.random import SimRandom
+from simulator.superseded import is_compacted, key_for
 from simulator.tasks import Promise
 
 CODECS = (Compression.NONE, Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)
@@ -65,15 +66,16 @@ class BatchMaker:
             f"{session}:{number}:".encode() + b"x" * random.below(MOST_PADDING)
             for number in range(first_number, first_number + 1 + random.below(MOST_RECORDS))
         ]
+        compacted = is_compacted(book.topic)
         records = [
             Record(
                 0,
                 now_ms - random.below(50),
-                session.encode() if random.chance(0.5) else None,
+                key_for(number) if compacted else session.encode() if random.chance(0.5) else None,
                 value,
                 [("from", b"simulator")] if random.chance(0.2) else [],
             )
-            for value in values
+            for number, value in enumerate(values, first_number)
         ]
         compression = random.choice(CODECS)
         content = build_batch(

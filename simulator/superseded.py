@@ -1,0 +1,47 @@
+"""What compaction may have taken from a log: a record, once there is a later one with its key.
+
+In a compacted topic a record's key follows from its number (`key_for`), so many records of all producers share one. The
+last record of a key must be there, whatever happens: while nobody writes, whoever reads a log from its start finds it.
+"""
+
+from collections.abc import Sequence
+
+from quire.protocol.records import Record
+from simulator.ledger import PartitionBook, TopicBook
+from simulator.violation import Violation
+
+KEYS = 5
+POLICY = "cleanup.policy"
+
+
+def is_compacted(topic: TopicBook) -> bool:
+    setting = topic.settings.get(POLICY)
+    return setting is not None and "compact" in setting.acknowledged
+
+
+def key_for(number: int) -> bytes:
+    return b"key %d" % (number % KEYS)
+
+
+def forget_lost(book: PartitionBook, records: Sequence[Record]) -> None:
+    """After a power loss: what was not on disk may be missing, even before what was.
+
+    In a compacted log a gap says nothing, so a start cannot tell a segment that was lost from one that was cleaned.
+    """
+    there = {record.offset for record in records}
+    for offset in [each for each in book.known if each >= max(book.flushed, book.promised) and each not in there]:
+        book.places.pop(book.known.pop(offset).value, None)
+
+
+def check_survivors(book: PartitionBook, records: Sequence[Record], start_offset: int, end_offset: int) -> None:
+    """`records` are all that is left from `start_offset` up to `end_offset`, read while nobody wrote."""
+    there = {record.offset for record in records}
+    last_of = {key_for(book.written[bytes(record.value or b"")].number): record.offset for record in records}
+    for offset, known in book.known.items():
+        if start_offset <= offset < end_offset and offset not in there:
+            key = key_for(book.written[known.value].number)
+            if last_of.get(key, -1) < offset:
+                raise Violation(
+                    "a record goes only for a later one with its key",
+                    f"{book} has lost offset {offset} ({known.how}), the last one of {key.decode()}",
+                )
