@@ -169,8 +169,9 @@ class _Link:
             api_key, version, correlation_id = _REQUEST_START.unpack_from(frame)
             api = apis.API_NAMES.get(api_key, str(api_key))
             self._asked[correlation_id] = (api, api_key, version)
-            self._upstream.sendall(_LENGTH.pack(len(frame)) + frame)
+            # Before it is sent: whoever has the answer finds the request counted.
             self._proxy._count_request(api)
+            self._upstream.sendall(_LENGTH.pack(len(frame)) + frame)
 
     def _pump_answers(self) -> None:
         while (frame := _read_frame(self._upstream)) is not None:
