@@ -34,6 +34,17 @@ def test_lookup_finds_the_last_batch_that_ends_at_or_before_the_offset(disk: Sim
     assert index.last() == (120, 9000)
 
 
+def test_the_last_batch_before_a_position(disk: SimDisk) -> None:
+    index = new_index(disk)
+    assert index.last_before_position(500) is None
+    index.append(110, 4000)
+    index.append(120, 9000)
+    assert index.last_before_position(4000) is None
+    assert index.last_before_position(4001) == (110, 4000)
+    assert index.last_before_position(9000) == (110, 4000)
+    assert index.last_before_position(1 << 30) == (120, 9000)
+
+
 def test_truncating_drops_batches_that_reach_the_offset(disk: SimDisk) -> None:
     index = new_index(disk)
     for last_offset in (110, 120, 130):

@@ -7,6 +7,7 @@ import pytest
 from quire.protocol.errors import ErrorCode
 from quire.protocol.records.batch import walk_batches
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.leader_epochs import LeaderEpochs, write_epochs
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.range_check import AHEAD_BYTES, CheckedRanges, NotCheckedError, read_checked
@@ -166,6 +167,55 @@ class TestDamage:
         served = offsets_of(log, 0)
         assert served == [0, 1, 2, 3]
 
+    @pytest.mark.parametrize("slot", range(10))
+    @pytest.mark.parametrize("at", [*range(8), *range(12, 16)])
+    @pytest.mark.parametrize("compact", [False, True])
+    def test_a_wrong_offset_or_epoch_is_refused_wherever_it_is_and_whatever_is_asked_for(
+        self, disk: SimDisk, slot: int, at: int, compact: bool
+    ) -> None:
+        config = LogConfig(segment_bytes=1200, index_interval_bytes=200, compact=compact)
+        log = open_log(disk, config)
+        for number, value in enumerate(VALUES):
+            append(log, batch(value), leader_epoch=5 + number // 7)
+        log.close()
+        written = {name(base): disk.read_file(name(base)) for base in (0, 10)}
+        for bit in (1, 2, 4, 8):
+            flip(disk, name(0), slot * SIZE + at, bit)
+            log = reopened(disk, config)
+            for offset in (*range(20), *range(slot)):
+                try:
+                    part = read(log, offset)
+                except DamagedBatchError:
+                    assert offset >= slot, "what comes before it is served"
+                    continue
+                assert part is not None
+                assert part.read() == written[part.file.path][part.position : part.position + part.size]
+                assert not part.position <= slot * SIZE < part.position + part.size or part.file.path != name(0)
+            log.close_files()
+            flip(disk, name(0), slot * SIZE + at, bit)
+
+    def test_who_asks_for_what_a_damaged_batch_held_is_not_led_past_it(self, disk: SimDisk) -> None:
+        closed(disk)
+        flip(disk, name(0), 7 * SIZE + 7, 4)
+        for offset in (7, 8):
+            log = reopened(disk)
+            if offset == 8:
+                assert offsets_of(log, 8) == [8, 9]
+            assert refusal(log, 7).position == 7 * SIZE
+            assert offsets_of(log, 8) == [8, 9]
+            log.close_files()
+
+    def test_an_epochs_file_that_is_wrong_costs_nothing(self, disk: SimDisk) -> None:
+        log = open_log(disk, CONFIG)
+        for number, value in enumerate(VALUES):
+            append(log, batch(value), leader_epoch=number // 7)
+        log.close()
+        for entries in ([(0, 0), (1, 9), (2, 14)], [(0, 0), (2, 14)], [(1, 0), (3, 5)], [(0, 0)]):
+            write_epochs(disk, FOLDER, LeaderEpochs(entries).to_bytes())
+            log = reopened(disk)
+            assert values_of(log) == VALUES
+            log.close_files()
+
     def test_gaps_are_no_damage(self, disk: SimDisk) -> None:
         log = open_log(disk, CONFIG)
         for offset in (0, 1, 4, 9, 10):
@@ -208,9 +258,9 @@ class TestCheckedRanges:
         ranges = CheckedRanges()
         ranges.add(10, 20)
         ranges.add(30, 40)
-        assert [ranges.intact_from(at) for at in (5, 10, 19, 20, 25, 30, 40)] == [5, 20, 20, 20, 25, 40, 40]
+        assert [ranges.intact_from(at, 0) for at in (5, 10, 19, 20, 25, 30, 40)] == [5, 20, 20, 20, 25, 40, 40]
         ranges.add(20, 30)
-        assert ranges.intact_from(10) == 40
+        assert ranges.intact_from(10, 0) == 40
         assert not ranges.cover(40)
         ranges.add(0, 10)
         assert ranges.cover(40) and not ranges.cover(41)
@@ -220,9 +270,9 @@ class TestCheckedRanges:
         for start in (10, 30, 50):
             ranges.add(start, start + 5)
         ranges.add(5, 52)
-        assert ranges.intact_from(5) == 55
+        assert ranges.intact_from(5, 0) == 55
         ranges.add(7, 7)
-        assert ranges.intact_from(5) == 55
+        assert ranges.intact_from(5, 0) == 55
 
     def test_a_cut_ends_them(self) -> None:
         ranges = CheckedRanges()
@@ -230,9 +280,9 @@ class TestCheckedRanges:
         ranges.add(30, 40)
         ranges.damaged(DamagedBatchError("x", 20, "bad"))
         ranges.truncate_to(10)
-        assert ranges.intact_from(0) == 10
-        assert ranges.intact_from(30) == 30
-        assert ranges.intact_from(20) == 20
+        assert ranges.intact_from(0, 0) == 10
+        assert ranges.intact_from(30, 0) == 30
+        assert ranges.intact_from(20, 0) == 20
         assert ranges.cover(10)
 
     def test_reading_at_a_damage_raises(self) -> None:
@@ -240,7 +290,7 @@ class TestCheckedRanges:
         assert ranges.damaged(DamagedBatchError("x", 20, "bad"))
         assert not ranges.damaged(DamagedBatchError("x", 20, "bad"))
         with pytest.raises(DamagedBatchError):
-            ranges.intact_from(20)
+            ranges.intact_from(20, 0)
 
 
 def test_read_checked_returns_what_the_read_returns(disk: SimDisk) -> None:

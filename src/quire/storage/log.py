@@ -276,7 +276,8 @@ class Log:
         if size <= 0:
             return None
         if position < segment.unchecked_end:
-            size = segment.intact_size(position, size, offset, max_bytes)
+            end_offset = segments.base_after(segment, self.end_offset)
+            size = segment.intact_size(position, size, offset, max_bytes, limit=end_offset, epochs=self.epochs)
         if size > max_bytes:
             first_size = segment.batch_size_at(position)
             if first_size <= max_bytes:

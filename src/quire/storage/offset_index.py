@@ -33,6 +33,11 @@ class OffsetIndex(IndexFile):
         slot = bisect_left(range(len(entries) // 8), position, key=lambda slot: self._entry(slot)[1])
         return self._entry(slot)[0] if slot < len(entries) // 8 else None
 
+    def last_before_position(self, position: int) -> tuple[int, int] | None:
+        """(last offset, position) of the last indexed batch that begins before `position`, if there is one."""
+        slot = bisect_left(range(len(self.entries) // 8), position, key=lambda slot: self._entry(slot)[1]) - 1
+        return self._entry(slot) if slot >= 0 else None
+
     def last(self) -> tuple[int, int] | None:
         entry = self.last_entry()
         return (self.base_offset + entry[0], entry[1]) if entry is not None else None

@@ -10,11 +10,16 @@ also brings the bytes into memory, then `CheckedRanges` knows how far they are i
     log.read(...)               what is intact; at a damaged batch CORRUPT_MESSAGE, as damage anywhere else
 
 What comes before a damaged batch and what an index leads to behind it is served as ever.
+
+No checksum covers a batch's offset and leader epoch, but its neighbours do: both only rise, and no offset reaches into
+the next segment. So a check begins some batches before what was asked for. A gap is no damage by itself, whatever the
+topic's settings: it may be left from when the topic was compacted. A batch behind a gap has to be followed by one that
+leaves it where it is.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from quire.protocol.records.batch import BatchHeader
 from quire.seams import File
@@ -22,14 +27,22 @@ from quire.storage import segment_scan
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.end_marker import EndMarker
+from quire.storage.leader_epochs import NO_EPOCH, LeaderEpochs
 
 T = TypeVar("T")
 
 AHEAD_BYTES = 4 << 20
 """How much is checked at once: who reads on finds it done."""
 
-_NO_EPOCH = -1
-_MAX_OFFSET = (1 << 63) - 1
+
+class _Doubt(NamedTuple):
+    """A batch whose offset or epoch is right if the next one does not contradict it."""
+
+    position: int
+    before: int
+    """The offset or epoch from which it rose."""
+    next_offset: int
+    reason: str
 
 
 class NotCheckedError(Exception):
@@ -58,28 +71,56 @@ class RangeCheck:
     """A range of a segment from a batch's beginning on, and what was found there."""
 
     __slots__ = (
-        "_allow_gaps",
         "_end",
         "_enough",
+        "_epochs",
         "_file",
+        "_first_offset",
         "_gap",
+        "_indexed_offset",
+        "_last_epoch",
+        "_lead_in",
+        "_limit",
+        "_lost",
+        "_new_epoch",
         "_offset",
+        "_scanned_from",
         "_segment",
         "damage",
         "position",
         "until",
     )
 
-    def __init__(self, segment: Checkable, position: int, offset: int, size: int, *, allow_gaps: bool) -> None:
-        """`offset` is the one that was asked for: the batch at `position` holds it, or is the first behind it."""
+    def __init__(
+        self,
+        segment: Checkable,
+        position: int,
+        offset: int,
+        size: int,
+        *,
+        lead_in: tuple[int, int],
+        limit: int,
+        epochs: LeaderEpochs,
+    ) -> None:
+        """`offset` is the one that was asked for: the batch at `position` holds it, or is the first behind it.
+
+        `lead_in` is an index entry before it: a batch's last offset and its position. No batch reaches `limit`.
+        """
         self._segment = segment
         self._file = segment.file
         self._end = segment.unchecked_end
         self._enough = min(position + max(size, AHEAD_BYTES), self._end)
         self._offset = offset
-        self._allow_gaps = allow_gaps
-        self._gap: tuple[int, int] | None = None
-        """The last batch that left some offsets out: where it begins in the file, and at which offset it ends."""
+        self._indexed_offset, self._lead_in = lead_in
+        self._limit = limit
+        self._epochs = LeaderEpochs(epochs.entries)  # The log's own may change while this runs.
+        self._scanned_from = self._lead_in
+        self._gap: _Doubt | None = None
+        self._new_epoch: _Doubt | None = None
+        self._first_offset = offset
+        self._last_epoch = NO_EPOCH
+        self._lost: DamagedBatchError | None = None
+        """What is damaged right before the range, and may have held the offset that was asked for."""
         self.position = position
         self.until = position
         """Where the first batch begins that is not known to be intact."""
@@ -90,20 +131,48 @@ class RangeCheck:
 
     def run(self) -> None:
         """Blocks."""
+        damage = self._scan(self._lead_in, self._segment.base_offset)
+        if damage is not None and damage.position < self.position:
+            # What is asked for is judged by itself and by what follows it.
+            self._lost = damage
+            damage = self._scan(self.position, self._offset)
+        self.damage = damage
+
+    def _scan(self, start: int, offset: int) -> DamagedBatchError | None:
+        """Goes from `start`, where a batch is that ends at or after `offset`, as far as needed; returns any damage."""
+        self._scanned_from = start
+        self._gap = self._new_epoch = None
+        self._last_epoch = NO_EPOCH
         walk = BatchWalk(
             self._segment.base_offset,
             index_interval=self._end,
-            next_offset=self._offset,
-            end_limit=_MAX_OFFSET,
-            gaps_before=_MAX_OFFSET if self._allow_gaps else 0,
-            leader_epoch=_NO_EPOCH,
+            next_offset=offset,
+            end_limit=self._limit,
+            gaps_before=0,
+            leader_epoch=NO_EPOCH,
         )
         try:
-            self.until = segment_scan.scan(self._file, self.position, self._end, walk, self, enough=self._enough)
+            if segment_scan.scan(self._file, start, self._end, walk, self, enough=self.position) != self.position:
+                raise DamagedBatchError(self._file.path, start, f"it does not lead to position {self.position}")
+            reached = segment_scan.scan(self._file, self.position, self._end, walk, self, enough=self._enough)
+            while reached < self._end and self._doubts(walk.next_offset):
+                reached = segment_scan.scan(self._file, reached, self._end, walk, self, enough=reached + 1)
+            new = self._new_epoch
+            if new is not None and new.next_offset == walk.next_offset and new.position > self._scanned_from:
+                raise DamagedBatchError(self._file.path, new.position, new.reason)
         except DamagedBatchError as damage:
-            reason = f"{damage.reason} (at offset {walk.next_offset})"
-            self.damage = DamagedBatchError(self._file.path, damage.position, reason)
             self.until = damage.position
+            if any(doubt is not None and doubt.position == damage.position for doubt in (self._gap, self._new_epoch)):
+                return damage
+            return DamagedBatchError(
+                self._file.path, damage.position, f"{damage.reason} (at offset {walk.next_offset})"
+            )
+        self.until = reached
+        return None
+
+    def _doubts(self, next_offset: int) -> bool:
+        """Whether the last batch, which ends before `next_offset`, needs one behind it to be believed."""
+        return any(doubt is not None and doubt.next_offset == next_offset for doubt in (self._gap, self._new_epoch))
 
     def finish(self) -> None:
         """What was found counts from now on, as far as the segment has not been cut meanwhile."""
@@ -113,6 +182,11 @@ class RangeCheck:
         if segment.checked is None:
             segment.checked = CheckedRanges()
         segment.checked.add(self.position, min(self.until, segment.unchecked_end))
+        if self._lost is not None:
+            segment.checked.lost_before(self.position, self._first_offset, self._lost)
+            # Where no batch begins, it may be the index that is wrong: that is nothing to be said aloud.
+            if self._lost.position > self._lead_in or self._first_offset > self._offset:
+                segment.report(self._lost)
         if self.damage is not None and self.until < segment.unchecked_end:
             segment.report(self.damage)
         if segment.checked.cover(segment.unchecked_end):
@@ -122,17 +196,46 @@ class RangeCheck:
     # What the scan meets
 
     def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
-        """Offset and epoch are outside the checksum, but rise from batch to batch.
+        """Offset and epoch rise from batch to batch.
 
-        Where they step back behind a gap, the batch that left the gap has the wrong offset, not the one behind it.
+        Where they step back, either this batch is wrong or the one before it, if that was the one that rose too far.
         """
-        first = position == self.position
-        if header.base_offset < expected_offset and not (first and expected_offset <= header.last_offset):
-            if self._gap is not None and self._gap[1] == expected_offset:
-                raise DamagedBatchError(self._file.path, self._gap[0], f"its offset is above {header.base_offset}")
-            return f"offset {header.base_offset} follows {expected_offset - 1}"
-        if header.base_offset > expected_offset:
-            self._gap = position, header.next_offset
+        first = position == self._scanned_from
+        offset = header.base_offset
+        if offset < expected_offset and not (first and expected_offset <= header.last_offset):
+            gap = self._gap
+            if gap is not None and gap.next_offset == expected_offset and gap.before <= offset:
+                raise DamagedBatchError(self._file.path, gap.position, gap.reason)
+            return f"offset {offset} follows {expected_offset - 1}"
+        if first and position == self.position:
+            self._first_offset = offset
+        # The first one, unless it begins the segment, has no batch before it but the index to agree with.
+        on_its_own = first and position > 0
+        if header.last_offset != self._indexed_offset if on_its_own else offset > expected_offset:
+            before = self._segment.base_offset if first else expected_offset
+            self._gap = _Doubt(position, before, header.next_offset, f"its offset is {offset}, that behind it less")
+        return self._meet_epoch(header, position, expected_offset)
+
+    def _meet_epoch(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+        """The log's epochs are from a file, which may be damaged too: against two batches in a row it is wrong."""
+        epoch = header.leader_epoch
+        if epoch == NO_EPOCH:
+            return None
+        known = self._epochs.epoch_of(header.base_offset)
+        doubt, last = self._new_epoch, self._last_epoch
+        if (
+            doubt is not None
+            and doubt.next_offset == expected_offset
+            and epoch != last
+            and epoch in (known, doubt.before)
+        ):
+            raise DamagedBatchError(self._file.path, doubt.position, doubt.reason)
+        if epoch < last:
+            return f"leader epoch {epoch} follows {last}"
+        if epoch != last and epoch != known != NO_EPOCH:
+            reason = f"its leader epoch is {epoch}, not {known}"
+            self._new_epoch = _Doubt(position, last, header.next_offset, reason)
+        self._last_epoch = epoch
         return None
 
     def meet_producer(self, header: BatchHeader) -> None:
@@ -155,20 +258,23 @@ def read_checked(read: Callable[[], T]) -> T:
 class CheckedRanges:
     """What of a segment has been checked: ranges that begin and end with a batch, and damaged batches between them."""
 
-    __slots__ = ("_damages", "_ends", "_starts")
+    __slots__ = ("_damages", "_ends", "_lost", "_starts")
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._damages: dict[int, DamagedBatchError] = {}
+        self._lost: dict[int, tuple[int, DamagedBatchError]] = {}
 
-    def intact_from(self, position: int) -> int:
+    def intact_from(self, position: int, offset: int) -> int:
         """Where the intact range ends that `position` is in; `position` itself if it is in none.
 
-        DamagedBatchError if a damaged batch begins there.
+        DamagedBatchError if a damaged batch begins there, or one before it has what was there of `offset`.
         """
         if position in self._damages:
             raise self._damages[position]
+        if position in self._lost and offset < self._lost[position][0]:
+            raise self._lost[position][1]
         slot = bisect_right(self._starts, position) - 1
         return max(self._ends[slot], position) if slot >= 0 else position
 
@@ -188,6 +294,10 @@ class CheckedRanges:
         self._damages[damage.position] = damage
         return not known
 
+    def lost_before(self, position: int, offset: int, damage: DamagedBatchError) -> None:
+        """What was before `offset`, with which the batch at `position` begins, may be in a damaged one."""
+        self._lost[position] = offset, damage
+
     def cover(self, end: int) -> bool:
         return not self._damages and self._starts[:1] == [0] and self._ends[0] >= end
 
@@ -196,3 +306,4 @@ class CheckedRanges:
         del self._starts[kept:], self._ends[kept:]
         self._ends = [min(end, size) for end in self._ends]
         self._damages = {position: damage for position, damage in self._damages.items() if position < size}
+        self._lost = {position: lost for position, lost in self._lost.items() if position < size}

@@ -19,6 +19,7 @@ from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.damage import find_intact
 from quire.storage.end_marker import EndMarker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
+from quire.storage.leader_epochs import LeaderEpochs
 from quire.storage.log_config import LogConfig
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from quire.storage.range_check import CheckedRanges, NotCheckedError, RangeCheck
@@ -245,16 +246,25 @@ class Segment:
         """The size of the batch that begins at `position`."""
         return int.from_bytes(self.file.pread(4, position + 8), "big") + 12
 
-    def intact_size(self, position: int, size: int, offset: int, wanted: int) -> int:
+    def intact_size(
+        self, position: int, size: int, offset: int, wanted: int, *, limit: int, epochs: LeaderEpochs
+    ) -> int:
         """How many of `size` bytes at `position`, the batch with `offset`, are known to be intact: one batch at least.
 
-        DamagedBatchError if that one is not; NotCheckedError as long as nobody knows.
+        DamagedBatchError if that one is not; NotCheckedError as long as nobody knows. The segment ends before the
+        offset `limit`.
         """
         if position >= self.unchecked_end:
             return size
-        end = self.checked.intact_from(position) if self.checked is not None else position
+        end = self.checked.intact_from(position, offset) if self.checked is not None else position
         if end == position:
-            raise NotCheckedError(RangeCheck(self, position, offset, wanted, allow_gaps=self._config.compact))
+            if self.unchecked_end < self.size:
+                limit = int.from_bytes(self.file.pread(8, self.unchecked_end), "big")
+            indexed = self._rebuilt_if_corrupt(lambda: self.offset_index.last_before_position(position))
+            lead_in = indexed if indexed is not None and indexed[1] > 0 else (self.base_offset, 0)
+            raise NotCheckedError(
+                RangeCheck(self, position, offset, wanted, lead_in=lead_in, limit=limit, epochs=epochs)
+            )
         return size if end >= self.unchecked_end else min(size, end - position)
 
     def report(self, damage: DamagedBatchError) -> None:

@@ -44,6 +44,11 @@ class Segments:
         later = (segment for segment in self._segments[slot + 1 :] if segment.size)
         return next(((following, 0) for following in later), (self.active, self.active.size))
 
+    def base_after(self, segment: Segment, end_offset: int) -> int:
+        """Where the segment behind `segment` begins; the log's end offset behind the last one."""
+        slot = bisect_right(self._bases, segment.base_offset)
+        return self._bases[slot] if slot < len(self._bases) else end_offset
+
     def between(self, start_offset: int, end_offset: int) -> list[Segment]:
         """The segments that offsets from `start_offset` up to, not including, `end_offset` fall into."""
         if start_offset >= end_offset:
