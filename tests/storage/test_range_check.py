@@ -10,7 +10,7 @@ from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.leader_epochs import LeaderEpochs, write_epochs
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
-from quire.storage.range_check import AHEAD_BYTES, CheckedRanges, NotCheckedError, read_checked
+from quire.storage.range_check import AHEAD_BYTES, NotCheckedError, read_checked
 from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, append, append_values, batch, open_log, read, read_all, values_of
 
@@ -251,46 +251,6 @@ class TestDamage:
         assert offsets_of(log, 0) == [0, 1, 2]
         refusal(log, 3)
         assert [value for _, value in read_all(log, 4)] == VALUES[4:]
-
-
-class TestCheckedRanges:
-    def test_ranges_grow_together(self) -> None:
-        ranges = CheckedRanges()
-        ranges.add(10, 20)
-        ranges.add(30, 40)
-        assert [ranges.intact_from(at, 0) for at in (5, 10, 19, 20, 25, 30, 40)] == [5, 20, 20, 20, 25, 40, 40]
-        ranges.add(20, 30)
-        assert ranges.intact_from(10, 0) == 40
-        assert not ranges.cover(40)
-        ranges.add(0, 10)
-        assert ranges.cover(40) and not ranges.cover(41)
-
-    def test_ranges_swallow_what_is_in_them(self) -> None:
-        ranges = CheckedRanges()
-        for start in (10, 30, 50):
-            ranges.add(start, start + 5)
-        ranges.add(5, 52)
-        assert ranges.intact_from(5, 0) == 55
-        ranges.add(7, 7)
-        assert ranges.intact_from(5, 0) == 55
-
-    def test_a_cut_ends_them(self) -> None:
-        ranges = CheckedRanges()
-        ranges.add(0, 20)
-        ranges.add(30, 40)
-        ranges.damaged(DamagedBatchError("x", 20, "bad"))
-        ranges.truncate_to(10)
-        assert ranges.intact_from(0, 0) == 10
-        assert ranges.intact_from(30, 0) == 30
-        assert ranges.intact_from(20, 0) == 20
-        assert ranges.cover(10)
-
-    def test_reading_at_a_damage_raises(self) -> None:
-        ranges = CheckedRanges()
-        assert ranges.damaged(DamagedBatchError("x", 20, "bad"))
-        assert not ranges.damaged(DamagedBatchError("x", 20, "bad"))
-        with pytest.raises(DamagedBatchError):
-            ranges.intact_from(20, 0)
 
 
 def test_read_checked_returns_what_the_read_returns(disk: SimDisk) -> None:

@@ -16,13 +16,14 @@ from quire.seams import Buffer, Disk, File
 from quire.storage import batch_scan, file_names, segment_scan
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.batch_walk_native import BatchWalk
+from quire.storage.checked_ranges import CheckedRanges
 from quire.storage.damage import find_intact
 from quire.storage.end_marker import EndMarker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs
 from quire.storage.log_config import LogConfig
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
-from quire.storage.range_check import CheckedRanges, NotCheckedError, RangeCheck
+from quire.storage.range_check import NotCheckedError, RangeCheck
 from quire.storage.segment_scan import Visitor
 from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
 from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
