@@ -54,6 +54,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.lookups
 	$(BIN)/python -m benchmarks.recovery
 	$(BIN)/python -m benchmarks.compaction
+	$(BIN)/python -m benchmarks.many_partitions
 
 interop: $(READY)
 	$(BIN)/pytest -q interop

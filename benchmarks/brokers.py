@@ -77,6 +77,13 @@ class ProcessBroker:
             self._process.wait(60)
             self._process = None
 
+    def kill(self) -> None:
+        """Ends the process as a crash would; nothing is closed."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(60)
+            self._process = None
+
     def cpu(self) -> Cpu:
         return cpu(self.pid)
 

@@ -100,6 +100,8 @@ class PartitionImage(NamedTuple):
     def _directories_for(self, record: PartitionChangeRecord, replicas: tuple[int, ...]) -> tuple[bytes, ...]:
         if record.directories is not None:
             return tuple(record.directories)
+        if record.replicas is None:
+            return self.directories
         known = dict(zip(self.replicas, self.directories, strict=True))
         return tuple(known.get(replica, UNASSIGNED_DIRECTORY) for replica in replicas)
 

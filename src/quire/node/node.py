@@ -9,6 +9,7 @@ told once through `failed`; the caller ends the process.
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
@@ -158,9 +159,10 @@ class Node:
         return NO_EPOCH if epochs or epoch is None else epoch
 
     def _load(self) -> None:
+        config_of = cache(self._log_config)  # A topic's logs share one.
         for directory in self.partitions.directories():
             try:
-                directory.load_logs(self._log_config)
+                directory.load_logs(config_of)
             except ApiError:
                 # It has said why and is out of service; the others go on.
                 continue

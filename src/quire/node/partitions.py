@@ -16,6 +16,7 @@ from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import ZERO
 from quire.replication.partition import Partition
+from quire.replication.settings import PartitionSettings
 from quire.seams import Clock
 from quire.storage import Log, LogConfig
 from quire.storage.flush_schedule import FlushSchedule
@@ -157,13 +158,16 @@ class Partitions:
 
     def _put(self, topic: TopicImage, indexes: list[int]) -> None:
         config = TopicConfig(self._image.topic_configs(topic.name), self._config)
+        settings, log_settings = partition_settings(config), log_config(config)
         for index in indexes:
             image = topic.partitions[index]
             if self._node_id not in image.replicas:
                 continue
             if (topic.topic_id, index) in self._offline:
                 continue
-            partition = self._by_id.get((topic.topic_id, index)) or self._open(topic, index, config)
+            partition = self._by_id.get((topic.topic_id, index))
+            if partition is None:
+                partition = self._open(topic, index, settings, log_settings)
             if partition is None:
                 continue
             if image.leader == self._node_id:
@@ -193,7 +197,9 @@ class Partitions:
                     missing[0][1],
                 )
 
-    def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
+    def _open(
+        self, topic: TopicImage, index: int, settings: PartitionSettings, log_settings: LogConfig
+    ) -> Partition | None:
         key = (topic.name, index)
         directory = self._directory_for(key, topic.topic_id)
         if directory is None:
@@ -202,8 +208,8 @@ class Partitions:
             self._offline[topic.topic_id, index] = None
             return None
         try:
-            opened = directory.open_log(topic.name, index, log_config(config), topic_id=topic.topic_id)
-            self._configure(opened, log_config(config), directory)
+            opened = directory.open_log(topic.name, index, log_settings, topic_id=topic.topic_id)
+            self._configure(opened, log_settings, directory)
             directory.flush_before_use(opened)
         except ApiError as error:
             if (topic.topic_id, index) not in self._unopened:
@@ -217,7 +223,7 @@ class Partitions:
             index,
             self._node_id,
             opened,
-            partition_settings(config),
+            settings,
             self._wake_soon,
             self._flush,
             self._storage_failed,
