@@ -54,7 +54,9 @@ def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest
         return end
 
     monkeypatch.setattr(segment_scan, "scan", trusting)
-    assert broken_promise(power_loss=1) in ("no broken batch is served", "what is read was sent")
+    # Or the check before the first serving finds what this one let pass, and a reader gets an error out of nowhere.
+    found = ("no broken batch is served", "what is read was sent", "errors have a cause")
+    assert broken_promise(power_loss=1) in found
 
 
 def test_an_acknowledgement_without_a_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
