@@ -13,6 +13,7 @@ from kafka.protocol.data_container import DataContainer
 
 from quire.protocol.codec import decode, encode
 from quire.protocol.messages.api_versions import ApiVersionsResponse
+from quire.protocol.messages.metadata import MetadataResponse
 from quire.protocol.schema import Message, Struct
 from tests.protocol.every_message import EVERY_VERSION
 from tests.protocol.strategies import messages
@@ -32,6 +33,9 @@ SHARED = [
     if message.__name__ in THEIRS and version <= THEIRS[message.__name__]._valid_versions[1]
 ]
 
+OPERATIONS_NOT_ASKED_FOR = -(2**31)
+"""What kafka-python shows as None, and writes as this again."""
+
 
 def assert_same_structure(ours: Struct, theirs: DataContainer, version: int) -> None:
     our_fields = [field for field in ours.FIELDS if field.in_version(version)]
@@ -39,7 +43,11 @@ def assert_same_structure(ours: Struct, theirs: DataContainer, version: int) -> 
     for our_field, their_field in zip(our_fields, their_fields, strict=True):
         # kafka-python shortens cluster_authorized_operations and topic_authorized_operations.
         assert our_field.name.endswith(their_field.name)
-        assert_same_value(getattr(ours, our_field.name), getattr(theirs, their_field.name), version)
+        our_value, their_value = getattr(ours, our_field.name), getattr(theirs, their_field.name)
+        if their_field.name == "authorized_operations" and our_value == OPERATIONS_NOT_ASKED_FOR:
+            assert their_value is None
+        else:
+            assert_same_value(our_value, their_value, version)
 
 
 def assert_same_value(ours: Any, theirs: Any, version: int) -> None:
@@ -54,6 +62,14 @@ def assert_same_value(ours: Any, theirs: Any, version: int) -> None:
         assert {bit for bit in range(32) if ours >> bit & 1} == theirs
     else:
         assert ours == theirs
+
+
+def test_kafka_python_agrees_about_operations_that_were_not_asked_for() -> None:
+    ours = MetadataResponse(cluster_id="", cluster_authorized_operations=OPERATIONS_NOT_ASKED_FOR)
+    theirs = THEIRS["MetadataResponse"].decode(encode(ours, 8), version=8)
+    assert_same_structure(ours, theirs, 8)
+    theirs._header = None
+    assert theirs.encode(version=8) == encode(ours, 8)
 
 
 def test_kafka_python_knows_a_good_part_of_the_protocol() -> None:
