@@ -9,7 +9,6 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,8 +75,8 @@ def is_clean(data: Path, topic: str) -> bool:
     return f"{topic} 0 {active}" in lines
 
 
-def compact(broker: ProcessBroker, topic: str, meanwhile: Callable[[], None] = lambda: None) -> Seen:
-    """Lets the cleaner loose and waits until it is done; `meanwhile` is called over and over."""
+def compact(broker: ProcessBroker, topic: str) -> Seen:
+    """Lets the cleaner loose and waits until it is done."""
     data = broker.folder / "data"
     before = highest = broker.resident_bytes()
     started = time.perf_counter()
@@ -86,7 +85,6 @@ def compact(broker: ProcessBroker, topic: str, meanwhile: Callable[[], None] = l
         if time.perf_counter() - started > PATIENCE_S:
             raise TimeoutError(f"{broker.name} has not compacted {topic} within {PATIENCE_S} s")
         highest = max(highest, broker.resident_bytes())
-        meanwhile()
         time.sleep(0.02)
     return Seen(time.perf_counter() - started, highest - before)
 

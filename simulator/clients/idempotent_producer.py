@@ -10,7 +10,7 @@ from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest
 from simulator.clients.batches import Batch, BatchMaker
 from simulator.clients.client import LEAVING, REQUEST_TIMEOUT_MS, TROUBLE, Scene, SimClient
-from simulator.clients.produce import GONE, allowed_errors, base_offset_for, request_for, version_for
+from simulator.clients.produce import GONE, allowed_errors, base_offset_for, judge, request_for, version_for
 from simulator.clients.wire import Lost, Wire
 from simulator.ledger import PartitionBook
 from simulator.violation import Violation
@@ -102,17 +102,7 @@ class IdempotentProducer(SimClient):
         """What became of the oldest batch: all its copies must be told the same."""
         outcomes = [base_offset_for(self, batch, await self._answer(answer)) for answer in batch.answers]
         for error, base_offset in outcomes:
-            self.expect(error, f"a batch for {batch.book}", *self._allowed(batch.book))
-            if error is ErrorCode.NONE:
-                self.scene.checker.acknowledged(
-                    batch.book,
-                    batch.era,
-                    batch.floor,
-                    base_offset,
-                    batch.values,
-                    first_try=batch.tries == 1,
-                    flushed=batch.must_be_flushed,
-                )
+            judge(self, batch, error, base_offset, self._allowed(batch.book))
         return ErrorCode.NONE if any(error is ErrorCode.NONE for error, _ in outcomes) else outcomes[0][0]
 
     def _allowed(self, book: PartitionBook) -> tuple[ErrorCode, ...]:

@@ -7,7 +7,7 @@ from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.produce import ProduceResponse
 from simulator.clients.batches import Batch, BatchMaker
 from simulator.clients.client import REQUEST_TIMEOUT_MS, Scene, SimClient
-from simulator.clients.produce import allowed_errors, base_offset_for, request_for, version_for
+from simulator.clients.produce import allowed_errors, base_offset_for, judge, request_for, version_for
 from simulator.clients.wire import Lost
 
 ACKS_NONE = 0
@@ -68,17 +68,7 @@ class PlainProducer(SimClient):
         again = []
         for batch in batches:
             error, base_offset = base_offset_for(self, batch, answer)
-            self.expect(error, f"a batch for {batch.book}", *allowed_errors(self, batch.book))
-            if error is ErrorCode.NONE:
-                self.scene.checker.acknowledged(
-                    batch.book,
-                    batch.era,
-                    batch.floor,
-                    base_offset,
-                    batch.values,
-                    first_try=batch.tries == 1,
-                    flushed=batch.must_be_flushed,
-                )
-            elif not batch.book.topic.deletion_asked:
+            judge(self, batch, error, base_offset, allowed_errors(self, batch.book))
+            if error is not ErrorCode.NONE and not batch.book.topic.deletion_asked:
                 again.append(batch)
         return again

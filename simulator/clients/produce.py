@@ -49,3 +49,18 @@ def base_offset_for(client: SimClient, batch: Batch, answer: ProduceResponse) ->
 def allowed_errors(client: SimClient, book: PartitionBook) -> tuple[ErrorCode, ...]:
     too_late = (ErrorCode.REQUEST_TIMED_OUT,) if client.disk_may_be_late else ()
     return (GONE if book.topic.deletion_asked else ()) + too_late + client.excuses
+
+
+def judge(client: SimClient, batch: Batch, error: ErrorCode, base_offset: int, allowed: tuple[ErrorCode, ...]) -> None:
+    """What an answer says of a batch must be allowed, and is remembered if it is an acknowledgement."""
+    client.expect(error, f"a batch for {batch.book}", *allowed)
+    if error is ErrorCode.NONE:
+        client.scene.checker.acknowledged(
+            batch.book,
+            batch.era,
+            batch.floor,
+            base_offset,
+            batch.values,
+            first_try=batch.tries == 1,
+            flushed=batch.must_be_flushed,
+        )

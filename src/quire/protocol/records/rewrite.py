@@ -1,7 +1,7 @@
-"""A batch in other clothes: another codec, the broker's own timestamp, everything else as it was.
+"""A batch in other clothes: another codec, the broker's own timestamp, fewer records, everything else as it was.
 
-Needed when a topic's compression.type or message.timestamp.type differs from what the producer sent. A topic with
-LogAppendTime alone needs no new batch: `set_max_timestamp` changes the old one in place.
+Needed when a topic's compression.type or message.timestamp.type differs from what the producer sent, and by compaction.
+A topic with LogAppendTime alone needs no new batch: `set_max_timestamp` changes the old one in place.
 """
 
 from __future__ import annotations
@@ -28,21 +28,41 @@ def rewrite(
     if append_time_ms is not None:
         attributes |= LOG_APPEND_TIME_BIT
         max_timestamp = append_time_ms
-    out = bytearray(HEADER_BYTES)
-    out += records
+    return rebuild(
+        header,
+        records,
+        attributes=attributes,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=max_timestamp,
+        record_count=header.record_count,
+    )
+
+
+def rebuild(
+    header: BatchHeader,
+    records: Buffer,
+    *,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    record_count: int,
+) -> bytearray:
+    """A batch of other `records`, compressed as `attributes` say, in the place and of the producer of `header`."""
+    batch = bytearray(HEADER_BYTES)
+    batch += records
     write_header(
-        out,
+        batch,
         0,
-        len(out),
+        len(batch),
         base_offset=header.base_offset,
         leader_epoch=header.leader_epoch,
         attributes=attributes,
         last_offset_delta=header.last_offset_delta,
-        base_timestamp=header.base_timestamp,
+        base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
-        record_count=header.record_count,
+        record_count=record_count,
     )
-    return out
+    return batch

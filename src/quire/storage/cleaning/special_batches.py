@@ -7,14 +7,13 @@ Everything that readers and producers rely on stays as it was: base offset, last
 from quire.protocol.records.batch import (
     CODEC_MASK,
     DELETE_HORIZON_BIT,
-    HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     BatchHeader,
-    write_header,
 )
 from quire.protocol.records.compression import compress
 from quire.protocol.records.invalid import corrupt
 from quire.protocol.records.reader import records_section
+from quire.protocol.records.rewrite import rebuild
 from quire.seams import Buffer
 from quire.storage.cleaning.filter_native import retain_records
 from quire.storage.cleaning.key_table_native import KeyTable
@@ -81,7 +80,7 @@ def _retained(
     if new_horizon:
         attributes, base_timestamp = attributes | DELETE_HORIZON_BIT, this.new_horizon_ms
         size, count, _, _ = retain(base_timestamp - header.base_timestamp)
-    return _rebuilt(
+    return rebuild(
         header,
         compress(header.compression, out[:size]),
         attributes=attributes,
@@ -95,7 +94,7 @@ def _emptied(header: BatchHeader, this: Round) -> Buffer:
     """Nothing, or an empty batch where it has the last word of a producer or the last offset of what is cleaned."""
     if not this.stays_if_empty(header):
         return b""
-    return _rebuilt(
+    return rebuild(
         header,
         b"",
         attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),
@@ -103,32 +102,3 @@ def _emptied(header: BatchHeader, this: Round) -> Buffer:
         max_timestamp=header.max_timestamp,
         record_count=0,
     )
-
-
-def _rebuilt(
-    header: BatchHeader,
-    records: Buffer,
-    *,
-    attributes: int,
-    base_timestamp: int,
-    max_timestamp: int,
-    record_count: int,
-) -> bytearray:
-    batch = bytearray(HEADER_BYTES)
-    batch += records
-    write_header(
-        batch,
-        0,
-        len(batch),
-        base_offset=header.base_offset,
-        leader_epoch=header.leader_epoch,
-        attributes=attributes,
-        last_offset_delta=header.last_offset_delta,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        record_count=record_count,
-    )
-    return batch
