@@ -1,0 +1,90 @@
+"""The records of a coordinator's log: a key that says what it is about, and what is so from now on.
+
+A key is preceded by its type, a value by its version; without a value a record says that what was there is gone.
+"""
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import NamedTuple
+
+from quire.protocol.codec import decoder, encoder
+from quire.protocol.errors import ProtocolError
+from quire.protocol.schema import Message
+
+_PREFIX = Struct(">h")
+
+NO_PRODUCER_ID = -1
+
+
+class StateRecord(NamedTuple):
+    """One change. `version` is the value's, as Apache Kafka 4.3 writes it."""
+
+    key: Message
+    value: Message | None
+    version: int = 0
+
+
+def tombstone(key: Message) -> StateRecord:
+    return StateRecord(key, None)
+
+
+class Origin(NamedTuple):
+    """Where a record that is replayed stands in the log, and whose transaction it belongs to."""
+
+    offset: int
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = -1
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer_id != NO_PRODUCER_ID
+
+
+class UnknownRecordError(Exception):
+    """A record of a type, or a version, that is newer than this code. Older nodes skip what they do not know."""
+
+
+def encode_key(key: Message) -> bytes:
+    assert key.API_KEY is not None, f"{type(key).__name__} is no key"
+    return _encode(key.API_KEY, key, 0)
+
+
+def encode_value(record: StateRecord) -> bytes | None:
+    return None if record.value is None else _encode(record.version, record.value, record.version)
+
+
+def _encode(prefix: int, message: Message, version: int) -> bytes:
+    out = bytearray(_PREFIX.pack(prefix))
+    encoder(type(message), version)(message, out)
+    return bytes(out)
+
+
+class RecordTypes:
+    """The records that one kind of coordinator knows, by the number their keys begin with."""
+
+    __slots__ = ("_keys", "_values")
+
+    def __init__(self, keys: Mapping[int, type[Message]], values: Mapping[int, type[Message]]) -> None:
+        self._keys = keys
+        self._values = values
+
+    def decode(self, key: bytes | None, value: bytes | None) -> StateRecord:
+        """UnknownRecordError for what is newer than this code, ProtocolError for what makes no sense."""
+        number, key_content = _split(key, "key")
+        if number not in self._keys:
+            raise UnknownRecordError(f"record type {number}")
+        decoded_key = decoder(self._keys[number], 0)(key_content, 0)[0]
+        if value is None:
+            return StateRecord(decoded_key, None)
+        version, content = _split(value, "value")
+        value_type = self._values[number]
+        oldest, newest = value_type.VERSIONS
+        if not oldest <= version <= newest:
+            raise UnknownRecordError(f"version {version} of {value_type.__name__}")
+        return StateRecord(decoded_key, decoder(value_type, version)(content, 0)[0], version)
+
+
+def _split(content: bytes | None, what: str) -> tuple[int, bytes]:
+    if content is None or len(content) < _PREFIX.size:
+        raise ProtocolError(f"a record's {what} of less than two bytes")
+    return _PREFIX.unpack_from(content)[0], content[_PREFIX.size :]
