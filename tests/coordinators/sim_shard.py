@@ -1,0 +1,200 @@
+"""A shard without a cluster: a state machine with its log in memory, on virtual time.
+
+It keeps the promises of `quire.coordinators.runtime`: records are replayed at once, answered when they are committed,
+and after a failed append the machine is thrown away and a new one replays the log. Records pass through their bytes, so
+what is written can be read. Appends are committed at once unless `holding`; then they wait for `commit` or `fail`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from quire.config.broker_config import BrokerConfig
+from quire.coordinators.runtime.machine import StateMachine, Surroundings, TimedOperation
+from quire.coordinators.runtime.record import Origin, StateRecord, encode_key, encode_value
+from quire.coordinators.runtime.result import Result, WrittenBy
+from quire.metadata.image import ClusterImage
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from simulator.clock import SimClock, SimTimer
+from simulator.random import SimRandom
+
+M = TypeVar("M", bound=StateMachine)
+R = TypeVar("R")
+
+
+class SimTimers:
+    """`Timers` on virtual time. What fires goes through the shard's door, as a request would."""
+
+    def __init__(self, clock: SimClock, run: Callable[[TimedOperation], object]) -> None:
+        self._clock = clock
+        self._run = run
+        self._timers: dict[Hashable, SimTimer] = {}
+
+    def schedule(self, key: Hashable, delay_ms: float, operation: TimedOperation) -> None:
+        self.cancel(key)
+
+        def fire() -> None:
+            del self._timers[key]
+            self._run(operation)
+
+        self._timers[key] = self._clock.call_later(delay_ms, fire)
+
+    def cancel(self, key: Hashable) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def cancel_all(self) -> None:
+        for key in list(self._timers):
+            self.cancel(key)
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """What is scheduled, the earliest first."""
+        return sorted(self._timers, key=lambda key: (self._timers[key].when_ms, self._timers[key].sequence))
+
+
+class LogEntry(NamedTuple):
+    """A record as it is in the log, or the end of a transaction (`key` is None, `committed` says how it ended)."""
+
+    key: bytes | None
+    value: bytes | None
+    written_by: WrittenBy | None = None
+    committed: bool = False
+
+
+class _Append(NamedTuple):
+    entries: list[LogEntry]
+    when_written: Callable[[ErrorCode], None] | None
+    answer: Callable[[ErrorCode], None]
+
+
+class SimShard(Generic[M]):
+    """`make` builds the machine, at first and after every reload. `now_ms` is the wall clock, as operations see it."""
+
+    def __init__(
+        self,
+        make: Callable[[Surroundings], M],
+        settings: Mapping[str, str] | None = None,
+        *,
+        clock: SimClock | None = None,
+        seed: int | str = 0,
+        image: ClusterImage | None = None,
+    ) -> None:
+        self.clock = clock or SimClock()
+        self.config = BrokerConfig.standalone(settings)
+        self.image = image or ClusterImage()
+        self.log: list[LogEntry] = []
+        """What is committed."""
+        self.holding = False
+        self.on_append: Callable[[StateRecord], None] | None = None
+        """Is shown every record that is written, for stories."""
+        self._make = make
+        self._random = SimRandom(seed)
+        self._appends: deque[_Append] = deque()
+        self._load()
+
+    # What a coordinator's caller does
+
+    def run(self, operation: Callable[[int], Result[R]]) -> Pending[R | ApiError]:
+        """The answer, which is there at once where nothing has to be waited for."""
+        answer: Pending[R | ApiError] = Pending()
+        try:
+            result = operation(self.clock.now_ms())
+        except ApiError as error:
+            refusal = error
+            self._append(_Append([], None, lambda reason: answer.complete(_either(refusal, reason))))
+            return answer
+        response = result.response
+        entries = [self._take_over(record, result.transaction) for record in result.records]
+        if isinstance(response, Pending):
+            self._append(_Append(entries, result.when_written, lambda reason: None))
+            return response
+        given = response
+        self._append(_Append(entries, result.when_written, lambda reason: answer.complete(_either(given, reason))))
+        return answer
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
+        """A marker arrives in the log."""
+        self.machine.replay_end(producer_id, producer_epoch, committed)
+        self._append(
+            _Append(
+                [LogEntry(None, None, WrittenBy(producer_id, producer_epoch), committed)], None, lambda reason: None
+            )
+        )
+
+    def wait(self, duration_ms: float) -> None:
+        """Timers fire meanwhile."""
+        self.clock.run_for(duration_ms)
+
+    # What may happen to it
+
+    def commit(self, count: int | None = None) -> None:
+        """The oldest `count` appends that were held back, or all."""
+        while self._appends and count != 0:
+            append = self._appends.popleft()
+            count = None if count is None else count - 1
+            self.log += append.entries
+            if append.when_written is not None:
+                append.when_written(ErrorCode.NONE)
+            append.answer(ErrorCode.NONE)
+
+    def fail(self, reason: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE, *, kept: int = 0) -> None:
+        """Of what was held back nobody hears that it is committed, although the first `kept` appends are in the log."""
+        failed, self._appends = self._appends, deque()
+        for number, append in enumerate(failed):
+            if number < kept:
+                self.log += append.entries
+            if append.when_written is not None:
+                append.when_written(reason)
+        self.machine.unloaded(reason)
+        for append in failed:
+            append.answer(reason)
+        assert not self._appends, "a machine that is done for wanted something written"
+        self.timers.cancel_all()
+        self._load()
+
+    def reload(self, reason: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        """Leadership goes and comes back; what was held back is lost."""
+        self.fail(reason)
+
+    def change_image(self, image: ClusterImage) -> None:
+        self.image = image
+        self.machine.metadata_changed(self.clock.now_ms())
+
+    # Inside
+
+    def _load(self) -> None:
+        self.timers = SimTimers(self.clock, self.run)
+        self.machine = self._make(Surroundings(self.config, self._random, self.timers, lambda: self.image))
+        self._offset = 0
+        for entry in self.log:
+            if entry.key is None:
+                assert entry.written_by is not None
+                self.machine.replay_end(*entry.written_by, entry.committed)
+            else:
+                self._replay(entry)
+        self.machine.loaded(self.clock.now_ms())
+
+    def _take_over(self, record: StateRecord, transaction: WrittenBy | None) -> LogEntry:
+        entry = LogEntry(encode_key(record.key), encode_value(record), transaction)
+        if self.on_append is not None:
+            self.on_append(record)
+        self._replay(entry)
+        return entry
+
+    def _replay(self, entry: LogEntry) -> None:
+        origin = Origin(self._offset) if entry.written_by is None else Origin(self._offset, *entry.written_by)
+        self.machine.replay(self.machine.record_types.decode(entry.key, entry.value), origin)
+        self._offset += 1
+
+    def _append(self, append: _Append) -> None:
+        self._appends.append(append)
+        # Without records there is nothing to hold back, unless something before it is: then it waits its turn.
+        if not self.holding or (len(self._appends) == 1 and not append.entries and append.when_written is None):
+            self.commit()
+
+
+def _either(response: Any, reason: ErrorCode) -> Any:
+    return response if reason is ErrorCode.NONE else ApiError(reason)
