@@ -1,5 +1,6 @@
 """What a group is to those who need not know its protocol: the offsets it commits, listing, deleting, expiring."""
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
@@ -9,6 +10,10 @@ from quire.coordinators.runtime.record import StateRecord
 class GroupType(Enum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
+
+
+CheckPartition = Callable[[bytes, int], None]
+"""(topic id, partition) -> None: ApiError unless a member may commit an offset of this partition."""
 
 
 class Group(Protocol):
@@ -35,8 +40,12 @@ class Group(Protocol):
 
     def check_offset_commit(
         self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool, api_version: int
-    ) -> None:
-        """ApiError unless this member may commit offsets now. `generation` is the member epoch in a consumer group."""
+    ) -> CheckPartition | None:
+        """ApiError unless this member may commit offsets now. `generation` is the member epoch in a consumer group.
+
+        What comes back is asked about each partition: a member of a consumer group that has not heard of its newest
+        epoch yet may still commit what it has owned since an older one (KIP-1251). None where there is nothing to ask.
+        """
         ...
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
