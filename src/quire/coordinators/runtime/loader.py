@@ -1,0 +1,157 @@
+"""Replays a partition of an internal topic into a fresh state machine.
+
+Of plain records only the last of each key counts, as it would after compaction; so only that one is decoded. A log of a
+million commits of a hundred thousand offsets is replayed in the time of a hundred thousand. Records of transactions,
+and the markers that end these, are replayed one by one where they stand.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from quire.coordinators.runtime.machine import StateMachine
+from quire.coordinators.runtime.record import Origin, UnknownRecordError
+from quire.coordinators.runtime.state_log import Bounds, StateLog
+from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
+from quire.protocol.records import BatchHeader, decode_batch, walk_batches
+from quire.seams import Buffer, Clock
+from quire.storage.end_marker import is_end_marker, read_end_marker
+
+log = logging.getLogger("quire.coordinators")
+
+REPLAYED_AT_ONCE = 2_000
+"""Records, before others get their turn: some tens of milliseconds."""
+
+
+class Loader:
+    """Calls `done` with the log's end when everything is replayed, or `failed`; neither after `cancel`."""
+
+    __slots__ = ("_cancelled", "_clock", "_done", "_end", "_failed", "_latest", "_log", "_machine", "_name", "_next")
+
+    def __init__(
+        self,
+        name: str,
+        state_log: StateLog,
+        machine: StateMachine,
+        clock: Clock,
+        done: Callable[[int], None],
+        failed: Callable[[ApiError], None],
+    ) -> None:
+        self._name = name
+        self._log = state_log
+        self._machine = machine
+        self._clock = clock
+        self._done = done
+        self._failed = failed
+        self._cancelled = False
+        self._next = 0
+        self._end = 0
+        self._latest: dict[bytes, tuple[int, bytes | None]] = {}
+        """The last plain record of each key, in the order in which these stand in the log."""
+
+    def start(self) -> None:
+        self._log.bounds().when_done(self._found_bounds)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+    def _found_bounds(self, bounds: Bounds | ApiError) -> None:
+        if self._cancelled:
+            return
+        if isinstance(bounds, ApiError):
+            self._failed(bounds)
+            return
+        self._next, self._end = bounds
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._cancelled:
+            return
+        if self._next < self._end:
+            self._log.read(self._next).when_done(self._read)
+        else:
+            self._replay_in_parts(iter(self._latest.items()))
+
+    def _read(self, batches: Buffer | ApiError) -> None:
+        if self._cancelled:
+            return
+        if isinstance(batches, ApiError):
+            self._failed(batches)
+        elif not batches:
+            # Compaction may have left nothing at the end.
+            self._next = self._end
+            self._read_on()
+        elif self._succeeds(lambda: self._take(batches)):
+            # Others get their turn between two reads.
+            self._clock.call_soon(self._read_on)
+
+    def _replay_in_parts(self, left: Iterator[tuple[bytes, tuple[int, bytes | None]]]) -> None:
+        if self._cancelled:
+            return
+        part = list(islice(left, REPLAYED_AT_ONCE))
+        if not part:
+            self._done(self._end)
+        elif self._succeeds(lambda: self._replay_part(part)):
+            self._clock.call_soon(lambda: self._replay_in_parts(left))
+
+    def _replay_part(self, part: list[tuple[bytes, tuple[int, bytes | None]]]) -> None:
+        for key, (offset, value) in part:
+            self._replay(key, value, Origin(offset))
+
+    def _succeeds(self, step: Callable[[], None]) -> bool:
+        try:
+            step()
+        except ApiError as error:
+            self._failed(error)
+            return False
+        except Exception as error:
+            log.exception("%s cannot be replayed", self._name)
+            self._failed(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self._name} cannot be replayed: {error!r}"))
+            return False
+        return True
+
+    def _take(self, batches: Buffer) -> None:
+        for header in walk_batches(batches):
+            if header.last_offset < self._next:
+                continue
+            if header.is_control:
+                self._replay_all_latest()
+                self._end_transaction(batches, header)
+            elif header.is_transactional:
+                self._replay_all_latest()
+                for record in decode_batch(batches, header):
+                    origin = Origin(record.offset, header.producer_id, header.producer_epoch)
+                    self._replay(record.key, record.value, origin)
+            else:
+                self._remember(batches, header)
+            self._next = header.next_offset
+
+    def _remember(self, batches: Buffer, header: BatchHeader) -> None:
+        latest = self._latest
+        for record in decode_batch(batches, header):
+            key = record.key
+            if key is None:
+                raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self._name} has a record without a key: {record.offset}")
+            latest.pop(key, None)
+            latest[key] = (record.offset, record.value)
+
+    def _end_transaction(self, batches: Buffer, header: BatchHeader) -> None:
+        marker = read_end_marker(batches, header) if is_end_marker(header) else None
+        if marker is not None:
+            self._machine.replay_end(header.producer_id, header.producer_epoch, not marker.aborts)
+
+    def _replay_all_latest(self) -> None:
+        latest, self._latest = self._latest, {}
+        self._replay_part(list(latest.items()))
+
+    def _replay(self, key: bytes | None, value: bytes | None, origin: Origin) -> None:
+        try:
+            record = self._machine.record_types.decode(key, value)
+        except UnknownRecordError as error:
+            log.warning("%s has at offset %d what this version does not know: %s", self._name, origin.offset, error)
+            return
+        except ProtocolError as error:
+            raise ApiError(
+                ErrorCode.CORRUPT_MESSAGE, f"{self._name} has an unreadable record at offset {origin.offset}: {error}"
+            ) from None
+        self._machine.replay(record, origin)

@@ -1,0 +1,15 @@
+"""Which partition of an internal topic keeps the state of a group or of a transactional id: Kafka's choice, by name."""
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 units, in 32 bits with a sign."""
+    number = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(units), 2):
+        number = (31 * number + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
+    return number - (1 << 32) if number & 0x80000000 else number
+
+
+def partition_for(name: str, partition_count: int) -> int:
+    number = java_hash(name)
+    return (0 if number == -(1 << 31) else abs(number)) % partition_count

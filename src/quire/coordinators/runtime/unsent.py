@@ -1,0 +1,77 @@
+"""What a shard has decided and not appended yet, put together into batches.
+
+Operations that come while an append is under way share the next one. Records of one operation are never torn apart,
+those of a transaction have a batch of their own, and so has the marker that ends one.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quire.coordinators.runtime.record import StateRecord, encode_key, encode_value
+from quire.coordinators.runtime.result import WrittenBy
+from quire.protocol.records import Record, build_batch
+
+RECORD_OVERHEAD_BYTES = 32
+"""At most this much is added to a key and a value by their being a record."""
+
+
+class Write(NamedTuple):
+    """What one operation wants to be appended: its records, or the batch of a marker."""
+
+    number: int
+    """Of the operation; rising."""
+    records: list[Record]
+    size: int
+    transaction: WrittenBy | None = None
+    marker: bytearray | None = None
+
+
+class Batch(NamedTuple):
+    content: bytearray
+    offsets: int
+    """How many it takes."""
+    last_number: int
+    """Of the last operation that is in it."""
+
+
+def encoded(records: Sequence[StateRecord], now_ms: int) -> list[Record]:
+    return [Record(0, now_ms, encode_key(record.key), encode_value(record)) for record in records]
+
+
+def size_of(records: list[Record]) -> int:
+    return sum(len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES for record in records)
+
+
+class Unsent:
+    __slots__ = ("_max_bytes", "_writes")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._writes: deque[Write] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._writes)
+
+    def add(self, write: Write) -> None:
+        self._writes.append(write)
+
+    def clear(self) -> None:
+        self._writes.clear()
+
+    def next_batch(self) -> Batch:
+        write = self._writes.popleft()
+        if write.marker is not None:
+            return Batch(write.marker, 1, write.number)
+        if write.transaction is not None:
+            producer_id, epoch = write.transaction
+            content = build_batch(write.records, producer_id=producer_id, producer_epoch=epoch, transactional=True)
+            return Batch(content, len(write.records), write.number)
+        records, size, last = write.records, write.size, write.number
+        while self._writes and self._may_join(size, self._writes[0]):
+            write = self._writes.popleft()
+            records, size, last = records + write.records, size + write.size, write.number
+        return Batch(build_batch(records), len(records), last)
+
+    def _may_join(self, size: int, write: Write) -> bool:
+        return write.transaction is None and write.marker is None and size + write.size <= self._max_bytes
