@@ -18,6 +18,7 @@ from quire.protocol.internal_topics import is_internal
 from quire.protocol.records import BatchHeader, Compression, check_plain, read_header, rewrite, validate
 from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion
+from quire.replication.admissions import Admission, Admissions
 from quire.replication.high_watermark import high_watermark
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
@@ -25,6 +26,7 @@ from quire.replication.waiting import CommitWait, FetchWait
 from quire.seams import Buffer, FileSlice
 from quire.storage import AppendInfo, Log, LogPosition
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.end_marker import build_end_marker
 from quire.storage.producer_state import ProducerEntry
 from quire.storage.transaction_index import AbortedTransaction
 
@@ -54,6 +56,7 @@ class Partition:
         "_in_sync_followers",
         "_own_end",
         "_schedule_wake_up",
+        "admissions",
         "commit_waits",
         "fetch_waits",
         "flush_waits",
@@ -103,6 +106,7 @@ class Partition:
         self.flush_waits: deque[tuple[int, CommitWait]] = deque()
         """Who wrote with acks=1, and which offset this node's own log has to reach for them."""
         self.fetch_waits: dict[FetchWait, None] = {}
+        self.admissions = Admissions()
         self.on_storage_error = on_storage_error
         self._schedule_wake_up = schedule_wake_up
         self._flush = flush
@@ -174,18 +178,23 @@ class Partition:
 
     # Writing
 
-    def append(self, records: Buffer, acks_all: bool, now_ms: int, expansion: Expansion | None = None) -> AppendInfo:
+    def append(
+        self,
+        records: Buffer,
+        acks_all: bool,
+        now_ms: int,
+        expansion: Expansion | None = None,
+        admission: Admission | None = None,
+    ) -> AppendInfo:
         """Checks a producer's batch, gives it its offsets and appends it as it came; ApiError when it is refused.
 
         `records` is patched in place. A batch that an idempotent producer has sent before is not appended again: its
-        first answer is given once more. With LogAppendTime the answer's max timestamp is the time of appending.
+        first answer is given once more. With LogAppendTime the answer's max timestamp is the time of appending. The
+        first batch of a transaction needs its `admission`.
         """
         settings = self.settings
-        if acks_all and len(self.isr) < settings.min_insync_replicas:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(self.isr)} in-sync replicas and needs {settings.min_insync_replicas}",
-            )
+        if acks_all:
+            self._check_in_sync()
         view = memoryview(records)
         header = check_plain(
             view,
@@ -196,13 +205,15 @@ class Partition:
             settings.timestamp_after_max_ms,
         ) or self._validated(view, now_ms, expansion)
         if header.producer_id >= 0:
-            original = self.log.check_producer(header)
+            original = self.log.check_producer(header, from_zero=admission is not None and admission.bumps_epoch)
             if original is not None:
                 # Its flush may have failed, or the settings may ask for more than they did at the time.
                 self._advance_high_watermark()
                 return AppendInfo(
                     original.first_offset, original.last_offset, self.log.start_offset, original.timestamp
                 )
+        if header.is_transactional:
+            self._check_admitted(header, admission)
         if settings.compression is not None and settings.compression is not header.compression:
             view, header = self._recompressed(view, header, settings.compression)
         if settings.log_append_time:
@@ -226,9 +237,73 @@ class Partition:
             timestamp_after_max_ms=settings.timestamp_after_max_ms,
             expansion=expansion,
         )[0]
-        if header.is_transactional:
-            raise ApiError(ErrorCode.INVALID_TXN_STATE, "this node has no transaction coordinator")
         return header
+
+    def _check_in_sync(self) -> None:
+        if len(self.isr) < self.settings.min_insync_replicas:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {len(self.isr)} in-sync replicas and needs {self.settings.min_insync_replicas}",
+            )
+
+    def _check_admitted(self, header: BatchHeader, admission: Admission | None) -> None:
+        """What belongs to an open transaction may come; whatever would open one must have been admitted to it."""
+        if self.log.has_open_transaction(header.producer_id, header.producer_epoch):
+            return
+        if admission is None or not self.admissions.holds(admission) or header.producer_id != admission.producer_id:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"{self} is not part of an open transaction of producer {header.producer_id}",
+            )
+
+    def end_transaction(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        committed: bool,
+        coordinator_epoch: int,
+        bumps_epoch: bool,
+        now_ms: int,
+    ) -> int:
+        """Ends a producer's transaction by a marker; returns the offset that must be committed for it to hold.
+
+        Ending it once more writes nothing where that can be told. ApiError when somebody newer is at work.
+        """
+        if self.log.check_end(producer_id, producer_epoch, coordinator_epoch, bumps_epoch=bumps_epoch):
+            marker = build_end_marker(
+                producer_id,
+                producer_epoch,
+                committed=committed,
+                coordinator_epoch=coordinator_epoch,
+                timestamp=now_ms,
+            )
+            self.append_own(marker, now_ms)
+        return self.log.end_offset
+
+    def append_own(self, batch: bytearray, now_ms: int, expected_offset: int | None = None) -> AppendInfo:
+        """Appends what the cluster itself writes: a coordinator's records, the marker of a transaction's end.
+
+        With `expected_offset` only if the log ends there: OFFSET_OUT_OF_RANGE tells a coordinator that it does not know
+        what its log holds.
+        """
+        self._check_in_sync()
+        if expected_offset is not None and expected_offset != self.log.end_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{self} ends at {self.log.end_offset}, not at {expected_offset}"
+            )
+        view = memoryview(batch)
+        header = read_header(view)
+        if not header.is_control:
+            self.log.check_producer(header)
+        try:
+            appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        if header.is_control:
+            self.admissions.end(header.producer_id)
+        self._advance_high_watermark()
+        return appended
 
     def _recompressed(
         self, view: memoryview, header: BatchHeader, codec: Compression

@@ -325,9 +325,16 @@ class Log:
         """The newest epoch at or below `leader_epoch` and the offset where it ends; (-1, -1) when unknown."""
         return self.epochs.end_offset_for(leader_epoch, self.end_offset)
 
-    def check_producer(self, header: BatchHeader) -> RememberedBatch | None:
+    def check_producer(self, header: BatchHeader, *, from_zero: bool = False) -> RememberedBatch | None:
         """None if a producer's batch may be appended, the original if it was before; ApiError if it must not be."""
-        return self._producers.check(header) if header.producer_id >= 0 else None
+        return self._producers.check(header, from_zero=from_zero) if header.producer_id >= 0 else None
+
+    def check_end(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, bumps_epoch: bool) -> bool:
+        """Whether the marker of a transaction's end is to be written; ApiError if it must not be."""
+        return self._producers.check_end(producer_id, producer_epoch, coordinator_epoch, bumps_epoch=bumps_epoch)
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        return self._producers.has_open_transaction(producer_id, producer_epoch)
 
     def producers(self) -> list[ProducerEntry]:
         return list(self._producers)

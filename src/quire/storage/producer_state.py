@@ -65,7 +65,7 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def find_duplicate(self, header: BatchHeader) -> RememberedBatch | None:
-        if header.producer_epoch != self.epoch:
+        if header.producer_epoch != self.epoch or header.base_sequence == NO_SEQUENCE:
             return None
         first, last = header.base_sequence, header.last_sequence
         for batch in self.batches:
@@ -80,8 +80,13 @@ class ProducerEntry:
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {self.producer_id} has epoch {self.epoch} by now, not {header.producer_epoch}",
             )
+        if self.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {self.producer_id} has a transaction open here: it must end it before it writes without one",
+            )
         sequence = header.base_sequence
-        if sequence == NO_SEQUENCE or header.is_control:
+        if sequence == NO_SEQUENCE:
             return
         if header.producer_epoch > self.epoch:
             expected = 0
@@ -95,6 +100,25 @@ class ProducerEntry:
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {self.producer_id} sent sequence {sequence} where {expected} is next",
             )
+
+    def check_end(self, producer_epoch: int, coordinator_epoch: int, *, bumps_epoch: bool) -> bool:
+        """Whether a marker is to be written that ends this producer's transaction; False if that has been done.
+
+        With transaction protocol 2 a marker's epoch is above that of the records it ends. So one that is repeated is
+        known for what it is, and cannot end the transaction after its own.
+        """
+        if coordinator_epoch < self.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a coordinator of epoch {self.coordinator_epoch} has written here, this one has {coordinator_epoch}",
+            )
+        is_open = self.current_txn_first_offset != NO_OFFSET
+        if producer_epoch < self.epoch or (bumps_epoch and is_open and producer_epoch == self.epoch):
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {self.producer_id} has epoch {self.epoch} by now, and {producer_epoch} cannot end it",
+            )
+        return is_open or producer_epoch > self.epoch or not bumps_epoch
 
     def add(self, header: BatchHeader) -> None:
         self._meet(header)
@@ -148,20 +172,38 @@ class ProducerState:
     def first_open_transaction_offset(self) -> int | None:
         return min(self._open_transactions.values()) if self._open_transactions else None
 
-    def check(self, header: BatchHeader) -> RememberedBatch | None:
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        producer = self._producers.get(producer_id)
+        return (
+            producer is not None and producer.epoch == producer_epoch and producer.current_txn_first_offset != NO_OFFSET
+        )
+
+    def check(self, header: BatchHeader, *, from_zero: bool = False) -> RememberedBatch | None:
         """None if the batch may be appended, the original if it was before; ApiError if it must not be.
 
         A producer nobody remembers may begin with any sequence: its earlier batches may have been deleted, or it may
-        have been idle until it was forgotten. Batches are judged one by one against what is in the log, so two new
+        have been idle until it was forgotten. Only `from_zero`, with transaction protocol 2, it may not: there each
+        transaction has an epoch of its own, which begins at 0. Batches are judged one by one against what is in the log, so two new
         ones of one producer cannot come in one append; clients send one batch per partition and request.
         """
         producer = self._producers.get(header.producer_id)
         if producer is None:
+            if from_zero and header.base_sequence > 0:
+                raise ApiError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {header.producer_id} is new here and must begin with sequence 0, not "
+                    f"{header.base_sequence}",
+                )
             return None
         duplicate = producer.find_duplicate(header)
         if duplicate is None:
             producer.check_order(header)
         return duplicate
+
+    def check_end(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, bumps_epoch: bool) -> bool:
+        """Whether a marker is to be written; False if it has been before; ApiError if it must not be."""
+        producer = self._producers.get(producer_id)
+        return producer is None or producer.check_end(producer_epoch, coordinator_epoch, bumps_epoch=bumps_epoch)
 
     def update(self, header: BatchHeader) -> None:
         """A producer's batch of records, with its final offsets, is in the log."""

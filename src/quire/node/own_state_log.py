@@ -1,0 +1,100 @@
+"""A coordinator's log on this very node: `StateLog` over the partition that the node leads."""
+
+from quire.coordinators.runtime.state_log import Bounds
+from quire.node.commit import when_committed
+from quire.node.partitions import Partitions
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.replication.partition import Partition
+from quire.seams import Buffer, Clock, FileSlice, Jobs
+from quire.storage.range_check import NotCheckedError
+
+
+class OwnStateLog:
+    """Answers only while the node leads the partition in the epoch that this was made for."""
+
+    __slots__ = ("_clock", "_index", "_jobs", "_leader_epoch", "_partitions", "_read_bytes", "_timeout_ms", "_topic")
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        topic: str,
+        index: int,
+        leader_epoch: int,
+        clock: Clock,
+        jobs: Jobs,
+        *,
+        read_bytes: int,
+        timeout_ms: int,
+    ) -> None:
+        self._partitions = partitions
+        self._topic = topic
+        self._index = index
+        self._leader_epoch = leader_epoch
+        self._clock = clock
+        self._jobs = jobs
+        self._read_bytes = read_bytes
+        self._timeout_ms = timeout_ms
+
+    def bounds(self) -> Pending[Bounds | ApiError]:
+        """Up to the log's end, once that is committed: a leader has to make sure of what it found there."""
+        bounds: Pending[Bounds | ApiError] = Pending()
+        try:
+            partition = self._partition()
+        except ApiError as error:
+            bounds.complete(error)
+            return bounds
+        found = Bounds(partition.log.start_offset, partition.log.end_offset)
+        if found.start == found.end:
+            bounds.complete(found)
+            return bounds
+        when_committed(partition, found.end, self._clock, self._timeout_ms).when_done(
+            lambda error: bounds.complete(error or found)
+        )
+        return bounds
+
+    def append(self, batch: bytearray, expected_offset: int) -> Pending[ApiError | None]:
+        try:
+            partition = self._partition()
+            appended = partition.append_own(batch, self._clock.now_ms(), expected_offset)
+        except ApiError as error:
+            refused: Pending[ApiError | None] = Pending()
+            refused.complete(error)
+            return refused
+        return when_committed(partition, appended.last_offset + 1, self._clock, self._timeout_ms)
+
+    def read(self, offset: int) -> Pending[Buffer | ApiError]:
+        pending: Pending[Buffer | ApiError] = Pending()
+        self._read(offset, pending, may_check=True)
+        return pending
+
+    def _read(self, offset: int, pending: Pending[Buffer | ApiError], *, may_check: bool) -> None:
+        try:
+            partition = self._partition()
+            part = partition.read(offset, self._read_bytes, at_least_one_batch=True, committed_only=False)
+        except NotCheckedError as error:
+            if may_check:
+                self._partitions.check(
+                    self._partition(), error.check, lambda: self._read(offset, pending, may_check=False)
+                )
+            else:
+                pending.complete(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._topic}-{self._index} is not checked"))
+            return
+        except ApiError as error:
+            pending.complete(error)
+            return
+        if part is None:
+            pending.complete(b"")
+        else:
+            self._read_slice(part, pending)
+
+    def _read_slice(self, part: FileSlice, pending: Pending[Buffer | ApiError]) -> None:
+        def failed(error: Exception) -> None:
+            pending.complete(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._topic}-{self._index}: {error}"))
+
+        self._jobs.submit(part.read, pending.complete, failed)
+
+    def _partition(self) -> Partition:
+        partition = self._partitions.leader(self._topic, None, self._index)
+        partition.check_leader_epoch(self._leader_epoch)
+        return partition
