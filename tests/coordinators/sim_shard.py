@@ -6,7 +6,7 @@ what is written can be read. Appends are committed at once unless `holding`; the
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from quire.config.broker_config import BrokerConfig
@@ -16,6 +16,7 @@ from quire.coordinators.runtime.result import Result, WrittenBy
 from quire.metadata.image import ClusterImage
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.seams import Random
 from simulator.clock import SimClock, SimTimer
 from simulator.random import SimRandom
 
@@ -90,8 +91,10 @@ class SimShard(Generic[M]):
         self.holding = False
         self.on_append: Callable[[StateRecord], None] | None = None
         """Is shown every record that is written, for stories."""
+        self.max_batch_bytes: int | None = None
+        """What is larger is refused with MESSAGE_TOO_LARGE, without the machine taking it over."""
         self._make = make
-        self._random = SimRandom(seed)
+        self.random: Random = SimRandom(seed)
         self._appends: deque[_Append] = deque()
         self._load()
 
@@ -105,6 +108,11 @@ class SimShard(Generic[M]):
         except ApiError as error:
             refusal = error
             self._append(_Append([], None, lambda reason: answer.complete(_either(refusal, reason))))
+            return answer
+        if self._is_too_large(result.records):
+            if result.when_written is not None:
+                result.when_written(ErrorCode.MESSAGE_TOO_LARGE)
+            answer.complete(ApiError(ErrorCode.MESSAGE_TOO_LARGE))
             return answer
         response = result.response
         entries = [self._take_over(record, result.transaction) for record in result.records]
@@ -167,7 +175,7 @@ class SimShard(Generic[M]):
 
     def _load(self) -> None:
         self.timers = SimTimers(self.clock, self.run)
-        self.machine = self._make(Surroundings(self.config, self._random, self.timers, lambda: self.image))
+        self.machine = self._make(Surroundings(self.config, self.random, self.timers, lambda: self.image))
         self._offset = 0
         for entry in self.log:
             if entry.key is None:
@@ -176,6 +184,13 @@ class SimShard(Generic[M]):
             else:
                 self._replay(entry)
         self.machine.loaded(self.clock.now_ms())
+
+    def _is_too_large(self, records: Sequence[StateRecord]) -> bool:
+        if self.max_batch_bytes is None:
+            return False
+        return sum(len(encode_key(record.key)) + len(encode_value(record) or b"") for record in records) > (
+            self.max_batch_bytes
+        )
 
     def _take_over(self, record: StateRecord, transaction: WrittenBy | None) -> LogEntry:
         entry = LogEntry(encode_key(record.key), encode_value(record), transaction)

@@ -1,0 +1,275 @@
+"""A classic group as its coordinator knows it: members, generation, state; and who may do what in it.
+
+It changes nothing on its own account: rounds, sessions and requests do, each through the operations at the end.
+"""
+
+from collections.abc import Callable
+
+from quire.coordinators.group.classic.member import JoinAnswer, Member, Protocols, SyncAnswer
+from quire.coordinators.group.classic.protocol_vote import ProtocolVote
+from quire.coordinators.group.classic.state import TRANSITIONS, ClassicState
+from quire.coordinators.group.classic.subscribed_topics import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from quire.coordinators.group.group import CheckPartition, GroupType
+from quire.coordinators.runtime.record import StateRecord, tombstone
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.group_records import GroupMetadataKey
+
+NO_GENERATION = -1
+
+
+class ClassicGroup:
+    __slots__ = (
+        "_heard_of",
+        "_topics",
+        "_topics_generation",
+        "_vote",
+        "assigned_generation",
+        "generation",
+        "group_id",
+        "is_first_round",
+        "joined_since",
+        "leader_id",
+        "members",
+        "pending_members",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "static_members",
+        "unsynced_members",
+        "waiting_joins",
+    )
+
+    def __init__(self, group_id: str, heard_of: Callable[[Member], None]) -> None:
+        """`heard_of` is told of members that show they live by committing offsets."""
+        self.group_id = group_id
+        self._heard_of = heard_of
+        # What is written down.
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol_name: str | None = None
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}
+        """Member ids by group.instance.id."""
+        self.state_since_ms = -1
+        """-1 where an old record does not tell."""
+        # What is about the present.
+        self.state = ClassicState.EMPTY
+        self.assigned_generation = NO_GENERATION
+        """The last generation whose leader has handed in an assignment."""
+        self.is_first_round = False
+        """The members of an empty group gather: they get a while, however few they are."""
+        self.joined_since = False
+        """Somebody joined since that while was last measured."""
+        self.waiting_joins = 0
+        self.pending_members: dict[str, None] = {}
+        """Ids that were given out by MEMBER_ID_REQUIRED and have not been used yet, oldest first."""
+        self.unsynced_members: dict[str, None] = {}
+        """Members of this generation that have not asked for their assignment yet."""
+        self._vote = ProtocolVote()
+        self._topics: frozenset[str] | None = None
+        self._topics_generation = NO_GENERATION
+
+    def __repr__(self) -> str:
+        return f"ClassicGroup({self.group_id}, {self.state.value}, generation {self.generation}, {len(self.members)})"
+
+    # What it is to those who need not know its protocol
+
+    @property
+    def type(self) -> GroupType:
+        return GroupType.CLASSIC
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is ClassicState.EMPTY
+
+    def check_offset_commit(
+        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool, api_version: int
+    ) -> CheckPartition | None:
+        if generation < 0 and self.is_empty:
+            return None  # An admin client, or a consumer that assigns itself.
+        if generation >= 0 or member_id or instance_id is not None:
+            member = self.check_member(member_id, instance_id)
+            self.check_generation(generation)
+            if not is_transactional and self.state is not ClassicState.COMPLETING_REBALANCE:
+                self._heard_of(member)
+        elif not is_transactional and not self.is_empty:
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id} has members: commit as one, or stop them first"
+            )
+        if not is_transactional and self.state is ClassicState.COMPLETING_REBALANCE:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the assignment is not known yet: commit after SyncGroup")
+        return None
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may read the offsets of a classic group."""
+
+    def check_delete(self) -> None:
+        if not self.is_empty:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {self.group_id} has members: stop them first")
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        if not self.members:
+            return False
+        topics = self._subscribed_topics()
+        return topics is None or topic in topics
+
+    def offsets_unused_since(self, commit_ms: int) -> int | None:
+        """A commit into a group that has long been empty lives its full time, too (Kafka counts from when the group
+        became empty, and so deletes offsets that were reset late at once)."""
+        if not self.protocol_type:
+            return commit_ms
+        if self.is_empty:
+            return max(commit_ms, self.state_since_ms)
+        if self.state is ClassicState.STABLE and self._subscribed_topics() is not None:
+            return commit_ms
+        return None
+
+    def tombstones(self) -> list[StateRecord]:
+        return [tombstone(GroupMetadataKey(group=self.group_id))]
+
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        """Of the generation; None where members do not say, or in a way that cannot be read."""
+        if self._topics_generation != self.generation:
+            self._topics_generation = self.generation
+            self._topics = None
+            if self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.protocol_name is not None:
+                name = self.protocol_name
+                self._topics = subscribed_topics(member.protocols.get(name, b"") for member in self.members.values())
+        return self._topics
+
+    # Questions
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """As long as the slowest member may take."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def everybody_joined(self) -> bool:
+        return self.waiting_joins == len(self.members) and not self.pending_members
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member that wants these can be part of it."""
+        if not self.members:
+            return bool(protocol_type and protocols)
+        return protocol_type == self.protocol_type and self._vote.supports_any(protocols)
+
+    def preferred_protocol(self) -> str:
+        return self._vote.winner([member.protocols for member in self.members.values()])
+
+    def check_member(self, member_id: str, instance_id: str | None) -> Member:
+        if instance_id is not None:
+            current = self.static_members.get(instance_id)
+            if current is not None and current != member_id:
+                raise ApiError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"another member uses group.instance.id {instance_id}: stop one of them",
+                )
+            if current is None:
+                member_id = ""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"not a member of group {self.group_id}: join again")
+        return member
+
+    def check_generation(self, generation: int) -> None:
+        if generation != self.generation:
+            raise ApiError(
+                ErrorCode.ILLEGAL_GENERATION, f"group {self.group_id} is in generation {self.generation}: join again"
+            )
+
+    # Changes
+
+    def move_to(self, state: ClassicState, now_ms: int) -> None:
+        assert state in TRANSITIONS[self.state], f"{self!r} cannot become {state.value}"
+        self.state = state
+        self.state_since_ms = now_ms
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        assert member.member_id not in self.members, f"{member!r} is in {self!r} already"
+        if not self.members:
+            self.protocol_type = protocol_type
+        if member.instance_id is not None:
+            assert member.instance_id not in self.static_members, f"{member.instance_id} is in {self!r} already"
+            self.static_members[member.instance_id] = member.member_id
+        self.members[member.member_id] = member
+        self.pending_members.pop(member.member_id, None)
+        self._vote.enter(member.protocols)
+        if member.awaiting_join is not None:
+            self.waiting_joins += 1
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+
+    def remove(self, member: Member) -> None:
+        """Whoever removes it has answered it before."""
+        assert member.awaiting_join is None and member.awaiting_sync is None, f"{member!r} still waits"
+        del self.members[member.member_id]
+        self.unsynced_members.pop(member.member_id, None)
+        self._vote.withdraw(member.protocols)
+        if member.instance_id is not None:
+            del self.static_members[member.instance_id]
+        if self.leader_id == member.member_id:
+            self.leader_id = next(iter(self.members), None)
+
+    def replace(self, old: Member, new: Member) -> None:
+        """Puts the same static member's next incarnation in its place, leadership included."""
+        assert old.instance_id == new.instance_id and old.instance_id is not None
+        was_leader = self.leader_id == old.member_id
+        self.remove(old)
+        self.add(new, self.protocol_type)
+        if was_leader:
+            self.leader_id = new.member_id
+        self._topics_generation = NO_GENERATION
+
+    def update_protocols(self, member: Member, protocols: Protocols) -> None:
+        self._vote.withdraw(member.protocols)
+        member.protocols = protocols
+        self._vote.enter(protocols)
+
+    def wait_in_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
+        """Returns the one that waited in its place: the same member's, on a connection that it has given up."""
+        displaced = self.take_join(member)
+        member.awaiting_join = answer
+        self.waiting_joins += 1
+        return displaced
+
+    def take_join(self, member: Member) -> JoinAnswer | None:
+        """Whoever takes it, answers it."""
+        answer, member.awaiting_join = member.awaiting_join, None
+        if answer is not None:
+            self.waiting_joins -= 1
+        return answer
+
+    def take_sync(self, member: Member) -> SyncAnswer | None:
+        answer, member.awaiting_sync = member.awaiting_sync, None
+        return answer
+
+    def take_all_waiting(self) -> list[JoinAnswer | SyncAnswer]:
+        members = self.members.values()
+        return [taken for member in members for taken in (self.take_join(member), self.take_sync(member)) if taken]
+
+    def elect_joined_leader(self) -> bool:
+        """Keeps the leader if it has joined this round, or takes the first who has; False where nobody has."""
+        leader = self.members.get(self.leader_id or "")
+        if leader is None or leader.awaiting_join is None:
+            joined = (member_id for member_id, member in self.members.items() if member.awaiting_join is not None)
+            self.leader_id = next(joined, self.leader_id)
+        return self.waiting_joins > 0
+
+    def start_generation(self, now_ms: int) -> None:
+        """Everybody who is in it now is in the next generation."""
+        self.generation += 1
+        self.is_first_round = False
+        self.unsynced_members.clear()
+        if self.members:
+            self.protocol_name = self.preferred_protocol()
+            self.move_to(ClassicState.COMPLETING_REBALANCE, now_ms)
+        else:
+            self.protocol_name = None
+            self.move_to(ClassicState.EMPTY, now_ms)

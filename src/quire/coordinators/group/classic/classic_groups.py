@@ -1,0 +1,188 @@
+"""The classic groups of a shard: what the shard asks of them, request by request and record by record."""
+
+from quire.coordinators.group.classic.classic_group import ClassicGroup
+from quire.coordinators.group.classic.group_record import (
+    is_about_the_present,
+    restore,
+    take_assignments,
+)
+from quire.coordinators.group.classic.joins import MEMBERS_LIMIT, Joins
+from quire.coordinators.group.classic.leaves import Leaves
+from quire.coordinators.group.classic.outcome import Outcome, give
+from quire.coordinators.group.classic.rounds import Rounds
+from quire.coordinators.group.classic.state import HEARTBEAT_ANSWERS, ClassicState
+from quire.coordinators.group.classic.syncs import Syncs
+from quire.coordinators.group.group import Groups
+from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.result import Result
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
+from quire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from quire.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+class ClassicGroups:
+    """Requests come here when the group is classic, or not there. `groups` is the shard's, and has others, too."""
+
+    __slots__ = ("_config", "_groups", "_is_loaded", "_joins", "_leaves", "_rounds", "_sessions", "_syncs")
+
+    def __init__(self, groups: Groups, surroundings: Surroundings) -> None:
+        self._groups = groups
+        self._config = surroundings.config
+        self._rounds = Rounds(surroundings.config, surroundings.timers)
+        self._sessions = self._rounds.sessions
+        self._joins = Joins(surroundings, self._rounds)
+        self._syncs = Syncs(self._rounds)
+        self._leaves = Leaves(self._rounds)
+        self._is_loaded = False
+
+    # Requests
+
+    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result[JoinGroupResponse]:
+        _check_group_id(request.group_id)
+        self._check_session_timeout(request.session_timeout_ms)
+        group = self._group(request.group_id)
+        if group is None:
+            if request.member_id:
+                raise _unknown_member(request.group_id)
+            group = self._new_group(request.group_id)
+        result = self._joins.join(group, request, caller, now_ms)
+        self._groups[request.group_id] = group
+        return result
+
+    def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Result[SyncGroupResponse]:
+        return self._syncs.sync(self._group_with_members(request.group_id), request, caller, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Result[HeartbeatResponse]:
+        group = self._group_with_members(request.group_id)
+        member = group.check_member(request.member_id, request.group_instance_id)
+        group.check_generation(request.generation_id)
+        self._sessions.heard_of(member)
+        return Result(HeartbeatResponse(error_code=HEARTBEAT_ANSWERS[group.state]))
+
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result[LeaveGroupResponse]:
+        _check_group_id(request.group_id)
+        return self._leaves.leave(self._group(request.group_id), request, caller, now_ms)
+
+    def describe(self, group: ClassicGroup) -> DescribedGroup:
+        """While members still negotiate, what they offer is not shown."""
+        protocol = group.protocol_name if group.state is ClassicState.STABLE else None
+        return DescribedGroup(
+            group_id=group.group_id,
+            group_state=group.state_name,
+            protocol_type=group.protocol_type,
+            protocol_data=protocol or "",
+            members=[
+                DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=b"" if protocol is None else member.protocols[protocol],
+                    member_assignment=member.assignment,
+                )
+                for member in group.members.values()
+            ],
+        )
+
+    # For those who know more of the shard
+
+    def offsets_only(self, group_id: str) -> ClassicGroup:
+        """The group of consumers that only commit: without members, and not written down."""
+        group = self._group(group_id)
+        if group is None:
+            group = self._groups[group_id] = self._new_group(group_id)
+        return group
+
+    def rebalance(self, group: ClassicGroup, now_ms: int) -> Result[None]:
+        """Has everybody join again, after something has changed that the group does not see itself."""
+        outcome = Outcome()
+        if group.members:
+            self._rounds.begin_or_go_on(group, now_ms, outcome)
+        return outcome.result(None)
+
+    # Records
+
+    def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        group = self._groups.get(key.group)
+        known = group if isinstance(group, ClassicGroup) else None
+        if value is None:
+            if known is not None:
+                self._forget(known)
+        elif known is not None and self._is_loaded and is_about_the_present(known, value):
+            take_assignments(known, value)
+        else:
+            self._restore(known or self._new_group(key.group), value)
+
+    def loaded(self, now_ms: int) -> None:
+        self._is_loaded = True
+        limit = min(self._config.get_int("group.max.size"), MEMBERS_LIMIT)
+        for group in self._groups.values():
+            if isinstance(group, ClassicGroup):
+                self._start_sessions(group)
+                if len(group.members) > limit:
+                    self._rounds.begin(group, now_ms, Outcome())
+
+    def unloaded(self, reason: ErrorCode) -> None:
+        for group in self._groups.values():
+            if isinstance(group, ClassicGroup):
+                give([(waiting, None) for waiting in group.take_all_waiting()], reason)
+
+    # Inside
+
+    def _group(self, group_id: str) -> ClassicGroup | None:
+        group = self._groups.get(group_id)
+        if group is None or isinstance(group, ClassicGroup):
+            return group
+        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is a {group.type.value} group")
+
+    def _group_with_members(self, group_id: str) -> ClassicGroup:
+        _check_group_id(group_id)
+        group = self._group(group_id)
+        if group is None or not group.members:
+            raise _unknown_member(group_id)
+        return group
+
+    def _new_group(self, group_id: str) -> ClassicGroup:
+        return ClassicGroup(group_id, self._sessions.heard_of)
+
+    def _check_session_timeout(self, session_timeout_ms: int) -> None:
+        shortest_ms = self._config.get_int("group.min.session.timeout.ms")
+        longest_ms = self._config.get_int("group.max.session.timeout.ms")
+        if not shortest_ms <= session_timeout_ms <= longest_ms:
+            raise ApiError(
+                ErrorCode.INVALID_SESSION_TIMEOUT,
+                f"session.timeout.ms={session_timeout_ms} is not allowed: choose from {shortest_ms} to {longest_ms}",
+            )
+
+    def _restore(self, group: ClassicGroup, value: GroupMetadataValue) -> None:
+        if self._is_loaded:
+            self._forget(group)
+        restore(group, value)
+        self._groups[group.group_id] = group
+        if self._is_loaded:
+            self._start_sessions(group)
+
+    def _start_sessions(self, group: ClassicGroup) -> None:
+        for member in group.members.values():
+            self._sessions.start(group, member)
+
+    def _forget(self, group: ClassicGroup) -> None:
+        """Deleted, or from now on a group of another protocol, in which its members find themselves again."""
+        self._rounds.stop(group)
+        self._rounds.send_back(group)
+        group.pending_members.clear()
+        group.state = ClassicState.DEAD
+        self._groups.pop(group.group_id, None)
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "group.id is empty: choose one")
+
+
+def _unknown_member(group_id: str) -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"not a member of group {group_id}: join again")

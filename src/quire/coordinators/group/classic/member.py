@@ -1,0 +1,77 @@
+"""One member of a classic group: what it told when it joined, its assignment, and the request it waits with."""
+
+from collections.abc import Hashable
+
+from quire.coordinators.runtime.machine import TimedOperation
+from quire.pending import Pending
+from quire.protocol.errors import ApiError
+from quire.protocol.messages.join_group import JoinGroupResponse
+from quire.protocol.messages.sync_group import SyncGroupResponse
+
+JoinAnswer = Pending[JoinGroupResponse | ApiError]
+SyncAnswer = Pending[SyncGroupResponse | ApiError]
+
+Protocols = dict[str, bytes]
+"""Names of protocols (a consumer's assignors) in the member's order of preference, each with the member's metadata."""
+
+
+class Member:
+    __slots__ = (
+        "assignment",
+        "awaiting_join",
+        "awaiting_sync",
+        "client_host",
+        "client_id",
+        "expire",
+        "instance_id",
+        "is_new",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_key",
+        "session_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        *,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocols: Protocols,
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        self.is_new = False
+        """It has not been through a round yet, and may be told its id only at the end of one."""
+        self.awaiting_join: JoinAnswer | None = None
+        self.awaiting_sync: SyncAnswer | None = None
+        self.session_key: Hashable = None
+        self.expire: TimedOperation | None = None
+
+    def __repr__(self) -> str:
+        return f"Member({self.member_id})"
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def may_expire(self) -> bool:
+        """A member that waits is not expected to be heard of; a new one all the same, or those that gave up and came
+        back under another id would be waited for in every round."""
+        return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
+
+    def wants_the_same(self, protocols: Protocols) -> bool:
+        """The order of preference counts, too."""
+        return list(self.protocols.items()) == list(protocols.items())

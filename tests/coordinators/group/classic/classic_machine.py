@@ -1,0 +1,41 @@
+"""A state machine of classic groups alone, for a `SimShard`."""
+
+from quire.coordinators.group.classic.classic_groups import ClassicGroups
+from quire.coordinators.group.group import Groups
+from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
+from tests.coordinators.sim_shard import SimShard
+
+
+class ClassicMachine:
+    record_types = RecordTypes({2: GroupMetadataKey}, {2: GroupMetadataValue})
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.groups = Groups()
+        self.classic = ClassicGroups(self.groups, surroundings)
+
+    def replay(self, record: StateRecord, origin: Origin) -> None:
+        assert isinstance(record.key, GroupMetadataKey)
+        assert record.value is None or isinstance(record.value, GroupMetadataValue)
+        self.classic.replay(record.key, record.value)
+
+    def replay_end(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        raise AssertionError("no group is written in a transaction")
+
+    def loaded(self, now_ms: int) -> None:
+        self.classic.loaded(now_ms)
+
+    def unloaded(self, reason: ErrorCode) -> None:
+        self.classic.unloaded(reason)
+
+    def metadata_changed(self, now_ms: int) -> None:
+        pass
+
+
+ClassicShard = SimShard[ClassicMachine]
+
+
+def classic_shard(settings: dict[str, str] | None = None, *, seed: int | str = 0) -> ClassicShard:
+    return SimShard(ClassicMachine, settings, seed=seed)
