@@ -228,7 +228,7 @@ class Partition:
     def _validated(self, view: memoryview, now_ms: int, expansion: Expansion | None) -> BatchHeader:
         """What is not plain is looked at closely."""
         settings = self.settings
-        header = validate(
+        return validate(
             view,
             max_batch_bytes=settings.max_message_bytes,
             require_key=settings.compacted,
@@ -237,7 +237,6 @@ class Partition:
             timestamp_after_max_ms=settings.timestamp_after_max_ms,
             expansion=expansion,
         )[0]
-        return header
 
     def _check_in_sync(self) -> None:
         if len(self.isr) < self.settings.min_insync_replicas:

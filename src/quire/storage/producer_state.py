@@ -183,8 +183,9 @@ class ProducerState:
 
         A producer nobody remembers may begin with any sequence: its earlier batches may have been deleted, or it may
         have been idle until it was forgotten. Only `from_zero`, with transaction protocol 2, it may not: there each
-        transaction has an epoch of its own, which begins at 0. Batches are judged one by one against what is in the log, so two new
-        ones of one producer cannot come in one append; clients send one batch per partition and request.
+        transaction has an epoch of its own, which begins at 0. Batches are judged one by one against what is in the
+        log, so two new ones of one producer cannot come in one append; clients send one batch per partition and
+        request.
         """
         producer = self._producers.get(header.producer_id)
         if producer is None:
