@@ -1,0 +1,202 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: a transaction begins, or grows, before anything is written to its partitions.
+
+Clients of protocol 1 ask themselves (versions 0 to 3). For those of protocol 2 the broker asks that is to append their
+records (versions 4 and 5), and it asks about clients of protocol 1 whether they have asked (`verify_only`).
+
+Only partitions that this node knows are taken: they exist, then, for every later coordinator too, and one that is not
+known when markers are sent has been deleted.
+"""
+
+from collections.abc import Sequence
+
+from quire.coordinators.runtime.result import R, Result
+from quire.coordinators.transaction.producer_epochs import HIGHEST_EPOCH
+from quire.coordinators.transaction.states import State
+from quire.coordinators.transaction.transaction import BUMPS_EPOCH, NO_PARTITIONS, Partitions, Transaction
+from quire.coordinators.transaction.transactions import Transactions
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import GROUP_OFFSETS
+from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from quire.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+_KNOWS_FENCED = 2
+"""The version from which on clients of both requests know PRODUCER_FENCED."""
+_FROM_BROKERS = 4
+"""The version from which on AddPartitionsToTxn is sent by brokers."""
+
+Topics = Sequence[AddPartitionsToTxnTopic]
+
+
+def add_partitions(
+    transactions: Transactions, request: AddPartitionsToTxnRequest, api_version: int, now_ms: int
+) -> Result[AddPartitionsToTxnResponse]:
+    """As clients ask, in versions 0 to 3."""
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    result = add_partitions_of(transactions, transaction, api_version, now_ms)
+    assert isinstance(result.response, AddPartitionsToTxnResult)
+    response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.response.topic_results)
+    return Result(response, result.records)
+
+
+def add_partitions_of(
+    transactions: Transactions, request: AddPartitionsToTxnTransaction, api_version: int, now_ms: int
+) -> Result[AddPartitionsToTxnResult]:
+    """One transaction of those that a broker asks about, in versions 4 and 5. Refusals are in the result."""
+    topics = request.topics
+    if not all(transactions.has_partition(topic.name, index) for topic in topics for index in topic.partitions):
+        return Result(_of(request, _unknown_partitions(transactions, topics)))
+    try:
+        transaction = _found(
+            transactions, request.transactional_id, request.producer_id, request.producer_epoch, request.verify_only
+        )
+    except ApiError as error:
+        is_old = api_version < _KNOWS_FENCED and error.code is ErrorCode.PRODUCER_FENCED
+        code = ErrorCode.INVALID_PRODUCER_EPOCH if is_old else error.code
+        return Result(_of(request, partition_errors(topics, code)))
+    if request.verify_only:
+        return Result(_of(request, _verified(transaction, topics)))
+    result = _of(request, partition_errors(topics, ErrorCode.NONE))
+    added = {topic.name: topic.partitions for topic in topics}
+    if len(added) < len(topics):
+        added = {name: [index for each in topics if each.name == name for index in each.partitions] for name in added}
+    is_protocol_2 = api_version >= _FROM_BROKERS and transactions.transaction_version >= BUMPS_EPOCH
+    return _add(transactions, transaction, added, BUMPS_EPOCH if is_protocol_2 else 0, now_ms, result)
+
+
+def add_offsets(
+    transactions: Transactions,
+    request: AddOffsetsToTxnRequest,
+    api_version: int,
+    now_ms: int,
+    offsets_partition: int,
+) -> Result[AddOffsetsToTxnResponse]:
+    """`offsets_partition` is where the group's offsets are kept. ApiError for what is refused."""
+    if not transactions.has_partition(GROUP_OFFSETS, offsets_partition):
+        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS} is about to be created: try again")
+    try:
+        transaction = _found(transactions, request.transactional_id, request.producer_id, request.producer_epoch)
+    except ApiError as error:
+        if api_version < _KNOWS_FENCED and error.code is ErrorCode.PRODUCER_FENCED:
+            raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
+        raise
+    response = AddOffsetsToTxnResponse()
+    return _add(transactions, transaction, {GROUP_OFFSETS: [offsets_partition]}, 0, now_ms, response)
+
+
+def partition_errors(topics: Topics, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
+    """The same for all partitions that were asked for."""
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def _found(
+    transactions: Transactions, transactional_id: str, producer_id: int, epoch: int, verify_only: bool = False
+) -> Transaction:
+    """The transaction that this producer may add to, or ask about."""
+    if not transactional_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    transaction = transactions.get(transactional_id)
+    if transaction is None:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known: initialize the producer"
+        )
+    is_ending = transaction.is_prepared or transaction.state is State.PREPARE_EPOCH_FENCE
+    if is_ending and not verify_only:
+        # First of all: the producer may already go by the id and epoch that it will have when the end is complete.
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
+    if producer_id != transaction.producer_id:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"producer id {producer_id} is not that of {transactional_id}: initialize the producer",
+        )
+    if epoch != transaction.producer_epoch or epoch == HIGHEST_EPOCH:
+        raise ApiError(
+            ErrorCode.PRODUCER_FENCED, f"{transactional_id} has been taken over by a newer producer: close this one"
+        )
+    if is_ending:
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
+    return transaction
+
+
+def _add(
+    transactions: Transactions,
+    transaction: Transaction,
+    added: Partitions,
+    client_version: int,
+    now_ms: int,
+    response: R,
+) -> Result[R]:
+    current = transaction.partitions if transaction.state is State.ONGOING else NO_PARTITIONS
+    partitions = _union(current, added)
+    if partitions is current:
+        return Result(response)
+    record = transaction.record(
+        State.ONGOING,
+        now_ms,
+        transactions.log_version,
+        partitions=partitions,
+        start_ms=None if transaction.state is State.ONGOING else now_ms,
+        client_version=client_version,
+    )
+    return Result(response, [record])
+
+
+def _union(current: Partitions, added: Partitions) -> Partitions:
+    """`current` itself where nothing is new."""
+    union: dict[str, Sequence[int]] = {}
+    for topic, indexes in added.items():
+        known = current.get(topic, ())
+        if len(indexes) == 1 and not known:
+            union[topic] = indexes
+            continue
+        together = list(dict.fromkeys((*known, *indexes)))
+        if len(together) > len(known):
+            union[topic] = together
+    return {**current, **union} if union else current
+
+
+def _verified(transaction: Transaction, topics: Topics) -> list[AddPartitionsToTxnTopicResult]:
+    results = partition_errors(topics, ErrorCode.NONE)
+    for topic in results:
+        known = set(transaction.partitions.get(topic.name, ()))
+        for partition in topic.results_by_partition:
+            if partition.partition_index not in known:
+                partition.partition_error_code = ErrorCode.TRANSACTION_ABORTABLE
+    return results
+
+
+def _unknown_partitions(transactions: Transactions, topics: Topics) -> list[AddPartitionsToTxnTopicResult]:
+    """All or none: one partition that is not there keeps the others from being added."""
+    results = partition_errors(topics, ErrorCode.OPERATION_NOT_ATTEMPTED)
+    for topic in results:
+        for partition in topic.results_by_partition:
+            if not transactions.has_partition(topic.name, partition.partition_index):
+                partition.partition_error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return results
+
+
+def _of(
+    request: AddPartitionsToTxnTransaction, topic_results: list[AddPartitionsToTxnTopicResult]
+) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(transactional_id=request.transactional_id, topic_results=topic_results)

@@ -1,0 +1,291 @@
+"""MarkerSender: brings the markers of decided transactions to their partitions, however often it takes.
+
+One for each shard, for as long as the shard is loaded. Its owner gives it
+
+    channel            how nodes are reached, the own one too
+    clock              for back-off and timeouts
+    image              the cluster as committed: who leads a partition, and whether it still exists
+    coordinator_epoch  the leader epoch of the shard's partition: what older coordinators send is refused by partitions
+    run                the door back into the shard: `run(operation)` has the shard run `operation(machine, now_ms)` as
+                       it would a request. It raises nothing; where the shard is not active, it does nothing.
+
+The machine hands over markers once the decision to write them is committed. They are sent to the leaders of their
+partitions, one request to each node for all that is to be sent at that moment. A partition that refuses, has no leader
+or cannot be reached is tried again, ever more slowly, or as soon as the metadata changes; one that does not answer is
+sent its marker again after `answer_timeout_ms`. A marker that arrives twice does no harm. When no partition is missing
+`TransactionMachine.markers_written` goes through the door. With a channel and a log that answer at once, all of that
+has happened when `write` returns.
+
+Answers may come late, twice or out of order: one counts if its partition is still missing, whatever request it is for.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from quire.coordinators.runtime.channel import Channel
+from quire.coordinators.runtime.result import Result
+from quire.coordinators.transaction.transactions import Markers
+from quire.metadata.image import ClusterImage
+from quire.metadata.partition_image import NO_LEADER
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from quire.protocol.schema import Message
+from quire.seams import Clock, Timer
+
+if TYPE_CHECKING:
+    from quire.coordinators.transaction.machine import TransactionMachine
+
+Operation = Callable[["TransactionMachine", int], Result[None]]
+Run = Callable[[Operation], None]
+
+FIRST_BACKOFF_MS = 20.0
+LONGEST_BACKOFF_MS = 1_000.0
+ANSWER_TIMEOUT_MS = 30_000.0
+
+_VERSION = WriteTxnMarkersRequest.VERSIONS[1]
+
+Partition = tuple[str, int]
+
+_SETTLED = frozenset(
+    {
+        ErrorCode.NONE,
+        # The partition has seen a later epoch of this producer, which it could not have with this transaction open.
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        # Where markers cannot be written there are no transactions either.
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+"""Answers after which a partition needs no marker any more. Whatever else comes is tried again."""
+
+
+class _Unsettled:
+    """The partitions of one transaction that have not got their marker.
+
+    `missing` has for each when it is to be sent (again), and the node whose answer is awaited till then, if any.
+    """
+
+    __slots__ = ("backoff_ms", "markers", "missing")
+
+    def __init__(self, markers: Markers) -> None:
+        self.markers = markers
+        self.backoff_ms = FIRST_BACKOFF_MS
+        self.missing: dict[Partition, tuple[float, int]] = {
+            (topic, index): (0.0, NO_LEADER) for topic, indexes in markers.partitions.items() for index in indexes
+        }
+
+    def is_due(self, now_ms: float) -> bool:
+        return any(due_ms <= now_ms for due_ms, _ in self.missing.values())
+
+    @property
+    def due_ms(self) -> float:
+        return min(due_ms for due_ms, _ in self.missing.values())
+
+    def back_off(self, partition: Partition, now_ms: float) -> None:
+        if partition in self.missing:
+            self.missing[partition] = (now_ms + self.backoff_ms, NO_LEADER)
+
+
+_Request = list[tuple[_Unsettled, list[Partition]]]
+"""What is sent to one node, transaction by transaction."""
+
+
+class MarkerSender:
+    __slots__ = (
+        "_answer_timeout_ms",
+        "_channel",
+        "_clock",
+        "_coordinator_epoch",
+        "_image",
+        "_is_sending",
+        "_is_stopped",
+        "_run",
+        "_timer",
+        "_to_send",
+        "_unsettled",
+        "_wakes_ms",
+    )
+
+    def __init__(
+        self,
+        channel: Channel,
+        clock: Clock,
+        image: Callable[[], ClusterImage],
+        coordinator_epoch: int,
+        run: Run,
+        *,
+        answer_timeout_ms: float = ANSWER_TIMEOUT_MS,
+    ) -> None:
+        self._channel = channel
+        self._clock = clock
+        self._image = image
+        self._coordinator_epoch = coordinator_epoch
+        self._run = run
+        self._answer_timeout_ms = answer_timeout_ms
+        self._unsettled: dict[str, _Unsettled] = {}
+        self._to_send: list[_Unsettled] = []
+        self._timer: Timer | None = None
+        self._wakes_ms = 0.0
+        self._is_sending = False
+        self._is_stopped = False
+
+    def write(self, markers: Markers) -> None:
+        unsettled = self._unsettled[markers.transactional_id] = _Unsettled(markers)
+        self._to_send.append(unsettled)
+        self._send()
+
+    def metadata_changed(self) -> None:
+        """What waits for better times, or for the answer of a node that no longer leads the partition, is sent now."""
+        image = self._image()
+        for unsettled in self._unsettled.values():
+            unsettled.backoff_ms = FIRST_BACKOFF_MS
+            for partition, (_, node_id) in unsettled.missing.items():
+                if node_id == NO_LEADER or node_id != _leader(image, partition):
+                    unsettled.missing[partition] = (0.0, NO_LEADER)
+        self._send_due()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self._unsettled.clear()
+        self._to_send.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # Sending
+
+    def _send(self) -> None:
+        """What comes while something is being sent, because answers came at once, is sent together afterwards."""
+        if self._is_sending:
+            return
+        self._is_sending = True
+        try:
+            while self._to_send:
+                unsettled, self._to_send = self._to_send, []
+                self._send_together(unsettled)
+        finally:
+            self._is_sending = False
+
+    def _send_together(self, all_unsettled: list[_Unsettled]) -> None:
+        now_ms = self._clock.monotonic_ms()
+        by_node: dict[int, _Request] = {}
+        for unsettled in all_unsettled:
+            self._route(unsettled, now_ms, by_node)
+        for node_id, request in by_node.items():
+            answer = self._channel.send(node_id, self._built(request), _VERSION)
+            answer.when_done(lambda answer, request=request: self._answered(request, answer))  # type: ignore[misc]
+        for unsettled in all_unsettled:
+            self._conclude(unsettled)
+
+    def _route(self, unsettled: _Unsettled, now_ms: float, by_node: dict[int, _Request]) -> None:
+        image = self._image()
+        to_node: dict[int, list[Partition]] = {}
+        for partition, (due_ms, _) in list(unsettled.missing.items()):
+            if due_ms > now_ms:
+                continue
+            leader = _leader(image, partition)
+            if leader is None:
+                del unsettled.missing[partition]  # The partition was deleted, and what the transaction wrote with it.
+            elif leader == NO_LEADER:
+                unsettled.back_off(partition, now_ms)
+            else:
+                unsettled.missing[partition] = (now_ms + self._answer_timeout_ms, leader)
+                to_node.setdefault(leader, []).append(partition)
+        for node_id, partitions in to_node.items():
+            by_node.setdefault(node_id, []).append((unsettled, partitions))
+
+    def _built(self, request: _Request) -> WriteTxnMarkersRequest:
+        return WriteTxnMarkersRequest(
+            markers=[
+                WritableTxnMarker(
+                    producer_id=unsettled.markers.producer_id,
+                    producer_epoch=unsettled.markers.producer_epoch,
+                    transaction_result=unsettled.markers.is_commit,
+                    topics=_by_topic(partitions),
+                    coordinator_epoch=self._coordinator_epoch,
+                    transaction_version=unsettled.markers.transaction_version,
+                )
+                for unsettled, partitions in request
+            ]
+        )
+
+    # Answers, and none
+
+    def _answered(self, request: _Request, answer: Message | ApiError) -> None:
+        if self._is_stopped:
+            return
+        now_ms = self._clock.monotonic_ms()
+        verdicts = _verdicts(answer)
+        for unsettled, partitions in request:
+            of_producer = verdicts.get(unsettled.markers.producer_id, {})
+            for partition in partitions:
+                if of_producer.get(partition) in _SETTLED:
+                    unsettled.missing.pop(partition, None)
+                else:
+                    unsettled.back_off(partition, now_ms)
+        for unsettled, _ in request:
+            self._conclude(unsettled)
+
+    def _conclude(self, unsettled: _Unsettled) -> None:
+        markers = unsettled.markers
+        if self._unsettled.get(markers.transactional_id) is not unsettled:
+            return
+        if unsettled.missing:
+            self._wake(unsettled.due_ms)
+            return
+        del self._unsettled[markers.transactional_id]
+        self._run(lambda machine, now_ms: machine.markers_written(markers, now_ms))
+
+    def _wake(self, when_ms: float) -> None:
+        """Looks around no later than `when_ms`."""
+        if self._timer is not None:
+            if self._wakes_ms <= when_ms:
+                return
+            self._timer.cancel()
+        self._wakes_ms = when_ms
+        self._timer = self._clock.call_later(when_ms - self._clock.monotonic_ms(), self._woken)
+
+    def _woken(self) -> None:
+        self._timer = None
+        self._send_due()
+
+    def _send_due(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for unsettled in self._unsettled.values():
+            if unsettled.is_due(now_ms):
+                unsettled.backoff_ms = min(unsettled.backoff_ms * 2, LONGEST_BACKOFF_MS)
+                self._to_send.append(unsettled)
+        self._send()
+        if self._unsettled:
+            self._wake(min(unsettled.due_ms for unsettled in self._unsettled.values()))
+
+
+def _leader(image: ClusterImage, partition: Partition) -> int | None:
+    """The node that leads the partition, NO_LEADER while there is none, None if there is no such partition."""
+    topic = image.topic(partition[0])
+    found = None if topic is None else topic.partitions.get(partition[1])
+    return None if found is None else found.leader
+
+
+def _by_topic(partitions: list[Partition]) -> list[WritableTxnMarkerTopic]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        topics.setdefault(topic, []).append(index)
+    return [WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+
+
+def _verdicts(answer: Message | ApiError) -> dict[int, dict[Partition, int]]:
+    """Error codes by producer id and partition; none where the node could not be asked."""
+    verdicts: dict[int, dict[Partition, int]] = {}
+    if isinstance(answer, WriteTxnMarkersResponse):
+        for marker in answer.markers:
+            of_producer = verdicts.setdefault(marker.producer_id, {})
+            for topic in marker.topics:
+                for partition in topic.partitions:
+                    of_producer[topic.name, partition.partition_index] = partition.error_code
+    return verdicts

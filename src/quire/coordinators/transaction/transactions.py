@@ -1,0 +1,111 @@
+"""Transactions: all of one shard, by transactional id, and what their operations have in common."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.record import StateRecord
+from quire.coordinators.transaction.states import State
+from quire.coordinators.transaction.transaction import Partitions, Transaction
+from quire.metadata.features import TRANSACTION_VERSION
+from quire.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
+
+
+class Markers(NamedTuple):
+    """What is to be written to each partition of a transaction, to end it there."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    transaction_version: int
+    partitions: Partitions
+
+
+class MarkerWriter(Protocol):
+    """Sees to it that markers get where they belong, however long that takes, and says so when they are there."""
+
+    def write(self, markers: Markers) -> None: ...
+
+    def metadata_changed(self) -> None:
+        """Partitions may have got other leaders, or be gone."""
+        ...
+
+    def stop(self) -> None:
+        """Nothing is sent from now on, and nothing said."""
+        ...
+
+
+class Transactions:
+    __slots__ = ("_by_id", "_marker_writer", "ongoing", "surroundings")
+
+    def __init__(self, surroundings: Surroundings, marker_writer: MarkerWriter) -> None:
+        self.surroundings = surroundings
+        self.ongoing: dict[str, Transaction] = {}
+        """Those that may time out."""
+        self._by_id: dict[str, Transaction] = {}
+        self._marker_writer = marker_writer
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        return self._by_id.get(transactional_id)
+
+    def replay(self, record: StateRecord) -> None:
+        assert isinstance(record.key, TransactionLogKey)
+        transactional_id = record.key.transactional_id
+        if record.value is None:
+            self._forget(transactional_id)
+            return
+        assert isinstance(record.value, TransactionLogValue)
+        transaction = self._by_id.get(transactional_id)
+        if transaction is None:
+            transaction = Transaction(transactional_id)
+            transaction.take_over(record.value)
+            self._by_id[transactional_id] = transaction
+        else:
+            transaction.take_over(record.value)
+        if transaction.state is State.ONGOING:
+            self.ongoing[transactional_id] = transaction
+        else:
+            self.ongoing.pop(transactional_id, None)
+
+    def _forget(self, transactional_id: str) -> None:
+        transaction = self._by_id.pop(transactional_id, None)
+        if transaction is not None:
+            transaction.state = State.DEAD
+            self.ongoing.pop(transactional_id, None)
+
+    def write_markers(self, transaction: Transaction) -> None:
+        """Once its decision is committed, not earlier: a marker cannot be taken back."""
+        assert transaction.is_prepared, transaction
+        self._marker_writer.write(
+            Markers(
+                transaction.transactional_id,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                transaction.state is State.PREPARE_COMMIT,
+                transaction.client_version,
+                transaction.partitions,
+            )
+        )
+
+    # What the cluster has agreed on
+
+    @property
+    def transaction_version(self) -> int:
+        """The finalized level of the feature: 2 where transaction protocol 2 is spoken."""
+        return self.surroundings.image().features.get(TRANSACTION_VERSION, 0)
+
+    @property
+    def log_version(self) -> int:
+        """The version that values are written in."""
+        return 1 if self.transaction_version >= 1 else 0
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        found = self.surroundings.image().topic(topic)
+        return found is not None and partition in found.partitions
