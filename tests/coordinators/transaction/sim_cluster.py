@@ -1,0 +1,308 @@
+"""A transaction coordinator with everything around it, in memory and on virtual time: log, partitions, producers.
+
+Every step is told in plain words (`story`), which is what the transcripts are made of.
+"""
+
+from collections.abc import Callable, Mapping
+
+from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.record import StateRecord, encode_key, encode_value
+from quire.coordinators.runtime.result import R, Result
+from quire.coordinators.transaction.machine import OperationWithId, TransactionMachine
+from quire.coordinators.transaction.marker_sender import MarkerSender, Operation
+from quire.coordinators.transaction.producer_epochs import NO_PRODUCER_ID, NeedsProducerId
+from quire.coordinators.transaction.states import NAMES, State
+from quire.metadata.features import TRANSACTION_VERSION
+from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import GROUP_OFFSETS
+from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from quire.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from quire.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from quire.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
+from simulator.clock import SimClock
+from tests.coordinators.sim_shard import LogEntry, SimShard
+from tests.coordinators.transaction.sim_partitions import Name, SimChannel, SimPartition, shown
+
+NODES = (1, 2)
+TOPICS = {"t": 2, "u": 2, GROUP_OFFSETS: 1}
+
+Answer = tuple[ErrorCode, int, int]
+"""An error code, or a producer id and epoch."""
+
+
+class SimCluster:
+    """Partition n of each topic is led by node 1 if n is even, else by 2."""
+
+    def __init__(self, transaction_version: int = 2, settings: Mapping[str, str] | None = None) -> None:
+        self.story: list[str] = []
+        self.clock = SimClock()
+        self.partitions: dict[Name, SimPartition] = {}
+        self.channel = SimChannel(self.partitions.get, self.tell)
+        self.next_producer_id = 1000
+        self.has_producer_ids = True
+        self.coordinator_epoch = 0
+        self.image = ClusterImage(features={TRANSACTION_VERSION: transaction_version})
+        for number, (topic, count) in enumerate(TOPICS.items()):
+            self.image.add_topic(TopicImage(topic, bytes([number]) * 16))
+            for partition in range(count):
+                self._add(topic, partition)
+        self.shard: SimShard[TransactionMachine] = SimShard(self._machine, settings, clock=self.clock, image=self.image)
+        self.shard.on_append = self._tell_record
+
+    def tell(self, line: str) -> None:
+        self.story.append(line)
+
+    def _add(self, topic: str, partition: int) -> None:
+        leader = NODES[partition % len(NODES)]
+        self.image.topics_by_name[topic].partitions[partition] = PartitionImage(NODES, NODES, leader)
+        self.partitions[topic, partition] = SimPartition((topic, partition), self.tell)
+
+    # The machine and what its owner gives it
+
+    def _machine(self, surroundings: Surroundings) -> TransactionMachine:
+        self.coordinator_epoch += 1
+        sender = MarkerSender(
+            self.channel, self.clock, lambda: self.shard.image, self.coordinator_epoch, self._run_operation
+        )
+        return TransactionMachine(surroundings, sender, self._with_producer_id)
+
+    def _run_operation(self, operation: Operation) -> None:
+        self.run(operation)
+
+    def _with_producer_id(self, operation: OperationWithId) -> None:
+        fresh_id = self.fresh_id()
+        if fresh_id != NO_PRODUCER_ID:
+            self.run(lambda machine, now_ms: operation(machine, now_ms, fresh_id))
+
+    def fresh_id(self) -> int:
+        if not self.has_producer_ids:
+            return NO_PRODUCER_ID
+        self.next_producer_id += 1
+        return self.next_producer_id - 1
+
+    def run(self, operation: Callable[[TransactionMachine, int], Result[R]]) -> Pending[R | ApiError]:
+        return self.shard.run(lambda now_ms: operation(self.shard.machine, now_ms))
+
+    def run_with_id(self, operation: Callable[[TransactionMachine, int, int], Result[R]]) -> Pending[R | ApiError]:
+        """As the handler of a request does: gets a producer id when it is told that one is needed."""
+        answer: Pending[R | ApiError] = Pending()
+
+        def answered(first: R | ApiError) -> None:
+            fresh_id = self.fresh_id() if isinstance(first, NeedsProducerId) else NO_PRODUCER_ID
+            if fresh_id == NO_PRODUCER_ID:
+                answer.complete(first)
+            else:
+                self.run(lambda machine, now_ms: operation(machine, now_ms, fresh_id)).when_done(answer.complete)
+
+        self.run(lambda machine, now_ms: operation(machine, now_ms, NO_PRODUCER_ID)).when_done(answered)
+        return answer
+
+    # What may happen
+
+    def crash(self) -> None:
+        """The coordinator starts again, with what is in the log."""
+        self.channel.requests.clear()
+        self.channel.answers.clear()
+        self.shard.reload()
+
+    def delete_topic(self, topic: str) -> None:
+        image = self.shard.image
+        for partition in image.topics_by_name[topic].partitions:
+            del self.partitions[topic, partition]
+        image.remove_topic(image.topics_by_name[topic])
+        self.shard.change_image(image)
+
+    def elect(self, name: Name, leader: int) -> None:
+        image = self.shard.image
+        topic = image.topics_by_name[name[0]]
+        topic.partitions[name[1]] = topic.partitions[name[1]]._replace(leader=leader)
+        self.shard.change_image(image)
+
+    def given(self, transactional_id: str, producer_id: int, epoch: int) -> None:
+        """As if the producer had got so far."""
+        value = TransactionLogValue(
+            producer_id=producer_id,
+            previous_producer_id=producer_id,
+            producer_epoch=epoch,
+            transaction_timeout_ms=60_000,
+            transaction_status=State.EMPTY,
+            transaction_partitions=None,
+            transaction_last_update_timestamp_ms=self.clock.now_ms(),
+            transaction_start_timestamp_ms=-1,
+        )
+        record = StateRecord(TransactionLogKey(transactional_id=transactional_id), value, 1)
+        self.shard.log.append(LogEntry(encode_key(record.key), encode_value(record)))
+        self.shard.reload()
+
+    def _tell_record(self, record: StateRecord) -> None:
+        assert isinstance(record.key, TransactionLogKey)
+        value = record.value
+        if value is None:
+            self.tell(f"log: {record.key.transactional_id} is gone")
+            return
+        assert isinstance(value, TransactionLogValue)
+        partitions = [
+            shown((topic.topic, index)) for topic in value.transaction_partitions or [] for index in topic.partition_ids
+        ]
+        following = f", then {value.next_producer_id}:0" if value.next_producer_id != NO_PRODUCER_ID else ""
+        words = [
+            f"log: {record.key.transactional_id} is {NAMES[State(value.transaction_status)]}",
+            f"{value.producer_id}:{value.producer_epoch}{following}",
+            *partitions,
+        ]
+        self.tell(" ".join(words))
+
+
+class SimProducer:
+    """A producer, as clients are: it remembers its id and epoch, and what it asked last."""
+
+    def __init__(self, cluster: SimCluster, name: str, transactional_id: str, protocol: int = 2) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.transactional_id = transactional_id
+        self.protocol = protocol
+        self.producer_id = -1
+        self.epoch = -1
+        self.transaction = 0
+        """Counts what it has begun, for the partitions to write down."""
+        self.last_end: EndTxnRequest | None = None
+
+    @property
+    def what(self) -> str:
+        return f"{self.name}#{self.transaction}"
+
+    def init(self, *, timeout_ms: int = 60_000, goes_on: bool = False, api_version: int = 6) -> Pending[Answer]:
+        """`goes_on` says which id and epoch it had (KIP-360)."""
+        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms)
+        if goes_on:
+            request.producer_id, request.producer_epoch = self.producer_id, self.epoch
+        caller = self._caller(api_version)
+
+        def answered(response: InitProducerIdResponse | ApiError) -> Answer:
+            if isinstance(response, ApiError):
+                return self._refused(response.code)
+            if response.error_code:
+                return self._refused(ErrorCode(response.error_code))
+            return self._goes_by(response.producer_id, response.producer_epoch)
+
+        return self.cluster.run_with_id(
+            lambda machine, now_ms, fresh_id: machine.init_producer_id(request, caller, now_ms, fresh_id)
+        ).then(answered)
+
+    def add(self, *names: Name, api_version: int = 3) -> Pending[ErrorCode]:
+        """As clients of protocol 1 do."""
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[index]) for topic, index in names],
+        )
+        caller = self._caller(api_version)
+
+        def answered(response: AddPartitionsToTxnResponse | ApiError) -> ErrorCode:
+            if isinstance(response, ApiError):
+                return self._told(response.code)
+            codes = [
+                ErrorCode(partition.partition_error_code)
+                for topic in response.results_by_topic_v3_and_below
+                for partition in topic.results_by_partition
+            ]
+            for name, code in zip(names, codes, strict=True):
+                if code is not ErrorCode.NONE:
+                    self.cluster.tell(f"{self.name}: {code.name} for {shown(name)}")
+            return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)
+
+        return self.cluster.run(lambda machine, now_ms: machine.add_partitions(request, caller, now_ms)).then(answered)
+
+    def add_offsets(self, *, api_version: int = 4) -> Pending[ErrorCode]:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            group_id="g",
+        )
+        caller = self._caller(api_version)
+        return self.cluster.run(lambda machine, now_ms: machine.add_offsets(request, caller, now_ms, 0)).then(
+            lambda response: self._told(response.code if isinstance(response, ApiError) else ErrorCode.NONE)
+        )
+
+    def produce(self, name: Name) -> Pending[ErrorCode]:
+        """As a broker does for it: asks the coordinator, then appends. Protocol 2 adds the partition, 1 must have."""
+        partition = self.cluster.partitions[name]
+        admission = partition.admit(self.producer_id, self.epoch, bumps_epoch=self.protocol == 2)
+        what = self.what
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            verify_only=self.protocol == 1,
+            topics=[AddPartitionsToTxnTopic(name=name[0], partitions=[name[1]])],
+        )
+        caller = self._caller(5)
+
+        def answered(result: AddPartitionsToTxnResult | ApiError) -> ErrorCode:
+            code = (
+                result.code
+                if isinstance(result, ApiError)
+                else ErrorCode(result.topic_results[0].results_by_partition[0].partition_error_code)
+            )
+            if code is ErrorCode.NONE:
+                code = partition.append(admission, what)
+            else:
+                partition.refuse(admission)
+            return self._told(code)
+
+        return self.cluster.run(lambda machine, now_ms: machine.add_partitions_of(transaction, caller, now_ms)).then(
+            answered
+        )
+
+    def end(self, *, commit: bool) -> Pending[Answer]:
+        self.last_end = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            committed=commit,
+        )
+        return self.send_end(self.last_end)
+
+    def send_end(self, request: EndTxnRequest, api_version: int | None = None) -> Pending[Answer]:
+        if api_version is None:
+            api_version = 5 if self.protocol == 2 else 4
+        caller = self._caller(api_version)
+
+        def answered(response: EndTxnResponse | ApiError) -> Answer:
+            if isinstance(response, ApiError):
+                return self._refused(response.code)
+            if response.producer_id == NO_PRODUCER_ID:
+                self.cluster.tell(f"{self.name}: done")
+                return ErrorCode.NONE, self.producer_id, self.epoch
+            return self._goes_by(response.producer_id, response.producer_epoch)
+
+        return self.cluster.run_with_id(
+            lambda machine, now_ms, fresh_id: machine.end_txn(request, caller, now_ms, fresh_id)
+        ).then(answered)
+
+    def _caller(self, api_version: int) -> Caller:
+        return Caller(self.name, "here", api_version)
+
+    def _goes_by(self, producer_id: int, epoch: int) -> Answer:
+        self.producer_id, self.epoch = producer_id, epoch
+        self.cluster.tell(f"{self.name}: {producer_id}:{epoch}")
+        return ErrorCode.NONE, producer_id, epoch
+
+    def _refused(self, code: ErrorCode) -> Answer:
+        return self._told(code), -1, -1
+
+    def _told(self, code: ErrorCode) -> ErrorCode:
+        if code is not ErrorCode.NONE:
+            self.cluster.tell(f"{self.name}: {code.name}")
+        return code
