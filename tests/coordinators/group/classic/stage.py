@@ -273,7 +273,7 @@ class ClassicStage:
 
     def _hear_leave(self, client: Client, response: LeaveGroupResponse) -> None:
         left = [
-            f"{member.member_id or member.group_instance_id} {_error(member.error_code) or 'left'}"
+            f"{member.member_id or member.group_instance_id or 'nobody'} {_error(member.error_code) or 'left'}"
             for member in response.members
         ]
         self._tell(f"{client.name} <- {', '.join(left) or _error(response.error_code) or 'left'}")

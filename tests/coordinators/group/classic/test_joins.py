@@ -1,0 +1,109 @@
+"""JoinGroup, where the stories end: limits, records that do not fit, coming back twice."""
+
+from quire.coordinators.group.classic.joins import MEMBERS_LIMIT, PENDING_LIMIT
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.join_group import JoinGroupRequestProtocol
+from tests.coordinators.group.classic.asking import beat, group_of, join, refusal, shard_at_once, stable, sync
+
+
+def test_ids_that_were_given_out_are_bounded_and_the_oldest_goes_first() -> None:
+    shard = shard_at_once()
+    ids = [join(shard, version=4).value.member_id for _ in range(PENDING_LIMIT + 2)]
+    assert list(group_of(shard).pending_members) == ids[2:]
+    assert len(shard.timers.keys) == PENDING_LIMIT
+    assert refusal(join(shard, ids[0], version=4)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert not join(shard, ids[2], version=4).done
+
+
+def test_members_are_bounded_whatever_the_setting_says() -> None:
+    shard = shard_at_once()
+    for _ in range(MEMBERS_LIMIT):
+        join(shard)
+    assert join(shard).value.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    shard.wait(0)
+    assert join(shard).value.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_group_that_is_too_large_after_a_restart_shrinks_by_a_round() -> None:
+    shard = shard_at_once()
+    ids = stable(shard, 3)
+    shard.config.static["group.max.size"] = 2
+    shard.config.apply_dynamic({}, {})
+    shard.reload()
+    assert group_of(shard).state_name == "PreparingRebalance"
+    answers = [join(shard, id_) for id_ in ids]
+    assert [answer.value.error_code for answer in answers] == [0, 0, ErrorCode.GROUP_MAX_SIZE_REACHED]
+
+
+def test_a_refused_join_leaves_no_group_behind() -> None:
+    shard = shard_at_once()
+    assert refusal(join(shard, protocol_type="")) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert refusal(join(shard, protocols=[])) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert refusal(join(shard, "unknown")) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refusal(join(shard, group_id="")) is ErrorCode.INVALID_GROUP_ID
+    assert refusal(join(shard, session_timeout_ms=5_999)) is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert not shard.machine.groups
+
+
+def test_a_protocol_that_is_named_twice_counts_once() -> None:
+    shard = shard_at_once()
+    twice = [
+        JoinGroupRequestProtocol(name="range", metadata=b"1"),
+        JoinGroupRequestProtocol(name="range", metadata=b"2"),
+    ]
+    stable(shard, protocols=twice)
+    (member,) = group_of(shard).members.values()
+    assert member.protocols == {"range": b"1"}
+
+
+def test_version_0_has_no_rebalance_timeout_and_gets_the_session_timeout() -> None:
+    shard = shard_at_once()
+    join(shard, version=0, rebalance_timeout_ms=-1)
+    assert group_of(shard).rebalance_timeout_ms == 10_000
+
+
+def test_member_ids_begin_with_what_the_client_is_called() -> None:
+    shard = shard_at_once()
+    assert join(shard, version=4).value.member_id.startswith("client-")
+    join(shard, instance_id="one", version=5)
+    (static,) = group_of(shard).members
+    assert static.startswith("one-") and len(static) == len("one-") + 36
+
+
+def test_a_static_member_that_comes_back_with_more_than_fits_changes_nothing() -> None:
+    shard = shard_at_once()
+    (old,) = stable(shard, instance_id="one", version=9)
+    shard.max_batch_bytes = 1_000
+    assert refusal(join(shard, instance_id="one", version=9, metadata=bytes(2_000))) is ErrorCode.MESSAGE_TOO_LARGE
+    assert list(group_of(shard).members) == [old]
+    assert group_of(shard).leader_id == old
+    assert beat(shard, old, 1).value.error_code == ErrorCode.NONE
+    shard.wait(10_000)
+    assert group_of(shard).is_empty
+
+
+def test_a_static_member_may_come_back_again_before_the_first_time_is_written() -> None:
+    shard = shard_at_once()
+    stable(shard, instance_id="one", version=9)
+    shard.holding = True
+    first = join(shard, instance_id="one", version=9)
+    second = join(shard, instance_id="one", version=9)
+    shard.commit()
+    assert refusal(first) is ErrorCode.FENCED_INSTANCE_ID
+    assert second.value.error_code == ErrorCode.NONE
+    assert list(group_of(shard).members) == [second.value.member_id]
+    assert group_of(shard).waiting_joins == 0
+
+
+def test_a_static_member_whose_return_is_overtaken_by_a_round_has_joined_that() -> None:
+    shard = shard_at_once()
+    answers = [join(shard, instance_id=name, version=9) for name in ("one", "two")]
+    shard.wait(0)
+    one = answers[0].value.member_id
+    sync(shard, one, 1)
+    shard.holding = True
+    returned = join(shard, instance_id="two", version=9)
+    leader = join(shard, one, instance_id="one", version=9)
+    assert not returned.done
+    shard.commit()
+    assert returned.value.generation_id == leader.value.generation_id == 2
