@@ -24,7 +24,7 @@ help:
 setup: $(READY)
 
 # What running needs; what testing needs on top.
-$(INSTALLED): pyproject.toml setup.py constraints.txt $(shell find src -name '*_native.p[yx]*')
+$(INSTALLED): pyproject.toml setup.py constraints.txt $(shell find src -name '*_native.p[yx]*' -o -name '*.h')
 	@test -d $(VENV) || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@$(PIP) --upgrade pip
 	@$(PIP) -c constraints.txt -e .

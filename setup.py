@@ -6,6 +6,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 NATIVE = sorted(Path("src/quire").rglob("*_native.py"))
+HEADERS = sorted(Path("src/quire").rglob("*.h"))
 OPTIMIZE = [] if sys.platform == "win32" else ["-O3"]
 
 
@@ -16,7 +17,17 @@ def module_name(path: Path) -> str:
 def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
-    modules = [Extension(module_name(path), [str(path)], optional=True, extra_compile_args=OPTIMIZE) for path in NATIVE]
+    modules = [
+        Extension(
+            module_name(path),
+            [str(path)],
+            include_dirs=[str(header.parent) for header in HEADERS],
+            depends=[str(header) for header in HEADERS],
+            extra_compile_args=OPTIMIZE,
+            optional=True,
+        )
+        for path in NATIVE
+    ]
     compiled: list[Extension] = cythonize(modules, build_dir="build/cython", language_level=3, quiet=True)
     return compiled
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, no-any-return"
+# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, no-any-return"
 """Over the batches of a segment at the speed of their checksums: what is regular is dealt with here, batch by batch.
 
 A batch is regular if it is whole and intact, goes on where the one before it ended, in the same leader epoch, and is no
@@ -15,6 +15,9 @@ from __future__ import annotations
 import cython
 
 from quire.protocol.records.checksum import crc32c
+
+if cython.compiled:
+    from cython.cimports.quire.protocol.records.crc32c_native import crc32c_at
 
 COMPILED: bool = cython.compiled
 
@@ -127,6 +130,7 @@ class BatchWalk:
         last_offset: cython.longlong
         leader_epoch: cython.longlong
         attributes: cython.longlong
+        checksum: cython.longlong
         stop: cython.Py_ssize_t
         while filled - at >= _HEADER_BYTES and data[at + 16] == 2:
             length = _int32(data, at + 8)
@@ -145,7 +149,11 @@ class BatchWalk:
             leader_epoch = _int32(data, at + 12)
             if leader_epoch != self.leader_epoch and leader_epoch != -1:
                 break
-            if crc32c(view[at + _CRC_FROM : stop]) != _uint32(data, at + 17):
+            if cython.compiled:
+                checksum = crc32c_at(cython.address(data[0]), at + _CRC_FROM, stop)
+            else:
+                checksum = crc32c(view[at + _CRC_FROM : stop])
+            if checksum != _uint32(data, at + 17):
                 break
             if data[at + 43] < 0x80:
                 attributes = data[at + 22]

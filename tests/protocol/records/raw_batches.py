@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from quire.protocol.records import HEADER_BYTES, Record
 from quire.protocol.records.batch import write_header
+from quire.protocol.records.builder import MAX_TIMESTAMP
 
 
 def varint(value: int) -> bytes:
@@ -60,7 +61,7 @@ def raw_batch(section: bytes, count: int = 1, **fields: Any) -> bytearray:
 # The interpreted loops take their time on a busy machine, which is no fault.
 patient = settings(deadline=None)
 
-timestamps = st.integers(min_value=-1, max_value=2**63 - 1)
+timestamps = st.integers(min_value=-1, max_value=MAX_TIMESTAMP)
 headers = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3)
 records = st.builds(
     Record,

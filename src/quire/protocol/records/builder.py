@@ -22,7 +22,8 @@ from quire.protocol.records.encode_native import append_record, append_records
 from quire.protocol.records.record import NO_TIMESTAMP, Header, Record
 from quire.seams.disk import Buffer
 
-MAX_TIMESTAMP = (1 << 63) - 1
+MAX_TIMESTAMP = (1 << 63) - 2
+"""Told as the distance from the first record's, which may have none (-1): that must fit into 64 bits too."""
 
 
 def build_batch(

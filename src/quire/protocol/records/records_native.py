@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped"
+# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found"
+# ruff: noqa: SIM108  (a conditional expression would be compiled with what is only for the interpreter)
 """The loops over single records: scan (check without decoding), look up a timestamp, decode.
 
 And the whole check of a usual produced batch in one call, since that is what most requests of most producers are.
@@ -21,6 +22,9 @@ import cython
 from quire.protocol.records.batch import BatchHeader
 from quire.protocol.records.checksum import crc32c
 from quire.protocol.records.record import Header, Record
+
+if cython.compiled:
+    from cython.cimports.quire.protocol.records.crc32c_native import crc32c_at
 
 COMPILED: bool = cython.compiled
 
@@ -273,6 +277,7 @@ def check_plain(
     highest: cython.longlong
     status: cython.int
     latest: cython.longlong
+    checksum: cython.longlong
     if total < 61 or total > max_bytes or data[16] != 2:
         return None
     length = _number(data, 8, 4)
@@ -292,7 +297,11 @@ def check_plain(
         return None
     lowest = -_FAR if before_max_ms > _FAR else now_ms - before_max_ms
     highest = _FAR if after_max_ms > _FAR - now_ms else now_ms + after_max_ms
-    if crc32c(batch[21:]) != _number(data, 17, 4) & 0xFFFFFFFF:
+    if cython.compiled:
+        checksum = crc32c_at(cython.address(data[0]), 21, total)
+    else:
+        checksum = crc32c(batch[21:])
+    if checksum != _number(data, 17, 4) & 0xFFFFFFFF:
         return None
     if total > _RELEASE_GIL_BYTES:
         with cython.nogil:

@@ -10,5 +10,4 @@ cdef Py_ssize_t put_number(unsigned char *out, Py_ssize_t position, long long va
 cdef void copy(
     unsigned char *out, Py_ssize_t out_position, const unsigned char *data, Py_ssize_t position, Py_ssize_t size
 ) noexcept nogil
-cdef unsigned int _crc32c(const unsigned char *data, Py_ssize_t position, Py_ssize_t end) noexcept nogil
 cdef unsigned int crc(const unsigned char *data, Py_ssize_t position, Py_ssize_t end) noexcept nogil

@@ -16,6 +16,7 @@ from quire.protocol.records.checksum import crc32c as interpreted_crc32c
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.quire.protocol.records.crc32c_native import crc32c_at
 
 # Compiled, a number this large has to be declared to be one of C's.
 _2_TO_32 = cython.declare(cython.longlong, 0x100000000)
@@ -119,71 +120,10 @@ def copy(
         out[out_position : out_position + size] = data[position : position + size]
 
 
-# CRC-32C once more: the package that does it elsewhere cannot be called without the GIL.
-
-_crc_table = cython.declare(cython.uint[2048])
-
-
-@cython.cfunc
-def _fill_crc_table() -> cython.void:
-    index: cython.int
-    _step: cython.int
-    value: cython.uint
-    for index in range(256):
-        value = index
-        for _step in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        _crc_table[index] = value
-    for index in range(256, 2048):
-        value = _crc_table[index - 256]
-        _crc_table[index] = (value >> 8) ^ _crc_table[value & 0xFF]
-
-
-if cython.compiled:
-    _fill_crc_table()
-
-
-def _crc32c(
-    data: cython.pointer(cython.const[cython.uchar]), position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> cython.uint:
-    """Eight bytes at a time, each through a table of its own."""
-    crc: cython.uint = ~cython.cast(cython.uint, 0)
-    low: cython.uint
-    high: cython.uint
-    while end - position >= 8:
-        low = crc ^ (
-            data[position]
-            | (cython.cast(cython.uint, data[position + 1]) << 8)
-            | (cython.cast(cython.uint, data[position + 2]) << 16)
-            | (cython.cast(cython.uint, data[position + 3]) << 24)
-        )
-        high = (
-            data[position + 4]
-            | (cython.cast(cython.uint, data[position + 5]) << 8)
-            | (cython.cast(cython.uint, data[position + 6]) << 16)
-            | (cython.cast(cython.uint, data[position + 7]) << 24)
-        )
-        crc = (
-            _crc_table[1792 + (low & 0xFF)]
-            ^ _crc_table[1536 + ((low >> 8) & 0xFF)]
-            ^ _crc_table[1280 + ((low >> 16) & 0xFF)]
-            ^ _crc_table[1024 + (low >> 24)]
-            ^ _crc_table[768 + (high & 0xFF)]
-            ^ _crc_table[512 + ((high >> 8) & 0xFF)]
-            ^ _crc_table[256 + ((high >> 16) & 0xFF)]
-            ^ _crc_table[high >> 24]
-        )
-        position += 8
-    while position < end:
-        crc = (crc >> 8) ^ _crc_table[(crc ^ data[position]) & 0xFF]
-        position += 1
-    return ~crc
-
-
 def crc(
     data: cython.pointer(cython.const[cython.uchar]), position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.uint:
     if cython.compiled:
-        return _crc32c(data, position, end)
+        return crc32c_at(data, position, end)
     else:
         return interpreted_crc32c(memoryview(data)[position:end])
