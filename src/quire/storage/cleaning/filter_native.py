@@ -30,7 +30,7 @@ if cython.compiled:
         put_number,
         uint32,
     )
-    from cython.cimports.quire.storage.cleaning.key_table_native import KeyTable, find
+    from cython.cimports.quire.storage.cleaning.key_table_native import KeyTable, find, look_ahead
 else:
     from quire.storage.cleaning.bytes_native import (
         copy,
@@ -43,7 +43,7 @@ else:
         put_number,
         uint32,
     )
-    from quire.storage.cleaning.key_table_native import KeyTable, find
+    from quire.storage.cleaning.key_table_native import KeyTable, find, look_ahead
 
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _CODEC_AND_KIND = cython.declare(cython.int, 0x07 | 0x10 | 0x20)
@@ -93,7 +93,14 @@ def _retain(
     body: cython.Py_ssize_t
     deltas: cython.Py_ssize_t
     run: cython.Py_ssize_t = position
+    ahead: cython.Py_ssize_t = 0
+    index: cython.Py_ssize_t = 0
     while count > 0:
+        if index == ahead:
+            index = 0
+            ahead = look_ahead(table, data, position, end, count)
+            if ahead == 0:
+                return -1, 0, False, 0
         start = position
         size, position = number(data, position, end)
         if position < 0 or size < 1 or size > end - position:
@@ -118,7 +125,7 @@ def _retain(
         elif size < 0:
             keep = False
         else:
-            keep = offset >= find(table, data, position, size)
+            keep = offset >= find(table, index)
         if keep:
             if size > 0:
                 position += size
@@ -146,6 +153,7 @@ def _retain(
             run = stop
         position = stop
         count -= 1
+        index += 1
     if position != end:
         return -1, 0, False, 0
     if not rebase:

@@ -1,11 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
-# mypy: disable-error-code="no-any-return, no-redef, assignment"
-# ruff: noqa: RET505, RUF059  (without its `else`, what is only for the interpreter would be compiled too)
+# mypy: disable-error-code="no-any-return, no-redef, assignment, name-defined"
+# ruff: noqa: F821, RET505, RUF059  (without its `else`, what is only for the interpreter would be compiled too)
 """The last offset of each key, in one piece of memory that never grows.
 
 A key is known by its digest, a SipHash of 128 bits under a secret of the table's own: of a billion different keys two
 meet with a probability of 10^-21, and nobody can choose keys that do. So a record that is taken for superseded is.
+
+Where in memory a key's slot is has nothing to do with where the last one's was, and waiting for memory would be most of
+the time that compaction takes. So a caller lets the table `look_ahead` at the keys of some records: their slots are on
+their way while it is still busy with the first.
 
 Compiled, `key_table_native.pxd` beside it makes this a class and functions of C.
 """
@@ -16,12 +20,17 @@ import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import calloc, free
+    from cython.cimports.quire.storage.cleaning.bytes_native import number
+else:
+    from quire.storage.cleaning.bytes_native import number
 
 # Compiled, numbers this large have to be declared to be C's.
 _SIP_0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
 _SIP_1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
 _SIP_2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
 _SIP_3 = cython.declare(cython.ulonglong, 0x7465646279746573)
+
+_AHEAD = cython.declare(cython.Py_ssize_t, 16)
 
 
 @cython.cfunc
@@ -127,6 +136,7 @@ class KeyTable:
                 raise MemoryError(f"no memory for a table of {slots} keys")
         else:
             self._words = memoryview(bytearray(slots * 24)).cast("Q")
+            self._ahead = [0] * (2 * _AHEAD)
         self._slots = slots
         self._seed0 = int.from_bytes(seed[:8], "little")
         self._seed1 = int.from_bytes(seed[8:16], "little")
@@ -139,60 +149,81 @@ class KeyTable:
 
     def offset_of(self, key: bytes) -> int:
         """The offset the key was last seen at; -1 if it was not."""
-        return find(self, key, 0, len(key))
+        first: cython.ulonglong
+        second: cython.ulonglong
+        first, second = _digest(key, 0, len(key), self._seed0, self._seed1)
+        return cython.cast(cython.longlong, self._words[_word(self, first, second) + 2]) - 1
 
 
-def _slot(
+def look_ahead(
     table: KeyTable,
     data: cython.pointer(cython.const[cython.uchar]),
     position: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> tuple[int, int, int]:
-    """The first word of the slot that has this key or, where none has, of the one it may be put into; its digest."""
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Makes the keys of some of the next `count` records known by their index: 0, 1 and so on.
+
+    Returns how many; none at all if not even the first record can be read.
+    """
+    size: cython.longlong
+    skipped: cython.longlong
+    stop: cython.Py_ssize_t
     first: cython.ulonglong
     second: cython.ulonglong
-    slot: cython.Py_ssize_t
+    known: cython.Py_ssize_t = 0
+    while known < _AHEAD and known < count:
+        size, position = number(data, position, end)
+        if position < 0 or size < 1 or size > end - position:
+            break
+        stop = position + size
+        skipped, position = number(data, position + 1, stop)
+        if position < 0:
+            break
+        skipped, position = number(data, position, stop)
+        if position < 0:
+            break
+        size, position = number(data, position, stop)
+        if position < 0 or size > stop - position:
+            break
+        if size >= 0:
+            first, second = _digest(data, position, size, table._seed0, table._seed1)
+            table._ahead[2 * known] = first
+            table._ahead[2 * known + 1] = second
+            if cython.compiled:
+                quire_fetch_soon(table._words + first % cython.cast(cython.ulonglong, table._slots) * 3)
+        known += 1
+        position = stop
+    return known
+
+
+def _word(table: KeyTable, first: cython.ulonglong, second: cython.ulonglong) -> cython.Py_ssize_t:
+    """The first word of the slot that has this key or, where none has, of the one it may be put into."""
+    slot: cython.Py_ssize_t = first % cython.cast(cython.ulonglong, table._slots)
     at: cython.Py_ssize_t
-    first, second = _digest(data, position, size, table._seed0, table._seed1)
-    slot = first % cython.cast(cython.ulonglong, table._slots)
     while True:
         at = slot * 3
         if table._words[at + 2] == 0 or (table._words[at] == first and table._words[at + 1] == second):
-            return at, first, second
+            return at
         slot += 1
         if slot == table._slots:
             slot = 0
 
 
-def find(
-    table: KeyTable,
-    data: cython.pointer(cython.const[cython.uchar]),
-    position: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> cython.longlong:
-    at: cython.Py_ssize_t
-    first: cython.ulonglong
-    second: cython.ulonglong
-    at, first, second = _slot(table, data, position, size)
+def find(table: KeyTable, index: cython.Py_ssize_t) -> cython.longlong:
+    """The offset that the key of this index, from the last `look_ahead`, was last seen at; -1 if it was not."""
+    at: cython.Py_ssize_t = _word(table, table._ahead[2 * index], table._ahead[2 * index + 1])
     return cython.cast(cython.longlong, table._words[at + 2]) - 1
 
 
-def put(
-    table: KeyTable,
-    data: cython.pointer(cython.const[cython.uchar]),
-    position: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-    offset: cython.longlong,
-) -> cython.bint:
-    at: cython.Py_ssize_t
-    first: cython.ulonglong
-    second: cython.ulonglong
-    at, first, second = _slot(table, data, position, size)
+def put(table: KeyTable, index: cython.Py_ssize_t, offset: cython.longlong) -> cython.bint:
+    """The key of this index, from the last `look_ahead`, is now at `offset`; False if there is no room for it."""
+    at: cython.Py_ssize_t = _word(table, table._ahead[2 * index], table._ahead[2 * index + 1])
     if table._words[at + 2] == 0:
         if table.count == table.limit:
             return False
         table.count += 1
-        table._words[at] = first
-        table._words[at + 1] = second
+        table._words[at] = table._ahead[2 * index]
+        table._words[at + 1] = table._ahead[2 * index + 1]
     table._words[at + 2] = cython.cast(cython.ulonglong, offset + 1)
     return True

@@ -20,10 +20,10 @@ from quire.storage.cleaning import stops
 
 if cython.compiled:
     from cython.cimports.quire.storage.cleaning.bytes_native import crc, int32, int64, number, uint32
-    from cython.cimports.quire.storage.cleaning.key_table_native import KeyTable, put
+    from cython.cimports.quire.storage.cleaning.key_table_native import KeyTable, look_ahead, put
 else:
     from quire.storage.cleaning.bytes_native import crc, int32, int64, number, uint32
-    from quire.storage.cleaning.key_table_native import KeyTable, put
+    from quire.storage.cleaning.key_table_native import KeyTable, look_ahead, put
 
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _CODEC_AND_KIND = cython.declare(cython.int, 0x07 | 0x10 | 0x20)
@@ -55,7 +55,14 @@ def _learn(
     offset_delta: cython.longlong
     timestamp_delta: cython.longlong
     stop: cython.Py_ssize_t
+    ahead: cython.Py_ssize_t = 0
+    index: cython.Py_ssize_t = 0
     while count > 0:
+        if index == ahead:
+            index = 0
+            ahead = look_ahead(table, data, position, end, count)
+            if ahead == 0:
+                return _DAMAGED, last_offset
         size, position = number(data, position, end)
         if position < 0 or size < 1 or size > end - position:
             return _DAMAGED, last_offset
@@ -70,10 +77,11 @@ def _learn(
         if position < 0 or size > stop - position:
             return _DAMAGED, last_offset
         if base_offset + offset_delta >= first_offset:
-            if size >= 0 and not put(table, data, position, size, base_offset + offset_delta):
+            if size >= 0 and not put(table, index, base_offset + offset_delta):
                 return _FULL, last_offset
             last_offset = base_offset + offset_delta
         position = stop
+        index += 1
         count -= 1
     if position != end:
         return _DAMAGED, last_offset
