@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
-# mypy: disable-error-code="no-any-return, no-redef, assignment"
-# ruff: noqa: RET505  (without its `else`, what is only for the interpreter would be compiled too)
+# mypy: disable-error-code="no-any-return, no-redef, assignment, name-defined"
+# ruff: noqa: F821, RET505  (without its `else`, what is only for the interpreter would be compiled too)
 """Numbers in batches and records, copying, and CRC-32C: what the loops of this package are made of.
 
 Compiled, `bytes_native.pxd` beside it makes these functions of C, which the other modules call without the GIL. Bounds
@@ -20,6 +20,9 @@ if cython.compiled:
 
 # Compiled, a number this large has to be declared to be one of C's.
 _2_TO_32 = cython.declare(cython.longlong, 0x100000000)
+
+# About 50 us of work.
+_BUSY_BYTES = cython.declare(cython.Py_ssize_t, 1 << 18)
 
 
 def uint32(data: cython.pointer(cython.const[cython.uchar]), position: cython.Py_ssize_t) -> cython.uint:
@@ -127,3 +130,17 @@ def crc(
         return crc32c_at(data, position, end)
     else:
         return interpreted_crc32c(memoryview(data)[position:end])
+
+
+def let_others_after(busy_bytes: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """To be called between batches with the bytes gone over since the last time; returns what to begin the next with.
+
+    The event loop may have been woken on the processor that this thread has, and the system would let it wait until
+    the thread's time is up: milliseconds, which a client sees. Nothing that others wait for is held here, not even the
+    GIL, so this is where to make way. Interpreted, the GIL changes hands often enough.
+    """
+    if busy_bytes < _BUSY_BYTES:
+        return busy_bytes
+    if cython.compiled:
+        quire_let_others()
+    return 0

@@ -24,6 +24,7 @@ if cython.compiled:
         crc,
         int32,
         int64,
+        let_others_after,
         number,
         number_size,
         put_int,
@@ -37,6 +38,7 @@ else:
         crc,
         int32,
         int64,
+        let_others_after,
         number,
         number_size,
         put_int,
@@ -252,6 +254,7 @@ def _filter_batches(
     append_time: cython.bint
     attributes: cython.int
     out_end: cython.Py_ssize_t
+    busy: cython.Py_ssize_t = 0
     while end - position >= _HEADER:
         size = int32(data, position + 8) + 12
         if size < _HEADER or data[position + 16] != 2:
@@ -326,6 +329,7 @@ def _filter_batches(
             out_position += _HEADER
         kept_total += kept
         position += size
+        busy = let_others_after(busy + size)
     return _END, position, out_position, kept_total
 
 
