@@ -90,7 +90,7 @@ RARE = (
 WAITS_MS = (1, 100, 500, 1_000, 3_000, 11_000)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_the_same_holds_in_long_lives(seed: int) -> None:
     random = SimRandom(seed)
@@ -105,7 +105,7 @@ def test_the_same_holds_in_long_lives(seed: int) -> None:
     world.check_everybody_is_in()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_a_generation_has_one_owner_per_partition_and_the_living_find_together(steps: list[tuple[str, int]]) -> None:
     world = ModelWorld()

@@ -1,15 +1,13 @@
 """Classic groups: the members agree among themselves, and the coordinator only brings them together.
 
-        JoinGroup                SyncGroup (the leader's has the assignment)      Heartbeat
-            │                         │                                               │
-    ┌──── Empty ──▶ PreparingRebalance ──▶ CompletingRebalance ──▶ Stable ────────────┘
-    │                  ▲   │ everybody is there,    │ │ the record is     │
-    │                  │   │ or time is up          │ │ committed         │
-    │                  │   ▼                        │ └───────────────────┤
-    │                  │  Empty (nobody is left)    ▼                     ▼
-    │                  └────────────────────── somebody joins, leaves, is not heard of, wants something else
-    ▼
-   Dead (its record is a tombstone, or this node is no longer its coordinator)
+           JoinGroup               everybody joined,         the leader's SyncGroup
+                                   or time is up             is written down
+    Empty ─────────▶ PreparingRebalance ─────▶ CompletingRebalance ─────▶ Stable
+      ▲ nobody is left │  ▲                       │                         │
+      └────────────────┘  └───────────────────────┴─────────────────────────┘
+                          somebody joins, leaves, is not heard of, or wants something else
+
+Any of them is Dead when its record is replaced by a tombstone.
 
 `state` has the table behind that picture, `classic_group` and `member` what is known about a group, `protocol_vote` how
 it finds its assignor, `group_record` what of it is written down, `sessions` and `rounds` what time brings about,

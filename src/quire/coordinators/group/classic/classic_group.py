@@ -17,6 +17,12 @@ from quire.protocol.messages.group_records import GroupMetadataKey
 NO_GENERATION = -1
 
 
+def fenced(instance_id: str | None) -> ApiError:
+    return ApiError(
+        ErrorCode.FENCED_INSTANCE_ID, f"another member uses group.instance.id {instance_id}: stop one of them"
+    )
+
+
 class ClassicGroup:
     __slots__ = (
         "_heard_of",
@@ -164,16 +170,13 @@ class ClassicGroup:
         return self._vote.winner([member.protocols for member in self.members.values()])
 
     def check_member(self, member_id: str, instance_id: str | None) -> Member:
+        member = self.members.get(member_id)
         if instance_id is not None:
             current = self.static_members.get(instance_id)
-            if current is not None and current != member_id:
-                raise ApiError(
-                    ErrorCode.FENCED_INSTANCE_ID,
-                    f"another member uses group.instance.id {instance_id}: stop one of them",
-                )
             if current is None:
-                member_id = ""
-        member = self.members.get(member_id)
+                member = None
+            elif current != member_id:
+                raise fenced(instance_id)
         if member is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"not a member of group {self.group_id}: join again")
         return member

@@ -9,7 +9,7 @@ timeout, gets a new one, and finds its assignment as it was; whoever still uses 
 from typing import NamedTuple
 from uuid import UUID
 
-from quire.coordinators.group.classic.classic_group import ClassicGroup
+from quire.coordinators.group.classic.classic_group import ClassicGroup, fenced
 from quire.coordinators.group.classic.group_record import group_record
 from quire.coordinators.group.classic.join_response import join_response, rejoined_response
 from quire.coordinators.group.classic.member import JoinAnswer, Member, Protocols
@@ -166,12 +166,8 @@ class Joins:
         return attempt.outcome.result(answer)
 
     def _come_back(self, group: ClassicGroup, former: Member, attempt: _Attempt) -> Result[JoinGroupResponse]:
-        fenced = ApiError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"another member uses group.instance.id {former.instance_id}: stop one of them",
-        )
-        attempt.outcome.answer(group.take_join(former), fenced)
-        attempt.outcome.answer(group.take_sync(former), fenced)
+        for waiting in (group.take_join(former), group.take_sync(former)):
+            attempt.outcome.answer(waiting, fenced(former.instance_id))
         former_leader_id = group.leader_id
         member = attempt.member(self._new_id(attempt), former.assignment)
         self._replace(group, former, member)
