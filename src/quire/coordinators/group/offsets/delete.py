@@ -1,0 +1,61 @@
+"""OffsetDelete: single offsets of a group that nobody reads any more."""
+
+from quire.coordinators.group.group import Group, Groups, GroupType
+from quire.coordinators.group.offsets.committed import offset_tombstone
+from quire.coordinators.group.offsets.store import OffsetStore
+from quire.coordinators.runtime.record import StateRecord
+from quire.coordinators.runtime.result import Result
+from quire.metadata.image import ClusterImage
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+CONSUMER_PROTOCOL = "consumer"
+
+
+def delete_offsets(
+    store: OffsetStore, groups: Groups, image: ClusterImage, request: OffsetDeleteRequest
+) -> Result[OffsetDeleteResponse]:
+    if not request.group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "offsets are deleted from a group: give a group id")
+    group = groups.get(request.group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id}")
+    _check_delete(group)
+    records: list[StateRecord] = []
+    topics = [_delete_of_topic(store, group, image, topic, records) for topic in request.topics]
+    return Result(OffsetDeleteResponse(topics=topics), records)
+
+
+def _check_delete(group: Group) -> None:
+    """Of consumers it is known which topics they read; members of other kinds may use any offset."""
+    if group.type is GroupType.CLASSIC and not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {group.group_id} has members: stop them first")
+
+
+def _delete_of_topic(
+    store: OffsetStore, group: Group, image: ClusterImage, asked: OffsetDeleteRequestTopic, records: list[StateRecord]
+) -> OffsetDeleteResponseTopic:
+    topic = image.topic(asked.name)
+    is_subscribed = group.is_subscribed_to(asked.name)
+    answers = []
+    for partition in (each.partition_index for each in asked.partitions):
+        error = ErrorCode.NONE
+        if topic is None or partition not in topic.partitions:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif is_subscribed:
+            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        elif store.is_known(group.group_id, asked.name, partition):
+            records.append(offset_tombstone(group.group_id, asked.name, partition))
+        answers.append(OffsetDeleteResponsePartition(partition_index=partition, error_code=error))
+    return OffsetDeleteResponseTopic(name=asked.name, partitions=answers)
+
+
+def tombstones_of_all(store: OffsetStore, group_id: str) -> list[StateRecord]:
+    """What has to be written for a group to have no offsets, nor to get any from an open transaction."""
+    return [offset_tombstone(group_id, topic, partition) for topic, partition in store.partitions_of(group_id)]

@@ -1,0 +1,87 @@
+"""Forgets offsets that nobody has used for `offsets.retention.minutes`, and groups that have nothing left.
+
+An offset is in use as long as a member of its group reads the topic; an empty group's offsets are unused from when it
+became empty (KIP-211). A commit of an old client may name its own end of life instead. An offset that an open
+transaction may change stays. Looked at every `offsets.retention.check.interval.ms`, in steps.
+"""
+
+from collections.abc import Mapping
+
+from quire.coordinators.group.group import Group, Groups
+from quire.coordinators.group.offsets.committed import NO_TIMESTAMP, CommittedOffset
+from quire.coordinators.group.offsets.store import OffsetStore
+from quire.coordinators.group.offsets.tombstones import TombstoneStep
+from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.result import Result
+
+MAX_LOOKED_AT = 10_000
+"""Offsets in one step: some milliseconds."""
+
+_MINUTE_MS = 60_000
+_TIMER = "expire offsets"
+
+
+class OffsetExpiry:
+    __slots__ = ("_groups", "_left", "_store", "_surroundings")
+
+    def __init__(self, store: OffsetStore, groups: Groups, surroundings: Surroundings) -> None:
+        self._store = store
+        self._groups = groups
+        self._surroundings = surroundings
+        self._left: list[str] = []
+        """Groups that this round has still to look at, the next one last."""
+
+    def start(self) -> None:
+        self._surroundings.timers.schedule(
+            _TIMER, self._surroundings.config.get_int("offsets.retention.check.interval.ms"), self._step
+        )
+
+    def _step(self, now_ms: int) -> Result[None]:
+        # First of all, so that there is a next time whatever happens in this one.
+        self.start()
+        if not self._left:
+            self._left = list(reversed(self._groups))
+        step = TombstoneStep()
+        looked_at = 0
+        while self._left and looked_at < MAX_LOOKED_AT and not step.is_full:
+            group = self._groups.get(self._left[-1])
+            if group is not None:
+                looked_at += 1 + sum(map(len, self._store.committed.topics_of(group.group_id).values()))
+                self._expire(group, now_ms, step)
+            if not step.is_full:
+                self._left.pop()
+        if self._left:
+            self._surroundings.timers.schedule(_TIMER, 0, self._step)
+        return Result(None, step.records)
+
+    def _expire(self, group: Group, now_ms: int, step: TombstoneStep) -> None:
+        nothing_left = not self._store.has_pending(group.group_id)
+        for topic, offsets in self._store.committed.topics_of(group.group_id).items():
+            nothing_left = self._expire_topic(group, topic, offsets, now_ms, step) and nothing_left
+        if nothing_left and group.is_empty:
+            step.records.extend(group.tombstones())
+
+    def _expire_topic(
+        self, group: Group, topic: str, offsets: Mapping[int, CommittedOffset], now_ms: int, step: TombstoneStep
+    ) -> bool:
+        """Whether all its offsets have expired."""
+        if group.is_subscribed_to(topic):
+            return False
+        all_expired = True
+        for partition, offset in offsets.items():
+            if step.is_full:
+                return False
+            if self._is_expired(group, offset, now_ms) and not self._store.is_pending(group.group_id, topic, partition):
+                step.add(group.group_id, topic, partition)
+            else:
+                all_expired = False
+        return all_expired
+
+    def _is_expired(self, group: Group, offset: CommittedOffset, now_ms: int) -> bool:
+        unused_since_ms = group.offsets_unused_since(offset.commit_timestamp_ms)
+        if unused_since_ms is None:
+            return False
+        if offset.expire_timestamp_ms != NO_TIMESTAMP:
+            return now_ms >= offset.expire_timestamp_ms
+        retention_ms = self._surroundings.config.get_int("offsets.retention.minutes") * _MINUTE_MS
+        return now_ms - unused_since_ms >= retention_ms

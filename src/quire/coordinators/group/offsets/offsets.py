@@ -1,0 +1,100 @@
+"""Committed offsets as the group coordinator sees them: requests, records, time and topics that go."""
+
+from collections.abc import Callable
+
+from quire.coordinators.group.group import Groups
+from quire.coordinators.group.offsets.commit import CommitRequests
+from quire.coordinators.group.offsets.delete import delete_offsets, tombstones_of_all
+from quire.coordinators.group.offsets.deleted_topics import DeletedTopics
+from quire.coordinators.group.offsets.expiry import OffsetExpiry
+from quire.coordinators.group.offsets.fetch import fetch_offsets
+from quire.coordinators.group.offsets.store import OffsetStore
+from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.record import Origin, StateRecord
+from quire.coordinators.runtime.result import Result
+from quire.protocol.messages.group_records import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from quire.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from quire.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from quire.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from quire.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+
+class Offsets:
+    """`add_group` registers a group that is there for its offsets alone."""
+
+    __slots__ = ("_add_group", "_deleted_topics", "_expiry", "_groups", "_requests", "_store", "_surroundings")
+
+    def __init__(self, groups: Groups, surroundings: Surroundings, add_group: Callable[[str], object]) -> None:
+        self._groups = groups
+        self._surroundings = surroundings
+        self._add_group = add_group
+        self._store = OffsetStore()
+        self._requests = CommitRequests(groups, surroundings)
+        self._expiry = OffsetExpiry(self._store, groups, surroundings)
+        self._deleted_topics = DeletedTopics(self._store, surroundings)
+
+    # Requests
+
+    def commit(self, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Result[OffsetCommitResponse]:
+        return self._requests.commit(request, caller, now_ms)
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
+    ) -> Result[TxnOffsetCommitResponse]:
+        return self._requests.commit_in_transaction(request, caller, now_ms)
+
+    def fetch(
+        self, request: OffsetFetchRequestGroup, caller: Caller, *, require_stable: bool
+    ) -> Result[OffsetFetchResponseGroup]:
+        return Result(
+            fetch_offsets(
+                self._store,
+                self._groups,
+                self._surroundings.image(),
+                request,
+                require_stable=require_stable,
+                api_version=caller.api_version,
+            )
+        )
+
+    def delete(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
+        return delete_offsets(self._store, self._groups, self._surroundings.image(), request)
+
+    def tombstones(self, group_id: str) -> list[StateRecord]:
+        """What has to be written for nothing to be left of a group's offsets."""
+        return tombstones_of_all(self._store, group_id)
+
+    # Records
+
+    def replay(
+        self,
+        key: OffsetCommitKey | LegacyOffsetCommitKey,
+        value: OffsetCommitValue | LegacyOffsetCommitValue | None,
+        origin: Origin,
+    ) -> None:
+        self._store.replay(key, value, origin)
+        if value is not None:
+            self._deleted_topics.remember(key.topic)
+            if key.group not in self._groups:
+                self._add_group(key.group)
+
+    def replay_end(self, producer_id: int, *, committed: bool) -> None:
+        self._store.replay_end(producer_id, committed=committed)
+
+    # What happens by itself
+
+    def loaded(self) -> None:
+        for group_id in self._store.group_ids():
+            # Its own records may have ended after its offsets were written.
+            if group_id not in self._groups:
+                self._add_group(group_id)
+        self._deleted_topics.look_again()
+        self._expiry.start()
+
+    def metadata_changed(self) -> None:
+        self._deleted_topics.look_again()

@@ -1,0 +1,23 @@
+"""Tombstones that are written in steps: as many at once as surely fit into one append, and leave others their turn."""
+
+from quire.coordinators.group.offsets.committed import offset_tombstone
+from quire.coordinators.runtime.record import StateRecord
+
+MAX_RECORDS = 1_000
+MAX_BYTES = 256 * 1024
+
+
+class TombstoneStep:
+    __slots__ = ("_size_bytes", "records")
+
+    def __init__(self) -> None:
+        self.records: list[StateRecord] = []
+        self._size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.records) >= MAX_RECORDS or self._size_bytes >= MAX_BYTES
+
+    def add(self, group_id: str, topic: str, partition: int) -> None:
+        self.records.append(offset_tombstone(group_id, topic, partition))
+        self._size_bytes += 4 * len(group_id) + len(topic) + 32

@@ -1,0 +1,104 @@
+"""The offsets of a topic go with it, and only with it."""
+
+import pytest
+
+from quire.coordinators.group.offsets import tombstones
+from quire.coordinators.group.offsets.offsets import Offsets
+from quire.metadata.image import ClusterImage
+from tests.coordinators.group.offsets.offsets_shard import OffsetsShard, topics
+
+A, B = ("a", 0), ("b", 0)
+
+
+def shard_of() -> OffsetsShard:
+    shard = OffsetsShard({"a": 1, "b": 1})
+    shard.commit_offsets("g", {A: 5, B: 6})
+    shard.commit_offsets("h", {A: 7})
+    return shard
+
+
+def change(shard: OffsetsShard, image: ClusterImage) -> None:
+    shard.change_image(image)
+    shard.wait(1)
+
+
+def test_the_offsets_of_a_deleted_topic_go() -> None:
+    shard = shard_of()
+    change(shard, topics({"b": 1}))
+    assert shard.all_offsets("g") == {B: 6} and shard.all_offsets("h") == {}
+    shard.reload()
+    assert shard.all_offsets("g") == {B: 6} and shard.all_offsets("h") == {}
+
+
+def test_also_where_a_new_topic_has_taken_the_name_at_once() -> None:
+    shard = shard_of()
+    change(shard, topics({"a": 1}, incarnation=1))
+    shard.image = ClusterImage()
+    assert shard.all_offsets("g") == {}
+
+
+def test_the_new_topics_offsets_stay() -> None:
+    shard = shard_of()
+    shard.change_image(topics({"a": 1}, incarnation=1))
+    shard.commit_offsets("g", {A: 1})
+    shard.wait(1)
+    assert shard.all_offsets("g") == {A: 1} and shard.all_offsets("h") == {}
+
+
+def test_what_a_transaction_wants_to_commit_for_the_new_topic_stays_too() -> None:
+    shard = shard_of()
+    shard.change_image(topics({"a": 1}, incarnation=1))
+    shard.commit_in_transaction("g", {A: 1}, producer_id=3)
+    shard.wait(1)
+    shard.end_transaction(3, 0, committed=True)
+    assert shard.all_offsets("g") == {A: 1}
+
+
+def test_what_a_transaction_wants_to_commit_for_the_deleted_topic_goes() -> None:
+    shard = shard_of()
+    shard.commit_in_transaction("g", {A: 9}, producer_id=3)
+    change(shard, topics({"b": 1}))
+    shard.end_transaction(3, 0, committed=True)
+    assert shard.all_offsets("g") == {B: 6}
+
+
+def test_a_topic_that_this_node_has_not_heard_of_yet_is_not_a_deleted_one() -> None:
+    shard = shard_of()
+    shard.image = ClusterImage()
+    shard.reload()
+    change(shard, topics({"b": 1}))
+    assert shard.all_offsets("g") == {A: 5, B: 6}
+    change(shard, topics({"a": 1, "b": 1}))
+    change(shard, topics({"b": 1}))
+    assert shard.all_offsets("g") == {B: 6}
+
+
+def test_a_topic_that_goes_while_its_offsets_are_loaded_is_noticed_in_the_end() -> None:
+    shard = shard_of()
+    loaded = Offsets.loaded
+
+    def delete_before(offsets: Offsets) -> None:
+        shard.image = topics({"b": 1})
+        loaded(offsets)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Offsets, "loaded", delete_before)
+        shard.reload()
+    shard.wait(1)
+    assert shard.all_offsets("g") == {B: 6}
+
+
+def test_other_changes_of_metadata_write_nothing() -> None:
+    shard = shard_of()
+    before = len(shard.log)
+    change(shard, topics({"a": 3, "b": 1, "c": 1}))
+    assert len(shard.log) == before
+
+
+def test_a_mass_of_offsets_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tombstones, "MAX_RECORDS", 3)
+    shard = OffsetsShard({"a": 4, "b": 1})
+    for group_id in ("g", "h", "i"):
+        shard.commit_offsets(group_id, {("a", partition): 1 for partition in range(4)} | {B: 1})
+    change(shard, topics({"b": 1}))
+    assert [shard.all_offsets(group_id) for group_id in ("g", "h", "i")] == [{B: 1}] * 3
