@@ -1,0 +1,139 @@
+"""The group coordinator's state machine: one partition of `__consumer_offsets`.
+
+It only directs: a request to the groups of the protocol it belongs to, a record to the part whose state it is. One id
+is one group, so what crosses protocols is decided here.
+"""
+
+from quire.coordinators.group.classic.classic_group import ClassicGroup
+from quire.coordinators.group.classic.classic_groups import ClassicGroups
+from quire.coordinators.group.group import Groups
+from quire.coordinators.group.listing import list_groups
+from quire.coordinators.group.offsets.offsets import Offsets
+from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
+from quire.coordinators.runtime.result import Result
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.describe_groups import DescribedGroup
+from quire.protocol.messages.group_records import (
+    KEY_TYPES,
+    VALUE_TYPES,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from quire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from quire.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from quire.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from quire.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from quire.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from quire.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from quire.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+_RECORD_TYPES = (0, 1, 2)
+"""Those of share groups and streams groups are skipped: there are no such groups here."""
+
+GROUP_ID_NOT_FOUND_SINCE = 6
+"""Before, DescribeGroups could say only that a group is dead."""
+_DEAD = "Dead"
+
+
+class GroupMachine:
+    record_types = RecordTypes(
+        {number: KEY_TYPES[number] for number in _RECORD_TYPES},
+        {number: VALUE_TYPES[number] for number in _RECORD_TYPES},
+    )
+
+    __slots__ = ("_classic", "_groups", "_offsets")
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._groups = Groups()
+        self._classic = ClassicGroups(self._groups, surroundings)
+        self._offsets = Offsets(self._groups, surroundings, self._classic.offsets_only)
+
+    # Members
+
+    def join_group(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result[JoinGroupResponse]:
+        return self._classic.join(request, caller, now_ms)
+
+    def sync_group(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Result[SyncGroupResponse]:
+        return self._classic.sync(request, caller, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Result[HeartbeatResponse]:
+        return self._classic.heartbeat(request, caller, now_ms)
+
+    def leave_group(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result[LeaveGroupResponse]:
+        return self._classic.leave(request, caller, now_ms)
+
+    # Offsets
+
+    def offset_commit(self, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Result[OffsetCommitResponse]:
+        return self._offsets.commit(request, caller, now_ms)
+
+    def txn_offset_commit(
+        self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
+    ) -> Result[TxnOffsetCommitResponse]:
+        return self._offsets.commit_in_transaction(request, caller, now_ms)
+
+    def offset_fetch_group(
+        self, request: OffsetFetchRequestGroup, require_stable: bool, caller: Caller, now_ms: int
+    ) -> Result[OffsetFetchResponseGroup]:
+        """One group of a request, in the form that newer versions have; `caller` tells whether topics have ids."""
+        return self._offsets.fetch(request, caller, require_stable=require_stable)
+
+    def offset_delete(self, request: OffsetDeleteRequest, caller: Caller, now_ms: int) -> Result[OffsetDeleteResponse]:
+        return self._offsets.delete(request)
+
+    # Administration
+
+    def list_groups(self, request: ListGroupsRequest, now_ms: int) -> Result[list[ListedGroup]]:
+        return Result(list_groups(self._groups, request.states_filter, request.types_filter))
+
+    def describe_group(self, group_id: str, caller: Caller, now_ms: int) -> Result[DescribedGroup]:
+        group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return Result(self._classic.describe(group))
+        unknown = DescribedGroup(group_id=group_id, group_state=_DEAD)
+        if caller.api_version >= GROUP_ID_NOT_FOUND_SINCE:
+            unknown.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            unknown.error_message = _not_found(group_id).message
+        return Result(unknown)
+
+    def delete_group(self, group_id: str, now_ms: int) -> Result[None]:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise _not_found(group_id)
+        group.check_delete()
+        return Result(None, self._offsets.tombstones(group_id) + group.tombstones())
+
+    # The runtime
+
+    def replay(self, record: StateRecord, origin: Origin) -> None:
+        key, value = record.key, record.value
+        if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue | LegacyOffsetCommitValue)
+            self._offsets.replay(key, value, origin)
+        elif isinstance(key, GroupMetadataKey):
+            assert value is None or isinstance(value, GroupMetadataValue)
+            self._classic.replay(key, value)
+
+    def replay_end(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        self._offsets.replay_end(producer_id, committed=committed)
+
+    def loaded(self, now_ms: int) -> None:
+        self._offsets.loaded()
+        self._classic.loaded(now_ms)
+
+    def unloaded(self, reason: ErrorCode) -> None:
+        self._classic.unloaded(reason)
+
+    def metadata_changed(self, now_ms: int) -> None:
+        self._offsets.metadata_changed()
+
+
+def _not_found(group_id: str) -> ApiError:
+    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
