@@ -6,16 +6,20 @@ happened: a high watermark passed, a metadata record committed, a timer fired. I
 """
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 class Pending(Generic[T]):
-    """Completed once, observed once; or abandoned by whoever waited, after which completing it does nothing."""
+    """Completed once, observed once; or abandoned by whoever waited, after which completing it does nothing.
 
-    __slots__ = ("_abandoned", "_callback", "_done", "_value", "on_abandoned")
+    Those who wait and those who give up know each other through this. It lets go of both as soon as it is over, so that
+    a request that waited is gone when it is answered, not when garbage is collected.
+    """
+
+    __slots__ = ("_abandoned", "_callback", "_change", "_done", "_value", "on_abandoned")
 
     def __init__(self, on_abandoned: Callable[[], None] | None = None) -> None:
         self.on_abandoned = on_abandoned
@@ -23,6 +27,7 @@ class Pending(Generic[T]):
         self._abandoned = False
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
+        self._change: Callable[[Any], T] | None = None
 
     @property
     def done(self) -> bool:
@@ -36,18 +41,21 @@ class Pending(Generic[T]):
 
     def complete(self, value: T) -> None:
         assert not self._done, "a pending result was completed twice"
-        if self._abandoned:
-            return
-        self._done = True
-        self._value = value
-        if self._callback is not None:
-            self._callback(value)
+        self.complete_once(value)
 
     def complete_once(self, value: T) -> bool:
         """Completes unless somebody was faster: for the race between an event and its timeout."""
         if self._done or self._abandoned:
             return False
-        self.complete(value)
+        self._done = True
+        self.on_abandoned = None
+        if self._change is not None:
+            change, self._change = self._change, None
+            value = change(value)
+        self._value = value
+        if self._callback is not None:
+            callback, self._callback = self._callback, None
+            callback(value)
         return True
 
     def when_done(self, callback: Callable[[T], None]) -> None:
@@ -63,12 +71,22 @@ class Pending(Generic[T]):
         if self._done or self._abandoned:
             return
         self._abandoned = True
-        self._callback = None
-        if self.on_abandoned is not None:
-            self.on_abandoned()
+        self._callback = self._change = None
+        on_abandoned, self.on_abandoned = self.on_abandoned, None
+        if on_abandoned is not None:
+            on_abandoned()
 
     def then(self, change: Callable[[T], U]) -> "Pending[U]":
-        """The same result after `change`; abandoning what comes out abandons this one."""
-        changed: Pending[U] = Pending(on_abandoned=self.abandon)
-        self.when_done(lambda value: changed.complete(change(value)))
-        return changed
+        """From now on its result is what `change` makes of the one it is completed with; the same pending, otherwise.
+
+        To be called by whoever would wait for it, instead of `when_done`.
+        """
+        assert self._callback is None, "a pending result has one waiter"
+        if self._done:
+            self._value = change(self._value)  # type: ignore[arg-type, assignment]
+        elif self._change is None:
+            self._change = change  # type: ignore[assignment]
+        else:
+            first = self._change
+            self._change = lambda value: change(first(value))  # type: ignore[assignment]
+        return self  # type: ignore[return-value]
