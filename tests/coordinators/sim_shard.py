@@ -138,6 +138,11 @@ class SimShard(Generic[M]):
 
     # What may happen to it
 
+    @property
+    def held(self) -> int:
+        """Appends that wait."""
+        return len(self._appends)
+
     def commit(self, count: int | None = None) -> None:
         """The oldest `count` appends that were held back, or all."""
         while self._appends and count != 0:

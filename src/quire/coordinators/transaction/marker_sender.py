@@ -135,6 +135,8 @@ class MarkerSender:
         self._is_stopped = False
 
     def write(self, markers: Markers) -> None:
+        if self._is_stopped:
+            return
         unsettled = self._unsettled[markers.transactional_id] = _Unsettled(markers)
         self._to_send.append(unsettled)
         self._send()
@@ -177,6 +179,8 @@ class MarkerSender:
         for unsettled in all_unsettled:
             self._route(unsettled, now_ms, by_node)
         for node_id, request in by_node.items():
+            if self._is_stopped:
+                return  # An answer that came at once may have led to that.
             answer = self._channel.send(node_id, self._built(request), _VERSION)
             answer.when_done(lambda answer, request=request: self._answered(request, answer))  # type: ignore[misc]
         for unsettled in all_unsettled:
@@ -217,8 +221,6 @@ class MarkerSender:
     # Answers, and none
 
     def _answered(self, request: _Request, answer: Message | ApiError) -> None:
-        if self._is_stopped:
-            return
         now_ms = self._clock.monotonic_ms()
         verdicts = _verdicts(answer)
         for unsettled, partitions in request:
