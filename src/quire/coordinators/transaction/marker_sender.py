@@ -231,7 +231,8 @@ class MarkerSender:
                 else:
                     unsettled.back_off(partition, now_ms)
         for unsettled, _ in request:
-            self._conclude(unsettled)
+            if not unsettled.missing or not self._is_sending:
+                self._conclude(unsettled)
 
     def _conclude(self, unsettled: _Unsettled) -> None:
         markers = unsettled.markers
