@@ -284,6 +284,7 @@ def test_after_it_was_stopped_nothing_is_sent_and_nothing_said() -> None:
     desk.answer(0, ErrorCode.NONE)
     desk.answer(1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     desk.write("refunds", 9, 0)
+    desk.write("nothing", 10)
     desk.sender.metadata_changed()
     desk.clock.run_for(100_000)
     assert len(desk.requests) == 2 and not desk.completed

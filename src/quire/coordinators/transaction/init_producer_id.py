@@ -145,12 +145,7 @@ def _given(
         start_ms=NO_TIMESTAMP,
     )
     transaction.continues_from = continues_from
-
-    def written(reason: ErrorCode) -> None:
-        if reason is not ErrorCode.NONE:
-            transaction.continues_from = NO_EPOCH  # The record may have been refused before it was replayed.
-
     value = record.value
     assert isinstance(value, TransactionLogValue)
     response = InitProducerIdResponse(producer_id=value.producer_id, producer_epoch=epoch)
-    return Result(response, [record], written)
+    return Result(response, [record])

@@ -46,7 +46,7 @@ class Transaction:
         self.last_epoch = NO_EPOCH
         """That of the same producer before it got this one, so that a repeated request is known for what it is."""
         self.continues_from = NO_EPOCH
-        """What `last_epoch` is to be when the record that is about to be replayed gives the producer a new epoch."""
+        """What `last_epoch` is to be when the record that InitProducerId wrote last is replayed: it is not in there."""
         self.timeout_ms = 0
         self.partitions = NO_PARTITIONS
         self.start_ms = NO_TIMESTAMP
