@@ -55,6 +55,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.recovery
 	$(BIN)/python -m benchmarks.compaction
 	$(BIN)/python -m benchmarks.many_partitions
+	$(BIN)/python -m benchmarks.groups
 
 interop: $(READY)
 	$(BIN)/pytest -q interop

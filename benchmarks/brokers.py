@@ -1,7 +1,6 @@
 """The two sides: a Quire and an Apache Kafka, each one process with default settings and its data in a given folder."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -154,7 +153,3 @@ def answers(port: int) -> bool:
 def wait_until_topics_can_be_created(broker: ProcessBroker) -> None:
     """Kafka answers before its broker is unfenced; a created topic has no leader until then."""
     AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30)
-
-
-def remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ from benchmarks.machine import warm_memory, write_back
 PARTITIONS = 6
 WARM_UP_ROUNDS = 2
 """A JVM goes on getting faster for several gigabytes; a second round costs a minute and is the least that is fair."""
+SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+"""Of both sides. By default a new group waits three seconds for members, and nothing else would be seen."""
 Figures = dict[str, float]
 """Name of a figure with its unit -> value."""
 
@@ -97,6 +100,19 @@ def end_to_end(side: Side) -> Figures:
     return by_latency(side, lambda: loads.produce_to_consume(side.broker.bootstrap, topic, 3000))
 
 
+def one_record_transactions(side: Side) -> Figures:
+    topic = side.new_topic(1)
+    started = time.perf_counter()
+    figures = by_latency(side, lambda: loads.transactions_of_one_record(side.broker.bootstrap, topic, 1000))
+    return {"per s": 1000 / (time.perf_counter() - started), **figures}
+
+
+def subscribe(side: Side, protocol: str) -> Figures:
+    topic = side.new_topic(1)
+    loads.produce(side.broker.bootstrap, topic, 1, 100, ACKS_1)
+    return by_latency(side, lambda: loads.subscribe_to_first_record(side.broker.bootstrap, topic, 15, protocol))
+
+
 MEASURES: dict[str, Callable[[Side], Figures]] = {
     "produce 1 KB, acks=1": lambda side: produce_1k(side, ACKS_1),
     "produce 1 KB, acks=all idempotent": lambda side: produce_1k(side, IDEMPOTENT),
@@ -104,6 +120,9 @@ MEASURES: dict[str, Callable[[Side], Figures]] = {
     "consume 1 KB": consume_1k,
     "one record, wait for the ack": one_ack,
     "produce to consume, one record": end_to_end,
+    "transactions of one record": one_record_transactions,
+    "subscribe to first record, classic": lambda side: subscribe(side, "classic"),
+    "subscribe to first record, KIP-848": lambda side: subscribe(side, "consumer"),
 }
 
 
@@ -152,10 +171,10 @@ def main() -> None:
     names = [name for name in MEASURES if arguments.only in name]
     with tempfile.TemporaryDirectory(prefix="quire-bench-") as name:
         folder = Path(name)
-        sides = [Side(Quire(subfolder(folder, "quire")))]
+        sides = [Side(Quire(subfolder(folder, "quire"), SETTINGS))]
         jars = None if arguments.quire_only else apache_kafka_jars()
         if jars is not None:
-            sides.append(Side(ApacheKafka(subfolder(folder, "kafka"), jars)))
+            sides.append(Side(ApacheKafka(subfolder(folder, "kafka"), jars, SETTINGS)))
         try:
             for side in sides:
                 start(side, 3)

@@ -7,7 +7,6 @@ caller from the broker's process. Producers that must not share a core's Python 
 import multiprocessing
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 
@@ -197,7 +196,37 @@ def open_connections(host: str, port: int, count: int) -> list[socket.socket]:
     return [socket.create_connection((host, port)) for _ in range(count)]
 
 
-def timed(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+def transactions_of_one_record(bootstrap: str, topic: str, count: int) -> Latency:
+    """Begin, one record, commit; one after the other."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"bench-{topic}", "linger.ms": 0})
+    producer.init_transactions(30)
+    samples: list[float] = []
+    for _ in range(count):
+        started = time.perf_counter()
+        producer.begin_transaction()
+        producer.produce(topic, b"x" * 100, partition=0)
+        producer.commit_transaction(30)
+        samples.append((time.perf_counter() - started) * 1e6)
+    return latency(samples)
+
+
+def subscribe_to_first_record(bootstrap: str, topic: str, count: int, protocol: str) -> Latency:
+    """A new consumer, alone in a new group, from its creation until it has a record."""
+    samples: list[float] = []
+    for number in range(count):
+        started = time.perf_counter()
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": f"{topic}-{protocol}-{number}",
+                "group.protocol": protocol,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.subscribe([topic])
+        message = consumer.poll(30)
+        if message is None or message.error():
+            raise RuntimeError("no record came within 30 s")
+        samples.append((time.perf_counter() - started) * 1e6)
+        consumer.close()
+    return latency(samples)

@@ -47,6 +47,7 @@ class Faults:
             "full disk": self._fill_disk,
             "clock jump": self._jump_clock,
             "stall": self._stall,
+            "bad own requests": self._spoil_own_requests,
         }
 
     async def run(self) -> None:
@@ -60,6 +61,7 @@ class Faults:
     def stop(self) -> None:
         self._stopped = True
         self._heal_network()
+        self._heal_own_requests()
         self._machine.slow_jobs()
         self._machine.disk.calls.forget_faults()
         self._machine.disk.capacity_bytes = None
@@ -127,6 +129,19 @@ class Faults:
     def _heal_network(self) -> None:
         self._scene.network.conditions = self._healthy
         self._scene.network.heal()
+
+    def _spoil_own_requests(self) -> None:
+        """What the node's parts ask of each other is late or lost, as between machines."""
+        self._struck("bad own requests")
+        conditions = self._machine.own_conditions
+        conditions.delay_chance = self._random.between(0.0, 0.5)
+        conditions.longest_delay_ms = self._random.choice((5.0, 200.0, 8000.0))
+        conditions.loss_chance = self._random.choice((0.0, 0.02, 0.2))
+        self._later(self._random.between(100.0, 4000.0), self._heal_own_requests)
+
+    def _heal_own_requests(self) -> None:
+        conditions = self._machine.own_conditions
+        conditions.delay_chance = conditions.loss_chance = 0.0
 
     # The disk and the clock
 

@@ -22,6 +22,7 @@ from simulator.jobs import SimJobs
 from simulator.ledger import TopicPartition
 from simulator.life import Life
 from simulator.network import SimNetwork
+from simulator.own_requests import OwnConditions, Unreliable, UnreliableChannel, UnreliableStateLog
 from simulator.random import SimRandom
 from simulator.trace import Trace
 
@@ -58,6 +59,8 @@ class Machine:
         self.skew_ms = 0
         self._ahead_ms = 0
         self.longest_job_ms = USUAL_JOB_MS
+        self.own_conditions = OwnConditions()
+        """How the node's requests to its own parts fare."""
         self.sync_failed = False
         """A sync failed, so the page cache says more than will ever be on disk: this life ends with a power loss."""
         self.leaving_lives: list[int] = []
@@ -96,6 +99,9 @@ class Machine:
             jobs=self._jobs,
             network=self._network.host(NODE_HOST),
         )
+        way = Unreliable(self._host_clock, random.stream("own requests"), self.own_conditions)
+        self.node.channel = UnreliableChannel(self.node.channel, way)
+        self.node.state_log = lambda state_log: UnreliableStateLog(state_log, way)
         self.node.failed = self.on_failure
         self.node.ready.when_done(lambda _: self._serving())
         try:

@@ -16,6 +16,7 @@ FAULTS = (
     "full disk",
     "clock jump",
     "stall",
+    "bad own requests",
 )
 
 FLUSH_POLICIES: tuple[dict[str, str], ...] = (

@@ -5,7 +5,7 @@ happened: a high watermark passed, a metadata record committed, a timer fired. I
 `asyncio.Future`: one waiter, callbacks run in place, no loop, so that the pure cores may use it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -90,3 +90,33 @@ class Pending(Generic[T]):
             first = self._change
             self._change = lambda value: change(first(value))  # type: ignore[assignment]
         return self  # type: ignore[return-value]
+
+
+def gather(parts: Sequence[Pending[T]]) -> Pending[list[T]]:
+    """All results, in the order of `parts`, when the last of them is there."""
+
+    def abandon() -> None:
+        for part in parts:
+            part.abandon()
+
+    gathered: Pending[list[T]] = Pending(on_abandoned=abandon)
+    missing = len(parts)
+
+    def one_more(_: T) -> None:
+        nonlocal missing
+        missing -= 1
+        if missing == 0:
+            gathered.complete([part.value for part in parts])
+
+    for part in parts:
+        part.when_done(one_more)
+    if not parts:
+        gathered.complete([])
+    return gathered
+
+
+def completed(value: T) -> Pending[T]:
+    """A result that is there already, for whoever expects one that comes later."""
+    pending: Pending[T] = Pending()
+    pending.complete(value)
+    return pending

@@ -68,7 +68,10 @@ def test_a_node_is_formatted_by_its_configuration() -> None:
     assert disk.exists(f"/two/__cluster_metadata-0/{VOTERS}")
     assert not disk.exists("/one/__cluster_metadata-0")
     bootstrap = read_snapshot(disk, "/two", "bootstrap.checkpoint")
-    assert bootstrap.records == [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+    assert bootstrap.records == [
+        FeatureLevelRecord(name="metadata.version", feature_level=30),
+        FeatureLevelRecord(name="transaction.version", feature_level=2),
+    ]
 
 
 def test_what_is_formatted_is_left_alone() -> None:

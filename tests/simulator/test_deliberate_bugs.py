@@ -79,7 +79,7 @@ def test_an_acknowledgement_without_a_write_is_found(monkeypatch: pytest.MonkeyP
 
 
 def test_producers_forgotten_by_their_partition_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(self: ProducerState, header: BatchHeader) -> RememberedBatch | None:
+    def forgetful(self: ProducerState, header: BatchHeader, *, from_zero: bool = False) -> RememberedBatch | None:
         return None
 
     monkeypatch.setattr(ProducerState, "check", forgetful)

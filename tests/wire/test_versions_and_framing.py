@@ -8,7 +8,6 @@ from quire.protocol import apis
 from quire.protocol.codec import decode, encode
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.testing import WireConnection
 from quire.testing.wire_connection import request_frame
@@ -96,21 +95,12 @@ def test_nothing_is_advertised_that_kafka_does_not_have(connection: WireConnecti
 
 
 @pytest.mark.skipif(OTHER_BROKER is not None, reason="Apache Kafka has them")
-@pytest.mark.parametrize("api", ["JoinGroup", "OffsetCommit", "AddPartitionsToTxn", "ConsumerGroupHeartbeat", "Vote"])
+@pytest.mark.parametrize("api", ["ShareGroupHeartbeat", "Vote"])
 def test_what_is_not_there_yet_is_not_advertised_and_not_answered(connection: WireConnection, api: str) -> None:
     assert api not in advertised(connection)
     key = apis.api_key(api)
     connection.send(apis.request_class(key)(), apis.VALID_VERSIONS[key][1])
     assert connection.is_closed_by_peer()
-
-
-@pytest.mark.skipif(OTHER_BROKER is not None, reason="Apache Kafka has coordinators")
-@pytest.mark.parametrize("version", range(7))
-def test_a_search_for_a_coordinator_gets_an_honest_error(connection: WireConnection, version: int) -> None:
-    named = {"coordinator_keys": ["group"]} if version >= 4 else {"key": "group"}
-    answer = connection.call(FindCoordinatorRequest(**named), version, FindCoordinatorResponse)
-    codes = [found.error_code for found in answer.coordinators] if version >= 4 else [answer.error_code]
-    assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
 
 
 @pytest.mark.parametrize("api", READ_ONLY)

@@ -46,6 +46,7 @@ TOPIC_OPERATIONS = (
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+GROUP_OPERATIONS = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
 CLUSTER_OPERATIONS = (
     Operation.CREATE,
     Operation.ALTER,
@@ -56,6 +57,12 @@ CLUSTER_OPERATIONS = (
     Operation.IDEMPOTENT_WRITE,
 )
 
+_OPERATIONS = {
+    Resource.TOPIC: TOPIC_OPERATIONS,
+    Resource.GROUP: GROUP_OPERATIONS,
+    Resource.CLUSTER: CLUSTER_OPERATIONS,
+}
+
 
 class Authorizer:
     __slots__ = ()
@@ -65,5 +72,5 @@ class Authorizer:
 
     def operations(self, context: Context, resource: Resource, name: str) -> int:
         """The allowed operations as the bit field that Metadata and DescribeCluster answer with."""
-        every = TOPIC_OPERATIONS if resource is Resource.TOPIC else CLUSTER_OPERATIONS
+        every = _OPERATIONS[resource]
         return sum(1 << operation for operation in every if self.allows(context, operation, resource, name))

@@ -16,6 +16,9 @@ class Principal(NamedTuple):
 
 ANONYMOUS = Principal("User", "ANONYMOUS")
 
+CLUSTER = Principal("Quire", "cluster")
+"""The cluster itself: requests of a node's own parts. No listener lets anybody in under this name."""
+
 
 @dataclass(slots=True)
 class Context:
@@ -26,4 +29,3 @@ class Context:
     client_id: str
     client_address: str
     api_version: int = 0
-    was_told_of_coordinators: bool = False

@@ -151,7 +151,7 @@ class Dispatcher:
             failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
             response = route.refuse(request, failed)
         if isinstance(response, Pending):
-            return self._answer_late(route, correlation_id, response, throttle_ms)
+            return self._answer_late(route, correlation_id, request, response, throttle_ms)
         if response is None:
             return None
         if throttle_ms:
@@ -180,13 +180,15 @@ class Dispatcher:
         return pending
 
     def _answer_late(
-        self, route: Route, correlation_id: int, pending: Pending[Any], throttle_ms: int
+        self, route: Route, correlation_id: int, request: Any, pending: Pending[Any], throttle_ms: int
     ) -> Pending[Answer]:
         def answer(response: Any) -> Answer:
             # Whoever completes a request must not suffer from what goes wrong here.
             try:
                 if response is None:
                     return None
+                if isinstance(response, ApiError):
+                    response = route.refuse(request, response)
                 if throttle_ms:
                     response.throttle_time_ms = throttle_ms
                 return route.answer(response, correlation_id)

@@ -10,10 +10,14 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from typing import Any
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
 from quire.controller.controller import Controller
+from quire.coordinators.runtime.channel import Channel
+from quire.coordinators.runtime.runtime import CoordinatorRuntime
+from quire.coordinators.runtime.state_log import StateLog
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import BROKER, TOPIC, BrokerImage, ClusterImage, PartitionImage
 from quire.network.limits import Limits
@@ -21,6 +25,8 @@ from quire.network.server import Server
 from quire.node import compaction
 from quire.node.authorizer import Authorizer
 from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
+from quire.node.channel import OwnChannel
+from quire.node.coordinators import Coordinators
 from quire.node.directories import open_directories
 from quire.node.dispatch import Dispatcher
 from quire.node.faults import Faults
@@ -32,7 +38,7 @@ from quire.node.retention import Retention
 from quire.node.throttle import Throttle
 from quire.node.topic_settings import log_config
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from quire.protocol.records.expansion import Expansion
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
@@ -74,6 +80,11 @@ class Node:
         self.cleaner = Cleaner(
             disk, clock, jobs, random, compaction.settings(config), compaction.candidates(self.partitions)
         )
+        self.channel: Channel = OwnChannel(self)
+        """To partitions and coordinators, also this node's own."""
+        self.state_log: Callable[[StateLog], StateLog] = lambda state_log: state_log
+        """What a coordinator's own log is put behind; the simulator has it lose and delay what passes."""
+        self.coordinators = Coordinators(self)
         self._dispatcher = Dispatcher(self)
         self.server = Server(network, clock, self._dispatcher, limits_of(config))
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}
@@ -244,6 +255,21 @@ class Node:
         """Whom clients may send requests for the controller to; brokers pass them on."""
         return next((broker.broker_id for broker in self.image.brokers_sorted() if not broker.fenced), -1)
 
+    def transaction_coordinator_id(self, transactional_id: str) -> int:
+        """The node that keeps this transactional id; ApiError where there is none."""
+        return self.coordinator_id(self.coordinators.transactions, transactional_id)
+
+    def group_coordinator_id(self, group_id: str) -> int:
+        return self.coordinator_id(self.coordinators.groups, group_id)
+
+    def coordinator_id(self, runtime: CoordinatorRuntime[Any], name: str) -> int:
+        partition = runtime.partition_for(name)
+        topic = self.image.topic(runtime.topic)
+        leader = -1 if topic is None else topic.partitions[partition].leader
+        if leader < 0:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{runtime.topic}-{partition} has no leader: try again")
+        return leader
+
     def offline_replicas(self, partition: PartitionImage) -> list[int]:
         brokers = self.image.brokers
         return [replica for replica in partition.replicas if replica not in brokers or brokers[replica].fenced]
@@ -252,6 +278,7 @@ class Node:
         if any(resource.type == BROKER for resource in delta.configs):
             self.config.apply_dynamic(image.broker_configs(None), image.broker_configs(self.node_id))
         self.partitions.apply(image, delta)
+        self.coordinators.apply(image, delta)
         for resource in delta.configs:
             if resource.type == TOPIC and self.ready.done:
                 self.retention.look_at_topic(resource.name)
@@ -272,7 +299,7 @@ class Node:
     def _expire_producers(self) -> None:
         expiration_ms = self.config.get_int("producer.id.expiration.ms")
         for partition in self.partitions:
-            partition.log.remove_expired_producers(self.clock.now_ms(), expiration_ms)
+            partition.log.producer_state.remove_expired(self.clock.now_ms(), expiration_ms)
 
     def _directory_failed(self, directory: LogDirectory, error: Exception) -> None:
         self.partitions.directory_failed(directory)
@@ -291,6 +318,7 @@ class Node:
         for timer in self._timers.values():
             timer.cancel()
         self.cleaner.stop()
+        self.coordinators.stop()
         for partition in self.partitions:
             partition.answer_waiting_fetches()
 

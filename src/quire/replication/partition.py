@@ -247,7 +247,7 @@ class Partition:
 
     def _check_admitted(self, header: BatchHeader, admission: Admission | None) -> None:
         """What belongs to an open transaction may come; whatever would open one must have been admitted to it."""
-        if self.log.has_open_transaction(header.producer_id, header.producer_epoch):
+        if self.log.producer_state.has_open_transaction(header.producer_id, header.producer_epoch):
             return
         if admission is None or not self.admissions.holds(admission) or header.producer_id != admission.producer_id:
             raise ApiError(
@@ -269,7 +269,7 @@ class Partition:
 
         Ending it once more writes nothing where that can be told. ApiError when somebody newer is at work.
         """
-        if self.log.check_end(producer_id, producer_epoch, coordinator_epoch, bumps_epoch=bumps_epoch):
+        if self.log.producer_state.check_end(producer_id, producer_epoch, coordinator_epoch, bumps_epoch=bumps_epoch):
             marker = build_end_marker(
                 producer_id,
                 producer_epoch,

@@ -329,12 +329,10 @@ class Log:
         """None if a producer's batch may be appended, the original if it was before; ApiError if it must not be."""
         return self._producers.check(header, from_zero=from_zero) if header.producer_id >= 0 else None
 
-    def check_end(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, bumps_epoch: bool) -> bool:
-        """Whether the marker of a transaction's end is to be written; ApiError if it must not be."""
-        return self._producers.check_end(producer_id, producer_epoch, coordinator_epoch, bumps_epoch=bumps_epoch)
-
-    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        return self._producers.has_open_transaction(producer_id, producer_epoch)
+    @property
+    def producer_state(self) -> ProducerState:
+        """What is known of each producer, as far as that is not expired: it follows from what is in the log."""
+        return self._producers
 
     def producers(self) -> list[ProducerEntry]:
         return list(self._producers)
@@ -347,9 +345,6 @@ class Log:
     def aborted_transactions(self, offset: int, part: FileSlice | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that `part` (or else the log), read from `offset` on, may have records of."""
         return aborted_in(self._segments, self._snapshots, offset, part, self.end_offset)
-
-    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        self._producers.remove_expired(now_ms, expiration_ms)
 
     # Cutting
 

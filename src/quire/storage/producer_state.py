@@ -73,13 +73,16 @@ class ProducerEntry:
                 return batch
         return None
 
-    def check_order(self, header: BatchHeader) -> None:
-        """ApiError unless the batch may follow what this producer wrote last."""
-        if header.producer_epoch < self.epoch:
+    def check_epoch(self, producer_epoch: int) -> None:
+        if producer_epoch < self.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {self.producer_id} has epoch {self.epoch} by now, not {header.producer_epoch}",
+                f"producer {self.producer_id} has epoch {self.epoch} by now, not {producer_epoch}",
             )
+
+    def check_order(self, header: BatchHeader) -> None:
+        """ApiError unless the batch may follow what this producer wrote last."""
+        self.check_epoch(header.producer_epoch)
         if self.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,
@@ -177,6 +180,12 @@ class ProducerState:
         return (
             producer is not None and producer.epoch == producer_epoch and producer.current_txn_first_offset != NO_OFFSET
         )
+
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """ApiError if a newer incarnation of the producer is known."""
+        producer = self._producers.get(producer_id)
+        if producer is not None:
+            producer.check_epoch(producer_epoch)
 
     def check(self, header: BatchHeader, *, from_zero: bool = False) -> RememberedBatch | None:
         """None if the batch may be appended, the original if it was before; ApiError if it must not be.

@@ -1,52 +1,93 @@
 """FindCoordinator: which node keeps a group's or a transaction's state.
 
-This node has no coordinators yet. It says so to the client, and once for each connection in its own log, because many
-clients keep that answer to themselves and try again for ever.
+The first to ask has the internal topic created, and is answered when it exists.
 """
 
-import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
+    from quire.coordinators.runtime.runtime import CoordinatorRuntime
     from quire.node.node import Node
-
-log = logging.getLogger("quire.requests")
 
 MANY_KEYS = 4
 """From this version on a request asks for several keys, and the answer has an error for each instead of one."""
 
+GROUP = 0
+TRANSACTION = 1
 
-def handle(node: "Node", context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    if not context.was_told_of_coordinators:
-        context.was_told_of_coordinators = True
-        log.warning(
-            "client %r at %s asked for a coordinator, and this node has none yet: consumer groups and transactions do "
-            "not work, assign() and idempotent producers do",
-            context.client_id,
-            context.client_address,
-        )
-    error = ApiError(
-        ErrorCode.COORDINATOR_NOT_AVAILABLE, "this node has no group or transaction coordinator: use assign()"
-    )
-    return _for_each_key(request, error) if context.api_version >= MANY_KEYS else _for_one(error)
+_RESOURCES = {
+    GROUP: (Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION: (Resource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+
+Result = FindCoordinatorResponse | Pending[FindCoordinatorResponse | ApiError]
+
+
+def handle(node: "Node", context: Context, request: FindCoordinatorRequest) -> Result:
+    if request.key_type not in _RESOURCES:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}")
+    coordinators = node.coordinators
+    runtime: CoordinatorRuntime[Any] = coordinators.groups if request.key_type == GROUP else coordinators.transactions
+    if runtime.partition_count:
+        return _answer(node, context, request, runtime)
+    created = coordinators.create_topic(runtime.topic)
+
+    def answer(error: ErrorCode) -> FindCoordinatorResponse | ApiError:
+        if error is not ErrorCode.NONE:
+            return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{runtime.topic} could not be created: {error.name}")
+        return _answer(node, context, request, runtime)
+
+    return created.then(answer)
 
 
 def refuse(request: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
-    return _for_each_key(request, error) if request.coordinator_keys else _for_one(error)
+    if request.coordinator_keys:
+        return FindCoordinatorResponse(coordinators=[_refused(key, error) for key in request.coordinator_keys])
+    return _alone(_refused("", error))
 
 
-def _for_one(error: ApiError) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=-1, port=-1)
-
-
-def _for_each_key(request: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
+def _answer(
+    node: "Node", context: Context, request: FindCoordinatorRequest, runtime: "CoordinatorRuntime[Any]"
+) -> FindCoordinatorResponse:
+    if context.api_version < MANY_KEYS:
+        return _alone(_find(node, context, request.key_type, request.key, runtime))
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message)
-            for key in request.coordinator_keys
-        ]
+        coordinators=[_find(node, context, request.key_type, key, runtime) for key in request.coordinator_keys]
+    )
+
+
+def _find(node: "Node", context: Context, key_type: int, key: str, runtime: "CoordinatorRuntime[Any]") -> Coordinator:
+    resource, denied = _RESOURCES[key_type]
+    if not node.authorizer.allows(context, Operation.DESCRIBE, resource, key):
+        return _refused(key, ApiError(denied, f"asking for {key} is not allowed"))
+    try:
+        coordinator_id = node.coordinator_id(runtime, key)
+    except ApiError as error:
+        return _refused(key, error)
+    for broker, host, port in node.live_brokers(context.listener):
+        if broker.broker_id == coordinator_id:
+            return Coordinator(key=key, node_id=coordinator_id, host=host, port=port)
+    return _refused(
+        key, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's node is not there: try again")
+    )
+
+
+def _refused(key: str, error: ApiError) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message)
+
+
+def _alone(found: Coordinator) -> FindCoordinatorResponse:
+    """The answer to a request for one key: the fields of the first versions."""
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )

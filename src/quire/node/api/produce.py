@@ -3,6 +3,8 @@
 acks=0 is never answered (an error closes the connection, the only way to tell), acks=1 when the leader has the
 records, acks=all when the high watermark has passed them. Where the topic wants records on disk first (flush.messages),
 both wait for that too; neither waits longer than the client's timeout. Versions from 13 on name topics by id.
+
+The first batch of a transaction in a partition waits for the transaction's coordinator (see `transaction_gate`).
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from quire.network.connection import CloseConnection
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
+from quire.node.transaction_gate import Producer, Verdicts, admit, give_back
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.fast_produce import partition_response, produce_response, topic_response
@@ -24,7 +27,7 @@ from quire.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
+from quire.protocol.records import HEADER_BYTES, BatchHeader, Compression, InvalidRecords, read_header
 from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
 from quire.seams import Buffer
@@ -37,6 +40,8 @@ Unsafe = list[tuple[Partition, int, PartitionProduceResponse]]
 
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_LEADER_HINTS = 10
+FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2 = 12
+NOBODY: Verdicts = {}
 NO_APPEND_TIME = -1
 # An enum's member is looked up anew each time it is named by its class.
 WRITE = Operation.WRITE
@@ -54,14 +59,21 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         _check_named_once(topics)
+    if request.transactional_id is not None:
+        return _in_transaction(node, context, request, request.transactional_id)
+    return _append_all(node, context, request, NOBODY)
+
+
+def _append_all(node: "Node", context: Context, request: ProduceRequest, admitted: Verdicts) -> Result:
+    acks = request.acks
     node.expansion.left_bytes = node.expansion_max_bytes
     now_ms = node.clock.now_ms()
     unsafe: Unsafe = []
     responses = []
-    for topic in topics:
+    for topic in request.topic_data:
         answers = []
         for data in topic.partition_data:
-            answers.append(_append(node, context, topic, data, acks, now_ms, unsafe))
+            answers.append(_append(node, context, topic, data, acks, now_ms, unsafe, admitted))
         responses.append(topic_response(topic.name, topic.topic_id, answers))
     response = produce_response(responses)
     if acks == ACKS_NONE:
@@ -70,6 +82,79 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     if unsafe:
         return _wait(node, unsafe, response, request)
     return response
+
+
+def _in_transaction(node: "Node", context: Context, request: ProduceRequest, transactional_id: str) -> Result:
+    """Appends what belongs to a transaction, when its coordinator has agreed where it must be asked."""
+    if request.acks != ACKS_ALL:
+        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, "a transaction needs acks=all")
+    if not node.authorizer.allows(context, WRITE, Resource.TRANSACTIONAL_ID, transactional_id):
+        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"writing as {transactional_id} is not allowed")
+    producer, partitions = _to_be_admitted(node, context, request, transactional_id)
+    if producer is None:
+        return _append_all(node, context, request, NOBODY)
+    asked = admit(node, producer, partitions)
+    if asked.done:
+        return _append_admitted(node, context, request, asked.value)
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = bytearray(data.records)  # The connection is about to reuse its buffer.
+    pending: Pending[ProduceResponse | None] = Pending(on_abandoned=asked.abandon)
+    asked.when_done(lambda verdicts: _complete(pending, _append_admitted(node, context, request, verdicts)))
+    return pending
+
+
+def _append_admitted(node: "Node", context: Context, request: ProduceRequest, verdicts: Verdicts) -> Result:
+    try:
+        return _append_all(node, context, request, verdicts)
+    finally:
+        give_back(verdicts)
+
+
+def _complete(pending: Pending[ProduceResponse | None], answer: Result) -> None:
+    if isinstance(answer, Pending):
+        pending.on_abandoned = answer.abandon
+        answer.when_done(pending.complete)
+    else:
+        pending.complete(answer)
+
+
+def _to_be_admitted(
+    node: "Node", context: Context, request: ProduceRequest, transactional_id: str
+) -> tuple[Producer | None, list[Partition]]:
+    """The partitions where the request would open a transaction. A client sends them under one producer id."""
+    producer: Producer | None = None
+    partitions: list[Partition] = []
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            header = _transactional_header(data.records)
+            if header is None:
+                continue
+            try:
+                partition = node.partitions.leader(topic.name, topic.topic_id, data.index)
+            except ApiError:
+                continue  # The append will be refused for the same reason.
+            if partition.log.producer_state.has_open_transaction(header.producer_id, header.producer_epoch):
+                continue
+            if producer is None:
+                bumps_epoch = context.api_version >= FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2
+                producer = Producer(
+                    transactional_id, header.producer_id, header.producer_epoch, bumps_epoch=bumps_epoch
+                )
+            if (header.producer_id, header.producer_epoch) == (producer.producer_id, producer.epoch):
+                partitions.append(partition)
+    return producer, partitions
+
+
+def _transactional_header(records: Buffer | None) -> BatchHeader | None:
+    if records is None or len(records) < HEADER_BYTES:
+        return None
+    try:
+        header = read_header(records)
+    except InvalidRecords:
+        return None
+    return header if header.is_transactional else None
 
 
 def refuse(request: ProduceRequest, error: ApiError) -> ProduceResponse:
@@ -101,6 +186,7 @@ def _append(
     acks: int,
     now_ms: int,
     unsafe: Unsafe,
+    admitted: Verdicts,
 ) -> PartitionProduceResponse:
     """Appends one partition's batch and answers for it; notes in `unsafe` what has to be waited for."""
     index = data.index
@@ -115,7 +201,10 @@ def _append(
             raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
         if context.api_version < FIRST_VERSION_WITH_ZSTD:
             _check_no_zstd(records)
-        appended = partition.append(records, acks == ACKS_ALL, now_ms, node.expansion)
+        verdict = admitted.get(partition) if admitted else None
+        if isinstance(verdict, ApiError):
+            raise verdict
+        appended = partition.append(records, acks == ACKS_ALL, now_ms, node.expansion, verdict)
     except ApiError as error:
         return _refused(node, context, topic, index, error)
     append_time_ms = appended.max_timestamp if partition.settings.log_append_time else NO_APPEND_TIME

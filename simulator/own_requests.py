@@ -1,0 +1,84 @@
+"""A node's requests to its own parts, as unreliable as those between machines.
+
+A node's coordinators reach partitions, and each other, through its channel and their own logs (`StateLog`). Here what
+passes is delayed, so that it overtakes or is overtaken, or lost: the request, or only its answer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from quire.coordinators.runtime.channel import Channel
+from quire.coordinators.runtime.state_log import Bounds, StateLog
+from quire.pending import Pending
+from quire.protocol.errors import ApiError
+from quire.protocol.schema import Message
+from quire.seams import Buffer
+from simulator.clock import HostClock
+from simulator.random import SimRandom
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class OwnConditions:
+    """How a node's own requests fare. By default they are carried out and answered at once."""
+
+    delay_chance: float = 0.0
+    longest_delay_ms: float = 0.0
+    loss_chance: float = 0.0
+
+
+class Unreliable:
+    """Between whoever asks and whoever answers."""
+
+    def __init__(self, clock: HostClock, random: SimRandom, conditions: OwnConditions) -> None:
+        self._clock = clock
+        self._random = random
+        self._conditions = conditions
+
+    def pass_on(self, ask: Callable[[], Pending[T]]) -> Pending[T]:
+        answer: Pending[T] = Pending()
+
+        def arrive() -> None:
+            ask().when_done(lambda value: self._travel(lambda: _complete(answer, value)))
+
+        self._travel(arrive)
+        return answer
+
+    def _travel(self, arrive: Callable[[], None]) -> None:
+        conditions = self._conditions
+        if self._random.chance(conditions.loss_chance):
+            return
+        if self._random.chance(conditions.delay_chance):
+            self._clock.call_later(self._random.between(0.0, conditions.longest_delay_ms), arrive)
+        else:
+            arrive()
+
+
+def _complete(answer: Pending[T], value: T) -> None:
+    answer.complete_once(value)
+
+
+class UnreliableChannel:
+    def __init__(self, channel: Channel, way: Unreliable) -> None:
+        self._channel = channel
+        self._way = way
+
+    def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
+        return self._way.pass_on(lambda: self._channel.send(node_id, request, version))
+
+
+class UnreliableStateLog:
+    def __init__(self, state_log: StateLog, way: Unreliable) -> None:
+        self._log = state_log
+        self._way = way
+
+    def bounds(self) -> Pending[Bounds | ApiError]:
+        return self._log.bounds()
+
+    def read(self, offset: int) -> Pending[Buffer | ApiError]:
+        return self._log.read(offset)
+
+    def append(self, batch: bytearray, expected_offset: int) -> Pending[ApiError | None]:
+        return self._way.pass_on(lambda: self._log.append(batch, expected_offset))

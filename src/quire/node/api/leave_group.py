@@ -1,0 +1,23 @@
+"""LeaveGroup: members go, by themselves or sent away by an administrator."""
+
+from typing import TYPE_CHECKING
+
+from quire.node.context import Context
+from quire.node.group_requests import caller_of, run_in_group
+from quire.pending import Pending
+from quire.protocol.errors import ApiError
+from quire.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+
+def handle(node: "Node", context: Context, request: LeaveGroupRequest) -> Pending[LeaveGroupResponse | ApiError]:
+    caller = caller_of(context)
+    return run_in_group(
+        node, context, request.group_id, lambda machine, now_ms: machine.leave_group(request, caller, now_ms)
+    )
+
+
+def refuse(request: LeaveGroupRequest, error: ApiError) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error.code)

@@ -1,0 +1,57 @@
+"""OffsetCommit: a group, or a single consumer, says how far it has come."""
+
+from typing import TYPE_CHECKING
+
+from quire.node.context import Context
+from quire.node.group_requests import caller_of, may_read_topic, run_in_group
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+
+def handle(node: "Node", context: Context, request: OffsetCommitRequest) -> Pending[OffsetCommitResponse | ApiError]:
+    denied = [topic for topic in request.topics if not _may_commit(node, context, topic)]
+    if denied:
+        request.topics = [topic for topic in request.topics if topic not in denied]
+    caller = caller_of(context)
+    answer = run_in_group(
+        node, context, request.group_id, lambda machine, now_ms: machine.offset_commit(request, caller, now_ms)
+    )
+    return answer if not denied else answer.then(lambda response: _with_denied(response, denied))
+
+
+def refuse(request: OffsetCommitRequest, error: ApiError) -> OffsetCommitResponse:
+    return OffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
+
+
+def _may_commit(node: "Node", context: Context, topic: OffsetCommitRequestTopic) -> bool:
+    named = node.image.topic_by_id(topic.topic_id) if not topic.name else None
+    return may_read_topic(node, context, named.name if named is not None else topic.name)
+
+
+def _with_denied(
+    response: OffsetCommitResponse | ApiError, denied: list[OffsetCommitRequestTopic]
+) -> OffsetCommitResponse | ApiError:
+    if not isinstance(response, ApiError):
+        response.topics.extend(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in denied)
+    return response
+
+
+def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            for partition in topic.partitions
+        ],
+    )

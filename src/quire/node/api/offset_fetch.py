@@ -1,0 +1,152 @@
+"""OffsetFetch: what groups have committed. From version 8 on a request asks for several groups."""
+
+from typing import TYPE_CHECKING
+
+from quire.node.authorizer import Operation
+from quire.node.context import Context
+from quire.node.group_requests import caller_of, may_read_topic, run_in_group
+from quire.pending import Pending, completed, gather
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+MANY_GROUPS = 8
+"""From this version on."""
+ERROR_OF_THE_WHOLE = 2
+"""The first version that has a place for an error of the request; before, every partition carries it."""
+
+
+def handle(node: "Node", context: Context, request: OffsetFetchRequest) -> Pending[OffsetFetchResponse | ApiError]:
+    if context.api_version >= MANY_GROUPS:
+        fetched = [_fetch(node, context, group, request.require_stable) for group in request.groups]
+        return gather(fetched).then(lambda groups: OffsetFetchResponse(groups=groups))
+    answer = _fetch(node, context, _as_a_group(request), request.require_stable)
+    return answer.then(lambda group: _alone(request, group, context.api_version))
+
+
+def refuse(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchResponse:
+    if request.groups:
+        return OffsetFetchResponse(groups=[_refused(group, error.code) for group in request.groups])
+    return _refused_alone(request, error.code)
+
+
+def _fetch(
+    node: "Node", context: Context, group: OffsetFetchRequestGroup, require_stable: bool
+) -> Pending[OffsetFetchResponseGroup]:
+    denied = [] if group.topics is None else [topic for topic in group.topics if not _may_see(node, context, topic)]
+    if denied and group.topics is not None:
+        group.topics = [topic for topic in group.topics if topic not in denied]
+    caller = caller_of(context)
+    try:
+        answer = run_in_group(
+            node,
+            context,
+            group.group_id,
+            lambda machine, now_ms: machine.offset_fetch_group(group, require_stable, caller, now_ms),
+            Operation.DESCRIBE,
+        )
+    except ApiError as error:
+        return completed(_refused(group, error.code))
+
+    def fetched(found: OffsetFetchResponseGroup | ApiError) -> OffsetFetchResponseGroup:
+        if isinstance(found, ApiError):
+            return _refused(group, found.code)
+        if group.topics is None:
+            found.topics = [topic for topic in found.topics if may_read_topic(node, context, topic.name)]
+        found.topics += (_denied(topic) for topic in denied)
+        return found
+
+    return answer.then(fetched)
+
+
+def _may_see(node: "Node", context: Context, topic: OffsetFetchRequestTopics) -> bool:
+    named = node.image.topic_by_id(topic.topic_id) if not topic.name else None
+    return may_read_topic(node, context, named.name if named is not None else topic.name)
+
+
+def _as_a_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """A request for one group, as the newer versions would ask for it."""
+    return OffsetFetchRequestGroup(
+        group_id=request.group_id,
+        topics=None
+        if request.topics is None
+        else [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ],
+    )
+
+
+def _alone(request: OffsetFetchRequest, group: OffsetFetchResponseGroup, api_version: int) -> OffsetFetchResponse:
+    """The answer for one group, as the older versions have it."""
+    if group.error_code and api_version < ERROR_OF_THE_WHOLE:
+        return _refused_alone(request, ErrorCode(group.error_code))
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )
+
+
+def _refused(group: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+
+
+def _refused_alone(request: OffsetFetchRequest, code: ErrorCode) -> OffsetFetchResponse:
+    return OffsetFetchResponse(
+        error_code=code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=code
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or []
+        ],
+    )
+
+
+def _denied(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=-1,
+                metadata="",
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            )
+            for index in topic.partition_indexes
+        ],
+    )

@@ -1,0 +1,106 @@
+"""WriteTxnMarkers: a transaction's coordinator ends it in the partitions that it wrote to.
+
+In a partition of `__consumer_offsets` the group coordinator has to hear of it too, so there the marker goes through the
+shard. Every marker is answered when it is committed; one that was written before is answered without writing it again.
+"""
+
+from typing import TYPE_CHECKING
+
+from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.commit import when_committed
+from quire.node.context import Context
+from quire.pending import Pending, completed, gather
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import GROUP_OFFSETS
+from quire.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+TRANSACTION_PROTOCOL_2 = 2
+TIMEOUT_MS = 30_000
+
+
+def handle(node: "Node", context: Context, request: WriteTxnMarkersRequest) -> Pending[WriteTxnMarkersResponse]:
+    if not (
+        node.authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+        or node.authorizer.allows(context, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME)
+    ):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "ending transactions is not allowed")
+    response = _answers(request, ErrorCode.NONE)
+    writing: list[Pending[ApiError | None]] = []
+    results: list[WritableTxnMarkerPartitionResult] = []
+    for marker, answer in zip(request.markers, response.markers, strict=True):
+        for topic in answer.topics:
+            for result in topic.partitions:
+                writing.append(_write(node, marker, topic.name, result.partition_index))
+                results.append(result)
+
+    def answered(errors: list[ApiError | None]) -> WriteTxnMarkersResponse:
+        for result, error in zip(results, errors, strict=True):
+            result.error_code = ErrorCode.NONE if error is None else error.code
+        return response
+
+    return gather(writing).then(answered)
+
+
+def refuse(request: WriteTxnMarkersRequest, error: ApiError) -> WriteTxnMarkersResponse:
+    return _answers(request, error.code)
+
+
+def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> Pending[ApiError | None]:
+    bumps_epoch = marker.transaction_version >= TRANSACTION_PROTOCOL_2
+    try:
+        partition = node.partitions.leader(topic, None, index)
+        if topic == GROUP_OFFSETS:
+            shard = node.coordinators.groups.shard(index)
+            is_new = partition.log.producer_state.check_end(
+                marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, bumps_epoch=bumps_epoch
+            )
+            if not is_new:
+                return completed(None)
+            return shard.end_transaction(
+                marker.producer_id,
+                marker.producer_epoch,
+                committed=marker.transaction_result,
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+        end_offset = partition.end_transaction(
+            marker.producer_id,
+            marker.producer_epoch,
+            committed=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            bumps_epoch=bumps_epoch,
+            now_ms=node.clock.now_ms(),
+        )
+    except ApiError as error:
+        return completed(error)
+    return when_committed(partition, end_offset, node.clock, TIMEOUT_MS)
+
+
+def _answers(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )

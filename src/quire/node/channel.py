@@ -1,0 +1,61 @@
+"""Requests of this node's own parts, to partitions and coordinators wherever they are: `Channel` within one node.
+
+A request goes to the very handler that answers clients, with a context that says it comes from the cluster itself.
+"""
+
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from quire.node.context import CLUSTER, Context
+from quire.pending import Pending
+from quire.protocol import apis
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+log = logging.getLogger("quire.requests")
+
+Handle = Callable[["Node", Context, Any], Any]
+
+
+class OwnChannel:
+    """To the node itself; there are no others yet."""
+
+    __slots__ = ("_handlers", "_node")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._handlers: dict[int, Handle] = {}
+
+    def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
+        answer: Pending[Message | ApiError] = Pending()
+        if node_id != self._node.node_id:
+            answer.complete(ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node_id} cannot be reached"))
+            return answer
+        context = Context("", CLUSTER, f"quire-{node_id}", "", api_version=version)
+        try:
+            response = self._handler(request)(self._node, context, request)
+        except ApiError as error:
+            answer.complete(error)
+            return answer
+        except Exception:
+            log.exception("%s v%d of the node itself failed unexpectedly", type(request).__name__, version)
+            answer.complete(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on its own request"))
+            return answer
+        if isinstance(response, Pending):
+            return response
+        answer.complete(response)
+        return answer
+
+    def _handler(self, request: Message) -> Handle:
+        key = request.API_KEY
+        assert key is not None
+        handle = self._handlers.get(key)
+        if handle is None:
+            module = import_module(f"quire.node.api.{apis.module_name(apis.API_NAMES[key])}")
+            handle = self._handlers[key] = module.handle
+        return handle

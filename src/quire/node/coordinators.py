@@ -1,0 +1,182 @@
+"""The coordinators of a node: which groups and transactions it keeps, as the metadata says, and their internal topics.
+
+A shard is loaded when the node becomes the leader of its partition and unloaded when it no longer is. The topics are
+created when somebody first asks for a coordinator, with Kafka's settings.
+"""
+
+from typing import TYPE_CHECKING, TypeVar
+
+from quire.coordinators.runtime.machine import StateMachine, Surroundings, Timers
+from quire.coordinators.runtime.runtime import CoordinatorRuntime
+from quire.coordinators.runtime.shard import Shard, State
+from quire.coordinators.runtime.state_log import StateLog
+from quire.metadata.delta import ImageDelta
+from quire.metadata.image import ClusterImage
+from quire.node.own_state_log import OwnStateLog
+from quire.node.producer_ids import NO_ID
+from quire.pending import Pending
+from quire.protocol.errors import ErrorCode
+from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
+from quire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from quire.coordinators.group.machine import GroupMachine
+    from quire.coordinators.transaction.machine import TransactionMachine
+    from quire.node.node import Node
+
+M = TypeVar("M", bound=StateMachine)
+
+
+class Coordinators:
+    __slots__ = ("_node", "groups", "transactions")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.groups: CoordinatorRuntime[GroupMachine] = CoordinatorRuntime(GROUP_OFFSETS, self._group_shard)
+        self.transactions: CoordinatorRuntime[TransactionMachine] = CoordinatorRuntime(
+            TRANSACTION_STATE, self._transaction_shard
+        )
+
+    def stop(self) -> None:
+        self.groups.stop()
+        self.transactions.stop()
+
+    # Following the metadata
+
+    def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
+        """Comes after the partitions have been opened, or given up."""
+        _follow(self.groups, image, delta, self._node.node_id)
+        _follow(self.transactions, image, delta, self._node.node_id)
+        if delta.created_topics or delta.removed_topics or delta.partitions:
+            self.groups.metadata_changed()
+            self.transactions.metadata_changed()
+
+    # The internal topics
+
+    def create_topic(self, topic: str) -> Pending[ErrorCode]:
+        """Creates the topic that a kind of coordinator keeps its state in; it may be there already."""
+        node = self._node
+        response = node.controller.create_topics(
+            CreateTopicsRequest(topics=[self._settings_of(topic)]), node.clock.now_ms()
+        )
+        return response.then(
+            lambda answer: next(
+                (
+                    ErrorCode(each.error_code)
+                    for each in answer.topics
+                    if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+                ),
+                ErrorCode.NONE,
+            )
+        )
+
+    def _settings_of(self, topic: str) -> CreatableTopic:
+        config = self._node.config
+        if topic == GROUP_OFFSETS:
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.get_int("offsets.topic.segment.bytes")),
+            }
+            partitions = config.get_int("offsets.topic.num.partitions")
+            replicas = config.get_int("offsets.topic.replication.factor")
+        else:
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(config.get_int("transaction.state.log.min.isr")),
+                "segment.bytes": str(config.get_int("transaction.state.log.segment.bytes")),
+                "unclean.leader.election.enable": "false",
+            }
+            partitions = config.get_int("transaction.state.log.num.partitions")
+            replicas = config.get_int("transaction.state.log.replication.factor")
+        return CreatableTopic(
+            name=topic,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
+        )
+
+    # Shards
+
+    def _group_shard(self, partition: int, leader_epoch: int) -> "Shard[GroupMachine]":
+        from quire.coordinators.group.machine import GroupMachine
+
+        config = self._node.config
+        return Shard(
+            f"{GROUP_OFFSETS}-{partition}",
+            leader_epoch,
+            self._state_log(GROUP_OFFSETS, partition, leader_epoch, "offsets.load.buffer.size"),
+            lambda timers: GroupMachine(self._surroundings(timers)),
+            self._node.clock,
+            max_batch_bytes=config.get_int("message.max.bytes"),
+            write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
+        )
+
+    def _transaction_shard(self, partition: int, leader_epoch: int) -> "Shard[TransactionMachine]":
+        from quire.coordinators.transaction.machine import OperationWithId, TransactionMachine
+        from quire.coordinators.transaction.marker_sender import MarkerSender, Operation
+
+        node = self._node
+
+        def run(operation: Operation) -> None:
+            if shard.state is State.ACTIVE:
+                shard.run(operation)
+
+        def run_with_producer_id(operation: OperationWithId) -> None:
+            def run_with(producer_id: int) -> None:
+                if producer_id != NO_ID:
+                    run(lambda machine, now_ms: operation(machine, now_ms, producer_id))
+
+            node.producer_ids.next_id().when_done(run_with)
+
+        def machine(timers: Timers) -> TransactionMachine:
+            sender = MarkerSender(node.channel, node.clock, lambda: node.image, leader_epoch, run)
+            return TransactionMachine(self._surroundings(timers), sender, run_with_producer_id)
+
+        shard = Shard(
+            f"{TRANSACTION_STATE}-{partition}",
+            leader_epoch,
+            self._state_log(TRANSACTION_STATE, partition, leader_epoch, "transaction.state.log.load.buffer.size"),
+            machine,
+            node.clock,
+            max_batch_bytes=node.config.get_int("message.max.bytes"),
+            write_timeout_ms=node.config.get_int("offsets.commit.timeout.ms"),
+        )
+        return shard
+
+    def _state_log(self, topic: str, partition: int, leader_epoch: int, buffer_setting: str) -> StateLog:
+        node = self._node
+        return node.state_log(
+            OwnStateLog(
+                node.partitions,
+                topic,
+                partition,
+                leader_epoch,
+                node.clock,
+                node.jobs,
+                read_bytes=node.config.get_int(buffer_setting),
+                timeout_ms=node.config.get_int("offsets.commit.timeout.ms"),
+            )
+        )
+
+    def _surroundings(self, timers: Timers) -> Surroundings:
+        node = self._node
+        return Surroundings(node.config, node.random, timers, lambda: node.image)
+
+
+def _follow(runtime: CoordinatorRuntime[M], image: ClusterImage, delta: ImageDelta, node_id: int) -> None:
+    for removed in delta.removed_topics.values():
+        if removed.name == runtime.topic:
+            runtime.topic_changed(0)
+            runtime.stop()
+    topic = image.topic(runtime.topic)
+    if topic is None or topic.topic_id not in delta.partitions:
+        return
+    runtime.topic_changed(len(topic.partitions))
+    for index in delta.partitions[topic.topic_id]:
+        partition = topic.partitions[index]
+        if partition.leader == node_id:
+            runtime.elected(index, partition.leader_epoch)
+        else:
+            runtime.resigned(index)

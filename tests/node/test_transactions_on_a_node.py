@@ -1,0 +1,259 @@
+"""Transactions through a whole node: what partitions let in, what ends it, and what read_committed sees of it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from quire.coordinators.runtime.channel import Channel
+from quire.coordinators.runtime.shard import State
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from quire.protocol.messages.produce import ProduceResponse
+from quire.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from quire.protocol.records.batch import walk_batches
+from quire.protocol.schema import Message
+from tests.node.conftest import SimulatedNode
+from tests.node.transactional_producer import PROTOCOL_1, PROTOCOL_2, TOPIC, TransactionalProducer
+
+BOTH = pytest.mark.parametrize("protocol", [PROTOCOL_1, PROTOCOL_2])
+
+
+class HeldChannel:
+    """Holds back what passes until it is let go: the request, or only its answer."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.held: list[Callable[[], None]] = []
+
+    def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
+        answer: Pending[Message | ApiError] = Pending()
+        outcome = self.channel.send(node_id, request, version)
+        self.held.append(lambda: outcome.when_done(answer.complete))
+        return answer
+
+    def let_go(self) -> None:
+        held, self.held = self.held, []
+        for go in held:
+            go()
+
+
+@pytest.fixture
+def node() -> SimulatedNode:
+    node = SimulatedNode(settings={"transaction.state.log.num.partitions": "2"}).start()
+    node.create_topic(TOPIC, 3)
+    return node
+
+
+def begun(node: SimulatedNode, protocol: int, *indexes: int, name: str = "mover") -> TransactionalProducer:
+    """A producer whose transaction may write to these partitions."""
+    producer = TransactionalProducer(node, name, protocol).start()
+    if protocol == PROTOCOL_1:
+        assert set(producer.add_partitions(*indexes)) == {0}
+    return producer
+
+
+def committed(node: SimulatedNode, index: int = 0) -> tuple[list[int], int]:
+    """The batches that a read_committed consumer shows of a partition, and where that ends for it."""
+    wanted = FetchPartition(partition=index, partition_max_bytes=1 << 20)
+    request = FetchRequest(max_wait_ms=0, isolation_level=1, topics=[FetchTopic(topic=TOPIC, partitions=[wanted])])
+    (data,) = node.call(request, 12, FetchResponse).responses[0].partitions
+    assert isinstance(data.records, memoryview)
+    begins = {(each.producer_id, each.first_offset): None for each in data.aborted_transactions or []}
+    aborting: dict[int, None] = {}
+    seen = []
+    for header in walk_batches(data.records):
+        if (header.producer_id, header.base_offset) in begins:
+            aborting[header.producer_id] = None
+        if header.is_control:
+            aborting.pop(header.producer_id, None)
+        elif header.producer_id not in aborting:
+            seen.append(header.base_offset)
+    return seen, data.last_stable_offset
+
+
+@BOTH
+def test_records_are_seen_when_their_transaction_is_committed(node: SimulatedNode, protocol: int) -> None:
+    producer = begun(node, protocol, 0, 1)
+    assert producer.produce(0, 1) == [0, 0]
+    assert producer.produce(0) == [0]
+    assert committed(node) == ([], 0)
+    assert producer.end(commit=True) == 0
+    assert committed(node) == ([0, 1], 3)
+    assert committed(node, 1) == ([0], 2)
+
+
+@BOTH
+def test_records_of_an_aborted_transaction_are_never_seen(node: SimulatedNode, protocol: int) -> None:
+    producer = begun(node, protocol, 0)
+    producer.produce(0)
+    assert producer.end(commit=False) == 0
+    assert committed(node) == ([], 2)
+
+
+@BOTH
+def test_one_transaction_after_the_other(node: SimulatedNode, protocol: int) -> None:
+    producer = begun(node, protocol, 0)
+    for number in range(5):
+        if protocol == PROTOCOL_1 and number:
+            producer.add_partitions(0)
+        assert producer.produce(0) == [0]
+        assert producer.end(commit=True) == 0
+    assert committed(node) == ([0, 2, 4, 6, 8], 10)
+
+
+def test_a_write_to_a_partition_that_was_not_added_is_refused(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_1, 0)
+    assert producer.produce(1) == [ErrorCode.TRANSACTION_ABORTABLE]
+    assert committed(node, 1) == ([], 0)
+
+
+@BOTH
+def test_a_write_that_comes_after_its_transactions_end_opens_nothing(node: SimulatedNode, protocol: int) -> None:
+    producer = begun(node, protocol, 0)
+    producer.produce(0)
+    late = producer.request(0)
+    producer.end(commit=True)
+    answer = node.send(late, producer.produce_version)
+    node.clock.run_until(lambda: answer.done)
+    assert committed(node) == ([0], 2), "nothing was opened that nobody would end"
+
+
+def test_a_write_that_is_let_in_while_its_transaction_ends_opens_nothing(node: SimulatedNode) -> None:
+    """The coordinator said yes, and then the transaction was ended before the records were appended."""
+    producer = begun(node, PROTOCOL_1, 0, 1)
+    producer.produce(1)
+    channel = HeldChannel(node.node.channel)
+    node.node.channel = channel
+    waiting = node.send(producer.request(0), producer.produce_version)
+    node.node.channel = channel.channel
+    assert producer.end(commit=True) == 0
+    channel.let_go()
+    node.clock.run_until(lambda: waiting.done)
+    assert committed(node) == ([], 1), "only the marker is there"
+
+
+def test_a_coordinator_that_does_not_answer_is_not_waited_for_without_end(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_2)
+    channel = HeldChannel(node.node.channel)
+    node.node.channel = channel
+    waiting = node.send(producer.request(0), producer.produce_version)
+    node.clock.run_for(29_000)
+    assert not waiting.done
+    node.clock.run_for(2_000)
+    assert waiting.done
+    channel.let_go()
+    assert node.node.partitions.leader(TOPIC, None, 0).log.end_offset == 0
+
+
+def test_a_client_that_goes_away_while_the_coordinator_is_asked_leaves_nothing_behind(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_2)
+    channel = HeldChannel(node.node.channel)
+    node.node.channel = channel
+    reply = node.dispatch(node.info, node.frame(producer.request(0), producer.produce_version))
+    assert isinstance(reply, Pending)
+    reply.abandon()
+    channel.let_go()
+    assert node.node.partitions.leader(TOPIC, None, 0).log.end_offset == 0
+
+
+def test_a_newer_producer_fences_the_older_one(node: SimulatedNode) -> None:
+    old = begun(node, PROTOCOL_2)
+    old.produce(0)
+    new = TransactionalProducer(node)
+    with pytest.raises(AssertionError):
+        new.start()  # The old one's transaction has to be ended first.
+    new.start()
+    assert old.produce(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    assert old.end(commit=True) == ErrorCode.PRODUCER_FENCED
+    assert new.produce(0) == [0]
+    assert new.end(commit=True) == 0
+    assert committed(node) == ([2], 4)
+
+
+def test_a_transaction_without_acks_all_is_refused(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_2)
+    request = producer.request(0)
+    request.acks = 1
+    answer = node.call(request, producer.produce_version, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def test_a_transactional_batch_without_a_transactional_id_is_refused(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_2)
+    request = producer.request(0)
+    request.transactional_id = None
+    answer = node.call(request, producer.produce_version, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TXN_STATE
+
+
+def test_with_protocol_2_an_unknown_producer_begins_with_sequence_zero(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_2)
+    assert producer.produce(0, sequence=3) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+
+
+def write_marker(node: SimulatedNode, producer_id: int, epoch: int, *, coordinator_epoch: int, version: int) -> int:
+    marker = WritableTxnMarker(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transaction_result=True,
+        coordinator_epoch=coordinator_epoch,
+        topics=[WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])],
+        transaction_version=version,
+    )
+    answer = node.call(WriteTxnMarkersRequest(markers=[marker]), 2, WriteTxnMarkersResponse)
+    return answer.markers[0].topics[0].partitions[0].error_code
+
+
+def test_a_repeated_marker_of_protocol_2_is_not_written_again(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_2)
+    producer.produce(0)
+    epoch = producer.epoch
+    producer.end(commit=True)
+    assert write_marker(node, producer.producer_id, epoch + 1, coordinator_epoch=9, version=2) == 0
+    assert committed(node) == ([0], 2)
+
+
+def test_a_late_marker_of_protocol_2_does_not_end_the_transaction_after_its_own(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_2)
+    producer.produce(0)
+    producer.end(commit=True)
+    producer.produce(0)
+    code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=9, version=2)
+    assert code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert committed(node) == ([0], 2)
+
+
+def test_a_marker_of_a_deposed_coordinator_is_refused(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_1, 0)
+    producer.produce(0)
+    assert write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=9, version=1) == 0
+    code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=8, version=1)
+    assert code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+@BOTH
+def test_a_restart_in_the_middle_of_a_transaction_loses_nothing(node: SimulatedNode, protocol: int) -> None:
+    producer = begun(node, protocol, 0, 1)
+    producer.produce(0)
+    again = SimulatedNode(node.stop(), settings={"transaction.state.log.num.partitions": "2"}).start()
+    again.clock.run_until(lambda: all(shard.state is State.ACTIVE for shard in again.node.coordinators.transactions))
+    producer.node = again
+    assert producer.produce(0, 1) == [0, 0]
+    assert producer.end(commit=True) == 0
+    assert committed(again) == ([0, 1], 3)
+    assert committed(again, 1) == ([0], 2)
+
+
+@BOTH
+def test_a_transaction_that_nobody_ends_is_aborted_in_time(node: SimulatedNode, protocol: int) -> None:
+    producer = begun(node, protocol, 0)
+    producer.produce(0)
+    node.clock.run_for(75_000)
+    assert committed(node) == ([], 2)
+    assert producer.end(commit=True) in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
