@@ -6,14 +6,14 @@ and the markers that end these, are replayed one by one where they stand.
 """
 
 import logging
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 
+from quire.coordinators.runtime.latest_native import remember_latest
 from quire.coordinators.runtime.machine import StateMachine
 from quire.coordinators.runtime.record import Origin, UnknownRecordError
 from quire.coordinators.runtime.state_log import Bounds, StateLog
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
-from quire.protocol.records import BatchHeader, decode_batch, walk_batches
+from quire.protocol.records import BatchHeader, decode_batch, read_header
 from quire.seams import Buffer, Clock
 from quire.storage.end_marker import is_end_marker, read_end_marker
 
@@ -21,6 +21,9 @@ log = logging.getLogger("quire.coordinators")
 
 REPLAYED_AT_ONCE = 2_000
 """Records, before others get their turn: some tens of milliseconds."""
+
+KeyedRecord = tuple[bytes, tuple[int, bytes | None]]
+"""A record's key, its offset and its value."""
 
 
 class Loader:
@@ -70,7 +73,7 @@ class Loader:
         if self._next < self._end:
             self._log.read(self._next).when_done(self._read)
         else:
-            self._replay_in_parts(iter(self._latest.items()))
+            self._replay_in_parts(self._take_latest()[::-1])
 
     def _read(self, batches: Buffer | ApiError) -> None:
         if self._cancelled:
@@ -85,16 +88,17 @@ class Loader:
             # Others get their turn between two reads.
             self._clock.call_soon(self._read_on)
 
-    def _replay_in_parts(self, left: Iterator[tuple[bytes, tuple[int, bytes | None]]]) -> None:
+    def _replay_in_parts(self, left: list[KeyedRecord]) -> None:
+        """`left` has the next one last, and gets shorter: what is replayed need not be kept twice."""
         if self._cancelled:
             return
-        part = list(islice(left, REPLAYED_AT_ONCE))
+        part, left[-REPLAYED_AT_ONCE:] = left[: -REPLAYED_AT_ONCE - 1 : -1], []
         if not part:
             self._done(self._end)
         elif self._succeeds(lambda: self._replay_part(part)):
             self._clock.call_soon(lambda: self._replay_in_parts(left))
 
-    def _replay_part(self, part: list[tuple[bytes, tuple[int, bytes | None]]]) -> None:
+    def _replay_part(self, part: list[KeyedRecord]) -> None:
         for key, (offset, value) in part:
             self._replay(key, value, Origin(offset))
 
@@ -111,38 +115,56 @@ class Loader:
         return True
 
     def _take(self, batches: Buffer) -> None:
-        for header in walk_batches(batches):
-            if header.last_offset < self._next:
-                continue
-            if header.is_control:
-                self._replay_all_latest()
-                self._end_transaction(batches, header)
-            elif header.is_transactional:
-                self._replay_all_latest()
-                for record in decode_batch(batches, header):
-                    origin = Origin(record.offset, header.producer_id, header.producer_epoch)
-                    self._replay(record.key, record.value, origin)
-            else:
-                self._remember(batches, header)
-            self._next = header.next_offset
+        """Plain batches in one go, what interrupts them one by one."""
+        source = bytes(batches)
+        position = 0
+        while True:
+            position, self._next = self._remember(source, position)
+            if position == len(source):
+                return
+            header = read_header(source, position)
+            if header.end > len(source):
+                return  # It comes whole with the next read.
+            if header.last_offset >= self._next:
+                self._take_special(source, header)
+                self._next = header.next_offset
+            position = header.end
 
-    def _remember(self, batches: Buffer, header: BatchHeader) -> None:
-        latest = self._latest
-        for record in decode_batch(batches, header):
+    def _remember(self, source: bytes, position: int) -> tuple[int, int]:
+        try:
+            return remember_latest(self._latest, source, position, self._next)
+        except ValueError as error:
+            raise self._corrupt(f"a batch that cannot be read, from offset {self._next} on: {error}") from None
+
+    def _take_special(self, source: bytes, header: BatchHeader) -> None:
+        if header.is_control:
+            self._replay_part(self._take_latest())
+            self._end_transaction(source, header)
+        elif header.is_transactional:
+            self._replay_part(self._take_latest())
+            for record in decode_batch(source, header):
+                origin = Origin(record.offset, header.producer_id, header.producer_epoch)
+                self._replay(record.key, record.value, origin)
+        else:
+            self._remember_compressed(source, header)
+
+    def _remember_compressed(self, source: bytes, header: BatchHeader) -> None:
+        for record in decode_batch(source, header):
             key = record.key
             if key is None:
-                raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self._name} has a record without a key: {record.offset}")
-            latest.pop(key, None)
-            latest[key] = (record.offset, record.value)
+                raise self._corrupt(f"a record without a key at offset {record.offset}")
+            if record.offset >= self._next:
+                self._latest.pop(key, None)
+                self._latest[key] = (record.offset, record.value)
+
+    def _take_latest(self) -> list[KeyedRecord]:
+        latest, self._latest = self._latest, {}
+        return list(latest.items())
 
     def _end_transaction(self, batches: Buffer, header: BatchHeader) -> None:
         marker = read_end_marker(batches, header) if is_end_marker(header) else None
         if marker is not None:
             self._machine.replay_end(header.producer_id, header.producer_epoch, not marker.aborts)
-
-    def _replay_all_latest(self) -> None:
-        latest, self._latest = self._latest, {}
-        self._replay_part(list(latest.items()))
 
     def _replay(self, key: bytes | None, value: bytes | None, origin: Origin) -> None:
         try:
@@ -151,7 +173,8 @@ class Loader:
             log.warning("%s has at offset %d what this version does not know: %s", self._name, origin.offset, error)
             return
         except ProtocolError as error:
-            raise ApiError(
-                ErrorCode.CORRUPT_MESSAGE, f"{self._name} has an unreadable record at offset {origin.offset}: {error}"
-            ) from None
+            raise self._corrupt(f"an unreadable record at offset {origin.offset}: {error}") from None
         self._machine.replay(record, origin)
+
+    def _corrupt(self, what: str) -> ApiError:
+        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self._name} has {what}")

@@ -1,0 +1,141 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
+# ruff: noqa: RUF059
+"""The loop over a coordinator's log that keeps the last record of each key; `loader` calls it.
+
+One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
+with the same results. Batches are taken one after the other for as long as they are plain; one that is compressed, or
+belongs to a transaction or ends one, or is no whole batch, is left to the caller.
+"""
+
+from __future__ import annotations
+
+import cython
+
+_HEADER = cython.declare(cython.Py_ssize_t, 61)
+_CODEC_AND_KIND = cython.declare(cython.int, 0x07 | 0x10 | 0x20)
+
+COMPILED: bool = cython.compiled
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    raw: cython.longlong = data[at]
+    raw = raw << 8 | data[at + 1]
+    raw = raw << 8 | data[at + 2]
+    return raw << 8 | data[at + 3]
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    raw: cython.longlong = _uint32(data, at)
+    return raw - (raw >> 31 << 32)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    return (_int32(data, at) << 32) + _uint32(data, at + 4)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _number(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[int, int]:
+    """A zigzag varint of up to 63 bits and the position behind it, which is -1 if there is no such number."""
+    byte: cython.longlong
+    raw: cython.longlong = 0
+    shift: cython.int = 0
+    while position < end and shift < 63:
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+    return 0, -1
+
+
+def remember_latest(
+    latest: dict[bytes, tuple[int, bytes | None]], source: bytes, position: cython.Py_ssize_t, first_offset: int
+) -> tuple[int, int]:
+    """Puts (offset, value) of the records from `first_offset` on under their keys, in the order of the log.
+
+    Returns the position where it stopped, and the offset behind what was taken. A record that cannot be read, or has
+    no key, is a ValueError; then `latest` is of no use any more.
+    """
+    data: cython.const[cython.uchar][::1] = source
+    end: cython.Py_ssize_t = len(source)
+    next_offset: cython.longlong = first_offset
+    size: cython.longlong
+    base_offset: cython.longlong
+    while end - position >= _HEADER:
+        size = _int32(data, position + 8) + 12
+        if size < _HEADER or size > end - position or data[position + 16] != 2:
+            break
+        if data[position + 22] & _CODEC_AND_KIND:
+            break
+        base_offset = _int64(data, position)
+        if base_offset + _int32(data, position + 23) >= next_offset:
+            _remember_batch(latest, source, data, position, position + size, base_offset, next_offset)
+            next_offset = base_offset + _int32(data, position + 23) + 1
+        position += size
+    return position, next_offset
+
+
+@cython.cfunc
+@cython.inline
+def _remember_batch(
+    latest: dict[bytes, tuple[int, bytes | None]],
+    source: bytes,
+    data: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    first_offset: cython.longlong,
+) -> cython.int:
+    chars: cython.p_char = source
+    count: cython.longlong = _int32(data, position + 57)
+    stop: cython.Py_ssize_t
+    size: cython.longlong
+    offset_delta: cython.longlong
+    timestamp_delta: cython.longlong
+    key: bytes
+    position += _HEADER
+    while count > 0:
+        size, position = _number(data, position, end)
+        if position < 0 or size < 1 or size > end - position:
+            raise ValueError("a record has an impossible length")
+        stop = position + size
+        timestamp_delta, position = _number(data, position + 1, stop)
+        if position < 0:
+            raise ValueError("a record has no readable timestamp")
+        offset_delta, position = _number(data, position, stop)
+        if position < 0:
+            raise ValueError("a record has no readable offset")
+        size, position = _number(data, position, stop)
+        if position < 0 or size < 0 or size > stop - position:
+            raise ValueError("a record has no readable key")
+        key = chars[position : position + size]
+        size, position = _number(data, position + size, stop)
+        if position < 0 or size > stop - position:
+            raise ValueError("a record has no readable value")
+        value: bytes | None = None
+        if size >= 0:
+            value = chars[position : position + size]
+        if base_offset + offset_delta >= first_offset:
+            latest.pop(key, None)
+            latest[key] = (base_offset + offset_delta, value)
+        position = stop
+        count -= 1
+    if position != end:
+        raise ValueError("bytes are left behind the last record")
+    return 0
