@@ -43,7 +43,7 @@ from quire.testing.wire_connection import WireConnection
 JOIN, SYNC, HEARTBEAT, FIND, FETCH = 9, 5, 4, 6, 8
 """The versions spoken."""
 HEARTBEAT_INTERVAL_S = 3.0
-SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+SETTINGS = {"group.initial.rebalance.delay.ms": "1000", "offsets.topic.num.partitions": "1"}
 COMMITS = 1_000_000
 LIVE = 100_000
 COMMITS_IN_A_BATCH = 50
@@ -58,6 +58,7 @@ class Member:
         self.member_id = ""
         self.generation = -1
         self.leads = False
+        self.metadata = b""
 
     def ask_to_join(self) -> int:
         request = JoinGroupRequest(
@@ -66,7 +67,7 @@ class Member:
             rebalance_timeout_ms=60_000,
             member_id=self.member_id,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=self.metadata)],
         )
         return self.connection.send(request, JOIN)
 
@@ -108,19 +109,35 @@ class Member:
         assert answer.error_code == 0, answer
 
 
-def rebalance(members: list[Member], assignment_bytes: int) -> float:
-    """All join, and get what their leader gives them; the seconds from the last JoinGroup to the last assignment."""
-    joins = [member.ask_to_join() for member in members]
-    started = time.perf_counter()
+def join(members: list[Member]) -> list[int]:
+    """Asks for all of them. What they say of themselves is new each time, so whoever comes first begins a round."""
+    for member in members:
+        member.metadata += b"."
+    return [member.ask_to_join() for member in members]
+
+
+def settle(members: list[Member], joins: list[int], assignment_bytes: int) -> None:
+    """Waits until all have joined, and have got what their leader gives them."""
     for member, sent in zip(members, joins, strict=True):
         member.joined(sent)
+    assert len({member.generation for member in members}) == 1, "not all are in one generation"
     shares = [
         SyncGroupRequestAssignment(member_id=member.member_id, assignment=bytes(assignment_bytes)) for member in members
     ]
     syncs = [member.ask_for_assignment(shares if member.leads else []) for member in members]
     for member, sent in zip(members, syncs, strict=True):
         member.assigned(sent)
-    return time.perf_counter() - started
+
+
+def found(bootstrap: str, groups: list[str], members_each: int) -> list[list[Member]]:
+    """New groups, all at once: each waits a moment for its members."""
+    founded = [[Member(bootstrap, group) for _ in range(members_each)] for group in groups]
+    for members in founded:
+        for member in members:
+            member.get_an_id()
+    for members, joins in [(members, join(members)) for members in founded]:
+        settle(members, joins, 100)
+    return founded
 
 
 def find_coordinator(bootstrap: str) -> None:
@@ -143,13 +160,8 @@ def node(folder: Path) -> Iterator[Quire]:
 
 def heartbeats(folder: Path, groups: int, members_each: int, seconds: float) -> None:
     with node(folder) as broker:
-        members: list[Member] = []
-        for number in range(groups):
-            group = [Member(broker.bootstrap, f"group-{number}") for _ in range(members_each)]
-            for member in group:
-                member.get_an_id()
-            rebalance(group, 100)
-            members += group
+        founded = found(broker.bootstrap, [f"group-{number}" for number in range(groups)], members_each)
+        members = [member for group in founded for member in group]
         before, started, beats = broker.cpu(), time.perf_counter(), 0
         pause_s = HEARTBEAT_INTERVAL_S / len(members)
         while (now := time.perf_counter()) < started + seconds:
@@ -170,10 +182,13 @@ def heartbeats(folder: Path, groups: int, members_each: int, seconds: float) -> 
 def big_rebalance(folder: Path, members: int, partitions: int) -> None:
     with node(folder) as broker:
         loads.create_topic(broker.bootstrap, "big", partitions)
-        group = [Member(broker.bootstrap, "big") for _ in range(members)]
-        for member in group:
-            member.get_an_id()
-        took_s = [rebalance(group, 8 * partitions // members + 20) for _ in range(3)]
+        (group,) = found(broker.bootstrap, ["big"], members)
+        took_s = []
+        for _ in range(3):
+            joins = join(group)
+            started = time.perf_counter()
+            settle(group, joins, 8 * partitions // members + 20)
+            took_s.append(time.perf_counter() - started)
         print(f"| classic rebalance, {members} members, {partitions} partitions | {max(took_s) * 1000:.0f} ms |")
         for member in group:
             member.connection.close()
