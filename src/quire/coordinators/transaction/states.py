@@ -4,6 +4,8 @@ from enum import IntEnum
 
 
 class State(IntEnum):
+    __hash__ = int.__hash__  # An enumeration's own is a Python function, and states are looked up all the time.
+
     EMPTY = 0
     """A producer has its id and epoch, and no transaction yet."""
     ONGOING = 1
