@@ -53,7 +53,7 @@ def main() -> None:
             grow(log, batches)
             by_offset = us_each(lambda offset: log.read(offset, 1 << 20), batches)
             by_time = us_each(lambda after_ms: log.find_timestamp(START_MS + after_ms), batches)
-            print(f"| {batches:,} | {log.segment_count} | {by_offset:.1f} | {by_time:.1f} |", flush=True)
+            print(f"| {batches:,} | {len(log.segments)} | {by_offset:.1f} | {by_time:.1f} |", flush=True)
         log.close()
 
 

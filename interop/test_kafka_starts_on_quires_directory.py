@@ -6,6 +6,8 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from interop.apache_kafka import ApacheKafka, settings
+from quire.storage import checkpoints
+from quire.storage.gap_mark import MARK
 from quire.testing import Cluster, WireConnection
 from tests.wire.clients import Confluent, Message
 from tests.wire.raw import list_offset, topic_metadata
@@ -28,6 +30,12 @@ def read_all(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | Non
     return [record.content for record in Confluent().consume(bootstrap, topic, end)]
 
 
+def marked(data_dir: Path) -> list[bool]:
+    """Whether the checkpoints say that Quire alone has written to the directory."""
+    names = (checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS)
+    return [f"{MARK[0]} {MARK[1]} 0\n" in (data_dir / name).read_text() for name in names]
+
+
 def test_kafka_serves_what_quire_stored_and_quire_what_kafka_added(kafka: ApacheKafka, tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     expected = []
@@ -41,6 +49,7 @@ def test_kafka_serves_what_quire_stored_and_quire_what_kafka_added(kafka: Apache
         assert read_all(quire.bootstrap_servers, TOPIC) == expected
         with WireConnection(quire.bootstrap_servers) as connection:
             topic_id = topic_metadata(connection, TOPIC).topic_id
+    assert marked(data_dir) == [True, True]
 
     with kafka.server(settings(data_dir), tmp_path) as address:
         assert read_all(address, TOPIC) == expected
@@ -54,6 +63,8 @@ def test_kafka_serves_what_quire_stored_and_quire_what_kafka_added(kafka: Apache
         Confluent().produce(address, TOPIC, messages("none"), idempotent=True)
         expected += [(m.key, m.value, m.headers) for m in messages("none")]
         assert read_all(address, TOPIC) == expected
+    assert marked(data_dir) == [False, False], "Kafka has compacted, or may have"
 
     with Cluster(data_dir=data_dir) as quire:
         assert read_all(quire.bootstrap_servers, TOPIC) == expected
+    assert marked(data_dir) == [True, True]

@@ -24,7 +24,7 @@ from quire.protocol.messages.fetch import PartitionData
 from quire.protocol.records import InvalidRecords, Record, check_crc, decode_batch, walk_batches
 from simulator.expiry import gone_before
 from simulator.ledger import Floor, Known, Ledger, PartitionBook
-from simulator.superseded import check_survivors, forget_lost, is_compacted
+from simulator.superseded import check_survivors, is_compacted
 from simulator.violation import Violation
 
 
@@ -237,14 +237,10 @@ class Checker:
 
     # The whole log
 
-    def survivors(
-        self, book: PartitionBook, records: Sequence[Record], end_offset: int, *, after_power_loss: bool
-    ) -> None:
-        """All that is in a compacted log up to `end_offset`, read while nobody wrote."""
+    def survivors(self, book: PartitionBook, records: Sequence[Record], end_offset: int) -> None:
+        """All that is in a compacted log up to `end_offset`, read while nobody wrote; after a power loss too."""
         if is_compacted(book.topic):
             self._ledger.counts.checks += 1
-            if after_power_loss:
-                forget_lost(book, records)
             check_survivors(book, records, gone_before(book, self._latest_ms()), end_offset)
 
     def whole_log(self, book: PartitionBook, records: Iterable[Record]) -> None:

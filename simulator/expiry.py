@@ -6,6 +6,7 @@ was asked for once, all that was ever sent may be in the log. What still must be
 """
 
 from simulator.ledger import RECORD_OVERHEAD_BYTES, PartitionBook, TopicBook
+from simulator.superseded import is_compacted, may_be_superseded
 
 NEVER = 1 << 62
 LONG_MS = 24 * 3600 * 1000
@@ -18,10 +19,12 @@ def gone_before(book: PartitionBook, latest_ms: int) -> int:
     limit_ms, limit_bytes = _smallest(topic, "retention.ms"), _smallest(topic, "retention.bytes")
     if limit_ms > LONG_MS and limit_bytes == NEVER:
         return book.deletion_asked
+    # What is not there keeps no segment: with timestamps out of order, all that is left of one may be older.
+    superseded = may_be_superseded(book) if is_compacted(topic) else ()
     left_bytes = book.sent_bytes
     for offset in sorted(book.known):
         left_bytes -= len(book.known[offset].value) + RECORD_OVERHEAD_BYTES
-        if offset < book.deletion_asked or left_bytes >= limit_bytes:
+        if offset < book.deletion_asked or left_bytes >= limit_bytes or offset in superseded:
             continue
         timestamp = _timestamp(book, offset)
         if timestamp is not None and timestamp + limit_ms >= latest_ms:

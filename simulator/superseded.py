@@ -2,6 +2,7 @@
 
 In a compacted topic a record's key follows from its number (`key_for`), so many records of all producers share one. The
 last record of a key must be there, whatever happens: while nobody writes, whoever reads a log from its start finds it.
+A power loss takes records from the end of a log alone: what was before those that are left is there, or superseded.
 """
 
 from collections.abc import Sequence
@@ -23,14 +24,12 @@ def key_for(number: int) -> bytes:
     return b"key %d" % (number % KEYS)
 
 
-def forget_lost(book: PartitionBook, records: Sequence[Record]) -> None:
-    """After a power loss: what was not on disk may be missing, even before what was.
-
-    In a compacted log a gap says nothing, so a start cannot tell a segment that was lost from one that was cleaned.
-    """
-    there = {record.offset for record in records}
-    for offset in [each for each in book.known if each >= max(book.flushed, book.promised) and each not in there]:
-        book.places.pop(book.known.pop(offset).value, None)
+def may_be_superseded(book: PartitionBook) -> set[int]:
+    """Known offsets whose records compaction may have taken, in favour even of what nobody knows to be in the log."""
+    known = {each.value for each in book.known.values()}
+    doubtful = {key_for(written.number) for value, written in book.written.items() if value not in known}
+    last_of = {key_for(book.written[book.known[offset].value].number): offset for offset in sorted(book.known)}
+    return set(book.known) - {offset for key, offset in last_of.items() if key not in doubtful}
 
 
 def check_survivors(book: PartitionBook, records: Sequence[Record], start_offset: int, end_offset: int) -> None:

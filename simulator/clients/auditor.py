@@ -71,7 +71,7 @@ class Auditor(SimClient):
             else:
                 self.scene.checker.whole_log(book, records)
                 if self._alone:
-                    self.scene.checker.survivors(book, records, offset, after_power_loss=self._after_power_loss)
+                    self.scene.checker.survivors(book, records, offset)
                 return start_offset, offset
             if book.topic.deletion_asked:
                 return 0, book.flushed

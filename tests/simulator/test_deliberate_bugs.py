@@ -124,7 +124,7 @@ def test_a_retention_that_takes_one_segment_too_many_is_found(monkeypatch: pytes
 
     def greedy(self: Log, high_watermark: int, now_ms: int) -> Expired | None:
         found = find(self, high_watermark, now_ms)
-        if found is None or found.segment_count >= self.segment_count:
+        if found is None or found.segment_count >= len(self.segments):
             return found
         behind = [*list(self._segments)[found.segment_count + 1 :], None][0]
         return found._replace(start_offset=self.end_offset if behind is None else behind.base_offset)

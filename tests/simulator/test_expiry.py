@@ -5,6 +5,7 @@ import pytest
 from simulator.checker import Checker
 from simulator.expiry import NEVER, gone_before
 from simulator.ledger import RECORD_OVERHEAD_BYTES, Floor, Known, Ledger, PartitionBook, Setting, TopicBook
+from simulator.superseded import KEYS
 from simulator.violation import Violation
 
 NOW_MS = 1_000_000
@@ -48,6 +49,12 @@ def test_records_may_go_by_size_while_the_rest_may_still_fill_the_limit() -> Non
     held = book(0, 0, 0, 0, retention_bytes=str(limit), retention_ms="-1")
     held.send(bytes(100), "plain", 4, idempotent=False, timestamp=NOW_MS)
     assert gone_before(held, NOW_MS) == 3, "what nobody knows about may be in the log too"
+
+
+def test_a_record_that_compaction_may_have_taken_keeps_nothing() -> None:
+    ages = [9000] * KEYS + [10] + [9000] * KEYS
+    assert gone_before(book(*ages, retention_ms="5000"), NOW_MS) == KEYS
+    assert gone_before(book(*ages, retention_ms="5000", cleanup_policy="compact,delete"), NOW_MS) == NEVER
 
 
 def test_a_setting_that_was_asked_for_once_may_have_been_in_force() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from quire.protocol.records import Record
 from simulator.ledger import Known, PartitionBook, Setting, TopicBook
-from simulator.superseded import KEYS, check_survivors, forget_lost, is_compacted
+from simulator.superseded import KEYS, check_survivors, is_compacted, may_be_superseded
 from simulator.violation import Violation
 
 
@@ -37,14 +37,12 @@ def test_the_last_record_of_a_key_stays() -> None:
             check_survivors(held, records(*left), 0, 2 * KEYS)
 
 
+def test_all_but_the_last_of_each_key_may_be_gone_and_that_too_while_something_is_in_doubt() -> None:
+    held = book(2 * KEYS)
+    assert may_be_superseded(held) == set(range(KEYS))
+    held.send(b"unknown", "plain", 2 * KEYS + 1, idempotent=False)
+    assert may_be_superseded(held) == {*range(KEYS), KEYS + 1}
+
+
 def test_what_was_deleted_or_not_read_yet_may_be_missing() -> None:
     check_survivors(book(8), records(3, 4), 3, 5)
-
-
-def test_what_was_not_on_disk_may_be_lost_with_the_power_and_nothing_else() -> None:
-    held = book(4)
-    held.flushed = 2
-    forget_lost(held, records(0, 3))
-    assert list(held.known) == [0, 1, 3]
-    with pytest.raises(Violation):
-        check_survivors(held, records(0, 3), 0, 4)

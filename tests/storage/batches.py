@@ -66,6 +66,7 @@ def open_log(
     clean: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    foreign: bool = False,
     folder: str = FOLDER,
 ) -> Log:
     disk.make_dirs(folder)
@@ -77,6 +78,7 @@ def open_log(
         now_ms=NOW_MS,
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
+        foreign=foreign,
     )
 
 

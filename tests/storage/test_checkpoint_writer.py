@@ -187,3 +187,12 @@ def test_a_reserve_lets_a_full_disk_have_one_more_checkpoint_and_is_made_up_when
     writer.save_soon({KEY: 9})
     jobs.run_all()
     assert len(failures) == 1, "a reserve is used once"
+
+
+def test_what_was_saved_at_once_is_saved_again_for_want_of_a_reserve(disk: SimDisk, jobs: ManualJobs) -> None:
+    writer = CheckpointWriter(disk, jobs, PATH, lambda error: pytest.fail(str(error)), reserve_bytes=1000)
+    writer.save_now({KEY: 5})
+    assert not disk.exists(f"{PATH}.reserve.tmp")
+    writer.save_soon({KEY: 5})
+    jobs.run_all()
+    assert disk.exists(f"{PATH}.reserve.tmp")

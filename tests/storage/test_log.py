@@ -107,16 +107,16 @@ class TestRolling:
         append(log, batch(b"a", timestamp=NOW_MS))
         append(log, batch(b"b", timestamp=NOW_MS + 1000))
         append(log, batch(b"c", timestamp=NOW_MS + 1001))
-        assert log.segment_count == 2
+        assert len(log.segments) == 2
         assert log.end.segment_base == 2
 
     def test_offsets_too_far_from_the_base_begin_a_segment(self, disk: SimDisk) -> None:
         log = open_log(disk)
         replicate(log, batch(b"a", base_offset=5, leader_epoch=0))
         replicate(log, batch(b"b", base_offset=2**31 - 1, leader_epoch=0))
-        assert log.segment_count == 1
+        assert len(log.segments) == 1
         replicate(log, batch(b"c", base_offset=2**31, leader_epoch=0))
-        assert log.segment_count == 2
+        assert len(log.segments) == 2
         assert read_all(log) == [(5, b"a"), (2**31 - 1, b"b"), (2**31, b"c")]
 
     def test_rolling_is_told_and_an_empty_segment_is_not_rolled(self, disk: SimDisk) -> None:
@@ -137,7 +137,7 @@ class TestRolling:
             append_values(log, b"x")
         append_values(log, *letters(1))
         assert values_of(log) == [*letters(2), *letters(1)]
-        assert log.segment_count == 2
+        assert len(log.segments) == 2
 
 
 class TestReading:
@@ -283,7 +283,7 @@ class TestDeleting:
         log = open_log(disk, SMALL_SEGMENTS)
         append_values(log, *letters(7))
         log.delete_records_before(5)
-        assert (log.start_offset, log.segment_count) == (5, 2)
+        assert (log.start_offset, len(log.segments)) == (5, 2)
         assert [offset for offset, _ in read_all(log)] == [5, 6]
         names = disk.list_dir(FOLDER)
         assert [name for name in names if name.endswith((".log", ".deleted"))] == [
@@ -296,7 +296,7 @@ class TestDeleting:
         log = open_log(disk, SMALL_SEGMENTS)
         append_values(log, *letters(3))
         log.delete_records_before(3)
-        assert (log.start_offset, log.end_offset, log.segment_count) == (3, 3, 1)
+        assert (log.start_offset, log.end_offset, len(log.segments)) == (3, 3, 1)
         assert read_all(log) == []
         append_values(log, b"x")
         assert read_all(log) == [(3, b"x")]
@@ -410,4 +410,4 @@ class TestEpochs:
         assert log.epochs.entries == [(1, 0), (5, 2), (6, 3)]
         assert log.epoch_end(1) == (1, 2)
         assert log.epoch_end(6) == (6, 3)
-        assert log.epoch_of(1) == 1
+        assert log.epochs.epoch_of(1) == 1

@@ -9,7 +9,9 @@ import pytest
 
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.storage.checkpoints import read_offsets
 from quire.storage.errors import DataDirectoryError
+from quire.storage.gap_mark import with_mark
 from quire.storage.log_config import LogConfig
 from quire.storage.log_directory import LogDirectory
 from quire.storage.meta_properties import MetaProperties
@@ -601,7 +603,7 @@ class TestFull:
         directory.checkpoint_high_watermarks({("orders", 0): 17})
         world.jobs.run_all()
         assert directory.read_high_watermarks() == {("orders", 0): 17}
-        assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 0\n"
+        assert read_offsets(world.disk, "data/recovery-point-offset-checkpoint") == with_mark({("orders", 0): 0})
 
     def test_a_full_disk_is_told_once_and_so_is_its_end(self, world: World, caplog: pytest.LogCaptureFixture) -> None:
         directory = world.start()

@@ -222,7 +222,7 @@ class LogModel(RuleBasedStateMachine):
     def epochs_are_those_of_the_batches(self) -> None:
         for written in self.batches:
             if written.first >= self.start:
-                assert self.log.epoch_of(written.first) == written.epoch
+                assert self.log.epochs.epoch_of(written.first) == written.epoch
 
     @invariant()
     def producers_last_batches_are_known(self) -> None:

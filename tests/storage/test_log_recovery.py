@@ -58,7 +58,7 @@ def watch_reads(disk: SimDisk) -> list[Operation]:
 def state_of(log: Log) -> tuple[object, ...]:
     """All that opening has to find again."""
     producers = [(p.producer_id, p.epoch, p.last_sequence, p.last_offset) for p in log.producers()]
-    return (log.start_offset, log.end_offset, log.epochs.entries, producers, read_all(log), log.segment_count)
+    return (log.start_offset, log.end_offset, log.epochs.entries, producers, read_all(log), len(log.segments))
 
 
 class TestCleanly:
@@ -242,12 +242,37 @@ class TestAfterACrash:
         disk.remove(name(4))
         assert values_of(open_log(disk, SMALL_SEGMENTS)) == letters(4)
 
-    def test_gaps_below_the_recovery_point_or_after_compaction_are_no_damage(self, disk: SimDisk) -> None:
+    @pytest.mark.parametrize(
+        ("compacted", "recovery_point", "foreign", "ends"),
+        [
+            (False, 0, False, True),
+            (False, 0, True, True),
+            (True, 0, False, True),
+            (True, 5, False, True),
+            (True, 6, False, False),
+            (False, 6, False, False),
+            (True, 0, True, False),
+        ],
+    )
+    def test_a_missing_segment_is_a_loss_beyond_the_recovery_point_unless_another_may_have_compacted_it(
+        self, disk: SimDisk, compacted: bool, recovery_point: int, foreign: bool, ends: bool
+    ) -> None:
         written(disk, 12)
         disk.remove(name(4))
-        expected = [*letters(12)[:4], *letters(12)[6:]]
-        assert values_of(open_log(disk, COMPACTED)) == expected
-        assert values_of(open_log(disk, SMALL_SEGMENTS, recovery_point=6)) == expected
+        config = COMPACTED if compacted else SMALL_SEGMENTS
+        found = values_of(open_log(disk, config, recovery_point=recovery_point, foreign=foreign))
+        assert found == [*letters(4), *([] if ends else letters(12)[6:])]
+
+    def test_a_compacted_log_goes_on_where_it_was_on_disk_though_its_last_batches_are_gone(self, disk: SimDisk) -> None:
+        log = written(disk, 7, COMPACTED)
+        log.close()
+        disk.open(name(4)).truncate(118)
+        disk.remove(name(6))
+        for clean in (True, False):
+            again = open_log(disk.kill(), COMPACTED, clean=clean, recovery_point=6)
+            assert values_of(again) == letters(5)
+            assert (again.end_offset, append(again, batch(b"next")).base_offset) == (6, 6)
+            assert read_all(again)[-1] == (6, b"next")
 
     def test_zeros_at_the_end_are_cut(self, disk: SimDisk) -> None:
         written(disk)
@@ -311,7 +336,7 @@ class TestAfterACrash:
         kept = read_all(log)[6:]
         disk.remove(name(gone))
         again = open_log(disk, SMALL_SEGMENTS, log_start_offset=6)
-        assert (again.start_offset, again.segment_count, read_all(again)) == (6, 2, kept)
+        assert (again.start_offset, len(again.segments), read_all(again)) == (6, 2, kept)
 
     def test_a_log_starts_with_its_first_segment_if_that_is_later(self, disk: SimDisk) -> None:
         log = open_log(disk, log_start_offset=100)

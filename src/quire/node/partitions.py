@@ -310,7 +310,12 @@ class Partitions:
 
     def check(self, partition: Partition, check: RangeCheck, then: Callable[[], None]) -> None:
         """Has a part of the partition's log checked before it is read for the first time; see `Log.read`."""
-        self._directory_of[partition].checker.check(check, then)
+        directory = self._directory_of.get(partition)
+        if directory is None:
+            # Offline since it was read, a moment ago: whoever reads again hears of that.
+            then()
+        else:
+            directory.checker.check(check, then)
 
     # Waking whoever waits
 

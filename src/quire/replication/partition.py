@@ -417,7 +417,7 @@ class Partition:
             return (-1, limit, self.leader_epoch)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             start = self.log.start_offset
-            return (-1, start, self.log.epoch_of(start))
+            return (-1, start, self.log.epochs.epoch_of(start))
         if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
             return (-1, -1, -1)
         try:

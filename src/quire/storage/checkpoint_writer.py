@@ -24,7 +24,7 @@ class CheckpointWriter:
         self, disk: Disk, jobs: Jobs, path: str, failed: Callable[[Exception], None], *, reserve_bytes: int = 0
     ) -> None:
         self._reserve_bytes = reserve_bytes
-        self._lacks_reserve = False
+        self._lacks_reserve = reserve_bytes > 0
         self._disk = disk
         self._jobs = jobs
         self._path = path

@@ -23,6 +23,7 @@ from quire.storage.index_file import IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.log_flush import FlushPlan, FlushState
 from quire.storage.log_recovery import OpenedLog, begin_log, open_log
+from quire.storage.offset_index import MAX_RELATIVE_OFFSET
 from quire.storage.positions import LogPosition, RecentPositions
 from quire.storage.producer_replay import replay_producers
 from quire.storage.producer_state import ProducerEntry, ProducerState, RememberedBatch
@@ -85,6 +86,7 @@ class Log:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         only_torn: bool = False,
+        foreign: bool = False,
         cache: IndexCache | None = None,
         remove_retired: Remover = remove_now,
     ) -> "Log":
@@ -93,6 +95,7 @@ class Log:
         `clean` says that the log was closed and nothing touched it since; otherwise it is scanned from
         `recovery_point` on. With `only_torn` only an unfinished end is cut off: DamagedLogError if there is more to it.
         Such a log has to see to it that a segment is durable before anything is in the next (`sync_completed`).
+        `foreign` says that another than Quire may have compacted it; see `quire.storage.gap_mark`.
         """
         cache = cache or IndexCache()
         opened = open_log(
@@ -105,6 +108,7 @@ class Log:
             log_start_offset=log_start_offset,
             now_ms=now_ms,
             only_torn=only_torn,
+            foreign=foreign,
         )
         return cls(disk, path, config, opened, cache, remove_retired)
 
@@ -132,10 +136,6 @@ class Log:
     @property
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
-
-    @property
-    def segment_count(self) -> int:
-        return len(self._segments)
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -203,7 +203,9 @@ class Log:
     ) -> None:
         active = self._segments.active
         if not active.has_room(len(records), last_offset, timestamp, now_ms, self.config):
-            active = self._roll_to(headers[0].base_offset, now_ms)
+            # Not with the first batch: a segment begins where the one before it ends, until that is compacted.
+            fits = last_offset - self.end_offset <= MAX_RELATIVE_OFFSET
+            active = self._roll_to(self.end_offset if fits else headers[0].base_offset, now_ms)
         active.append(records, headers)
         self.end_offset = last_offset + 1
         for header in headers:
@@ -317,9 +319,6 @@ class Log:
     def assign_epoch(self, leader_epoch: int) -> None:
         """From the end of the log on, `leader_epoch` writes."""
         self.epochs.assign(leader_epoch, self.end_offset)
-
-    def epoch_of(self, offset: int) -> int:
-        return self.epochs.epoch_of(offset)
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
         """The newest epoch at or below `leader_epoch` and the offset where it ends; (-1, -1) when unknown."""

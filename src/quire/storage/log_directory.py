@@ -22,9 +22,8 @@ from contextlib import contextmanager, suppress
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.seams import Clock, Disk, File, Jobs, Random
-from quire.storage import checkpoints, clean_shutdown, file_names, partition_metadata
+from quire.storage import clean_shutdown, file_names, partition_metadata
 from quire.storage.checker import Checker
-from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.durable_folder import make_durable_folder
 from quire.storage.errors import DataDirectoryError, is_shortage
@@ -59,7 +58,6 @@ class LogDirectory:
         self._cache = IndexCache()
         self._flusher = Flusher(jobs, self.fail)
         self.checker = Checker(jobs, self._job_failed)
-        self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", self._job_failed)
         self._retired: list[RetiredSegments] = []
         """Segments that are out of their logs and will be removed after a while."""
         self._mark_removed = self._loaded = self._closed = False
@@ -153,6 +151,12 @@ class LogDirectory:
             elif partition is None and self._disk.is_dir(f"{self.path}/{name}"):
                 _log.warning("leaving %s/%s alone: it is not the folder of a partition", self.path, name)
         self._loaded = True
+        if self._remembered.is_foreign and not self.unopened:
+            with suppress(ApiError), self._guarded():
+                for log in self.logs.values():
+                    if log.config.compact and log.recovery_point < log.end.segment_base:
+                        log.flush()
+                self._remembered.take_over()
 
     def _load(self, topic: str, partition: int, config: LogConfig) -> None:
         try:
@@ -210,6 +214,7 @@ class LogDirectory:
             now_ms=now_ms,
             recovery_point=0 if always_scan else self._remembered.recovery_point(key),
             log_start_offset=self._remembered.start_offset(key),
+            foreign=self._remembered.is_foreign,
             cache=self._cache,
             remove_retired=self._remove_later,
         )
@@ -345,12 +350,19 @@ class LogDirectory:
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
         if self.failure is None:
-            self._high_watermarks.save_soon(offsets)
+            self._remembered.save_high_watermarks_soon(offsets)
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        if self.failure is not None:
-            return {}
-        return checkpoints.read_if_sensible(self._disk, f"{self.path}/{checkpoints.HIGH_WATERMARKS}")
+        return self._remembered.high_watermarks() if self.failure is None else {}
+
+    def certain_recovery_point(self, key: TopicPartition) -> int:
+        """Up to where a log is on disk, and the checkpoint says so for good."""
+        return self._remembered.certain_recovery_point(key)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Writes them in the background, if they changed."""
+        if self.failure is None:
+            self._remembered.save_recovery_points_soon()
 
     # Ending
 

@@ -60,8 +60,9 @@ def open_log(
     log_start_offset: int,
     now_ms: int,
     only_torn: bool = False,
+    foreign: bool = False,
 ) -> OpenedLog:
-    opener = _Opener(disk, folder, config, cache, now_ms, only_torn)
+    opener = _Opener(disk, folder, config, cache, now_ms, only_torn, foreign)
     opener.load(log_start_offset)
     try:
         is_clean = clean and opener.read_end()
@@ -103,7 +104,14 @@ class _Opener:
     """One log being opened; the fields are what is known so far."""
 
     def __init__(
-        self, disk: Disk, folder: str, config: LogConfig, cache: IndexCache, now_ms: int, only_torn: bool
+        self,
+        disk: Disk,
+        folder: str,
+        config: LogConfig,
+        cache: IndexCache,
+        now_ms: int,
+        only_torn: bool,
+        foreign: bool,
     ) -> None:
         self._disk = disk
         self._folder = folder
@@ -111,6 +119,7 @@ class _Opener:
         self._cache = cache
         self._now_ms = now_ms
         self._only_torn = only_torn
+        self._foreign = foreign
         self._unsynced: list[str] = []
         self._epochs = LeaderEpochs()
         self._epochs_known = False
@@ -177,7 +186,7 @@ class _Opener:
         to_scan = list(segments)[segments.slot_of(recovery_point) :]
         self._scanned_from = first.base_offset
         for segment, following in zip(to_scan, [*to_scan[1:], None], strict=True):
-            if self._is_torn_off(segment.base_offset):
+            if self._lacks_something_before(segment):
                 reason = f"it does not begin at offset {self.end_offset}, where the log ends"
                 if self._only_torn and self._any_intact_from(segment.base_offset):
                     raise DamagedLogError(segment.path, 0, self.end_offset, reason)
@@ -206,6 +215,9 @@ class _Opener:
             self._remove(segments.replace_all(self._new_segment(log_start_offset)))
             self._producers = ProducerState()
             self.end_offset = log_start_offset
+        if self._config.compact and self.end_offset < recovery_point:
+            # Compaction may have taken what was last, and a crash what came then: no offset is given twice.
+            self._begin_segment(recovery_point)
         start_offset = max(log_start_offset, segments[0].base_offset)
         self._remove(segments.drop_before(start_offset))
         self._learn_epochs_before(self.end_offset)
@@ -251,7 +263,7 @@ class _Opener:
         an overwritten log behind its new end.
         """
         self.end_offset = expected_offset
-        if header.base_offset < expected_offset or self._is_torn_off(header.base_offset):
+        if header.base_offset < expected_offset or self._is_torn_off(header.base_offset, expected_offset):
             return f"offset {header.base_offset} follows {expected_offset - 1}"
         if 0 <= header.leader_epoch < self._epochs.latest:
             return f"leader epoch {header.leader_epoch} follows {self._epochs.latest}"
@@ -269,13 +281,18 @@ class _Opener:
         if aborted is not None:
             self._scanned.add_aborted(aborted)
 
-    def _is_torn_off(self, offset: int) -> bool:
-        """Whether something is missing between the end found so far and `offset`.
+    def _is_torn_off(self, offset: int, expected_offset: int) -> bool:
+        """Whether a batch cannot be there though it comes later than expected.
 
         Without compaction offsets have no gaps. Below the recovery point nothing can be missing, and a gap may be left
         from when the topic was compacted.
         """
-        return self.end_offset < offset > self._trusted_before and not self._config.compact
+        return expected_offset < offset > self._trusted_before and not self._config.compact
+
+    def _lacks_something_before(self, segment: Segment) -> bool:
+        """Whether what should come before the segment is lost; see `quire.storage.gap_mark`."""
+        compacted_by_others = self._config.compact and self._foreign
+        return self.end_offset < segment.base_offset > self._trusted_before and not compacted_by_others
 
     def _check_that_it_is_torn(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
         behind = find_intact(segment.file, damage.position, size, self.end_offset)
@@ -397,6 +414,14 @@ class _Opener:
             if size == 0 and self._has_indexes(segment) and not any(map(self._disk.file_size, segment.index_paths)):
                 segment.indexes_are_saved()
         return segment
+
+    def _begin_segment(self, base_offset: int) -> None:
+        """The log goes on, and ends for now, at this offset."""
+        self._segments.active.save_indexes()
+        self._unsynced += self._segments.active.index_paths
+        self._segments.active.unpin_indexes()
+        self._segments.add(self._new_segment(base_offset))
+        self.end_offset = base_offset
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment.create(self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms)

@@ -1,5 +1,5 @@
 """What a data directory remembers of its logs from one run to the next: up to where each is on disk, where it starts,
-and how far it is compacted.
+up to where it may be read, and how far it is compacted.
 
 There is a checkpoint file for each. Of logs that are not open (yet), what was known of them stays known. Of a log that
 is gone nothing is: before another one of the same name is created, all files are written without the old one, for good.
@@ -13,6 +13,7 @@ from quire.storage import checkpoints
 from quire.storage.checkpoint_writer import CheckpointWriter
 from quire.storage.checkpoints import TopicPartition, read_if_sensible
 from quire.storage.cleaning.cleaned_offsets import CleanedOffsets
+from quire.storage.gap_mark import MARK, with_mark, without_mark
 from quire.storage.log import Log
 
 _GONE_MAX = 10_000
@@ -37,11 +38,17 @@ class RememberedOffsets:
         self._path = path
         self._logs = logs
         self._recovery_points_known: dict[TopicPartition, int] = {}
+        self._recovery_points_certain: Mapping[TopicPartition, int] = {}
+        """What even a power cut leaves in the file, or less than that."""
+        self._times_taken_back = 0
+        self.is_foreign = True
+        """Written by Apache Kafka, as far as anybody knows; see `quire.storage.gap_mark`."""
         self._start_offsets_known: dict[TopicPartition, int] = {}
         self._recovery_points = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.RECOVERY_POINTS}", failed)
         self._start_offsets = CheckpointWriter(
             disk, jobs, f"{path}/{checkpoints.LOG_START_OFFSETS}", failed, reserve_bytes=_RESERVE_BYTES
         )
+        self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", failed)
         self._coming_start_offsets: dict[TopicPartition, int] = {}
         """Where logs will start once the checkpoint says so."""
         self._waiting_for_starts: list[Callable[[], None]] = []
@@ -53,11 +60,17 @@ class RememberedOffsets:
     def read(self) -> None:
         """What the last run left."""
         self._recovery_points_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.RECOVERY_POINTS}")
+        marked = without_mark(self._recovery_points_known)
+        self.is_foreign = not (marked and MARK in self._read_high_watermarks())
         self._start_offsets_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.LOG_START_OFFSETS}")
         self.cleaned_offsets.read()
 
     def recovery_point(self, key: TopicPartition) -> int:
         return self._recovery_points_known.get(key, 0)
+
+    def certain_recovery_point(self, key: TopicPartition) -> int:
+        """What the file has, whatever happens: at most the log's own."""
+        return self._recovery_points_certain.get(key, 0)
 
     def start_offset(self, key: TopicPartition) -> int:
         return self._start_offsets_known.get(key, 0)
@@ -79,15 +92,52 @@ class RememberedOffsets:
             self.save_now()
 
     def save_soon(self) -> None:
-        self._recovery_points.save_soon(self._recovery_points_now())
+        self.save_recovery_points_soon()
         self._start_offsets.save_soon(self._start_offsets_now())
+
+    def save_recovery_points_soon(self) -> None:
+        points, times_taken_back = self._recovery_points_now(), self._times_taken_back
+
+        def saved() -> None:
+            if times_taken_back == self._times_taken_back:
+                self._recovery_points_certain = points
+
+        self._recovery_points.save_soon(points, saved if points != self._recovery_points_certain else None)
+
+    def _save_recovery_points_now(self, points: Mapping[TopicPartition, int]) -> None:
+        self._times_taken_back += 1
+        self._recovery_points_certain = {}
+        self._recovery_points.save_now(points)
+        self._recovery_points_certain = points
 
     def save_now(self) -> None:
         """Blocks until all files are on disk."""
-        self._recovery_points.save_now(self._recovery_points_now())
+        self._save_recovery_points_now(self._recovery_points_now())
         self._start_offsets.save_now(self._start_offsets_now())
         self.cleaned_offsets.save_now()
         self._gone.clear()
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """As the file has them."""
+        offsets = self._read_high_watermarks()
+        without_mark(offsets)
+        return offsets
+
+    def _read_high_watermarks(self) -> dict[TopicPartition, int]:
+        return read_if_sensible(self._disk, f"{self._path}/{checkpoints.HIGH_WATERMARKS}")
+
+    def save_high_watermarks_soon(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._high_watermarks.save_soon(offsets if self.is_foreign else with_mark(offsets))
+
+    def take_over(self) -> None:
+        """Blocks until the directory is marked as written by Quire alone. No open log lacks anything but below what it
+        has on disk, and there is no other log.
+
+        A crash before both files have the mark leaves the directory another's, and nothing in it has changed.
+        """
+        self._high_watermarks.save_now(with_mark(self.high_watermarks()))
+        self.is_foreign = False
+        self._save_recovery_points_now(self._recovery_points_now())
 
     def take_back_recovery_points(self, points: Iterable[tuple[Log, int]]) -> None:
         """Blocks until the file has these recovery points, where they are lower than what is so."""
@@ -96,7 +146,7 @@ class RememberedOffsets:
         for log, point in points:
             all_points[keys[log]] = min(all_points[keys[log]], point)
             self.cleaned_offsets.truncated(keys[log], point)
-        self._recovery_points.save_now(all_points)
+        self._save_recovery_points_now(all_points)
 
     def will_start_at(self, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
         """Calls `then` when the file has this start, or a later one, for good."""
@@ -129,7 +179,8 @@ class RememberedOffsets:
             self._coming_start_offsets.pop(key, None)
 
     def _recovery_points_now(self) -> dict[TopicPartition, int]:
-        return {**self._recovery_points_known, **{key: log.recovery_point for key, log in self._logs.items()}}
+        points = {**self._recovery_points_known, **{key: log.recovery_point for key, log in self._logs.items()}}
+        return points if self.is_foreign else with_mark(points)
 
     def _start_offsets_now(self) -> dict[TopicPartition, int]:
         started = {**self._start_offsets_known, **{key: log.start_offset for key, log in self._logs.items()}}

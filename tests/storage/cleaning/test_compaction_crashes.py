@@ -99,11 +99,11 @@ FIRST, LAST = changes_of_a_compaction()
 
 def test_there_is_something_to_interrupt(disk: SimDisk) -> None:
     log = filled(disk)
-    segments = log.segment_count
+    segments = len(log.segments)
     size = log.size_bytes
     compact_twice(disk, log)
     assert LAST - FIRST > 100
-    assert log.segment_count < segments > 5
+    assert len(log.segments) < segments > 5
     assert log.size_bytes < size / 2
     assert len(entries_of(log)) == 7
 

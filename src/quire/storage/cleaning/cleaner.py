@@ -52,6 +52,11 @@ class Candidate(NamedTuple):
     stable_offset: int
 
 
+def settled_offset(candidate: Candidate) -> int:
+    """Up to where a log may be cleaned: not before the checkpoint says for good that it is on disk (see `gap_mark`)."""
+    return min(candidate.stable_offset, candidate.directory.certain_recovery_point(candidate.key))
+
+
 class Cleaner:
     def __init__(
         self,
@@ -112,6 +117,7 @@ class Cleaner:
     def _due(self) -> list[tuple[Candidate, Cleanable]]:
         now_ms = self._clock.now_ms()
         due = []
+        lagging: dict[LogDirectory, None] = {}
         for candidate in self._candidates():
             directory, key, log, stable_offset = candidate
             idle = log.path not in self._under_way and log not in self._uncleanable
@@ -120,7 +126,7 @@ class Cleaner:
             try:
                 if active_is_overdue(log, now_ms):
                     log.roll(now_ms)
-                found = cleanable(log, directory.cleaned_offsets.get(key), stable_offset, now_ms)
+                found = cleanable(log, directory.cleaned_offsets.get(key), settled_offset(candidate), now_ms)
             except OSError as error:
                 directory.fail(error)
             except ApiError as error:
@@ -128,6 +134,11 @@ class Cleaner:
             else:
                 if found.is_due(log.config.min_cleanable_dirty_ratio):
                     due.append((candidate, found))
+                if settled_offset(candidate) < min(stable_offset, log.recovery_point, log.end.segment_base):
+                    lagging[directory] = None
+        for directory in lagging:
+            # What could not be cleaned this time can be the next.
+            directory.checkpoint_recovery_points()
         return due
 
     # Cleaning
@@ -192,7 +203,7 @@ class Cleaner:
         self._step(cleaning)
 
     def _finish(self, cleaning: "Cleaning", cleaned: Cleaned) -> None:
-        directory, key, log, stable_offset = cleaning.candidate
+        directory, key, log, _ = cleaning.candidate
         directory.cleaned_offsets.is_clean_before(key, cleaned.end_offset)
         took_ms = self._clock.monotonic_ms() - cleaning.begun_ms
         _log.info(
@@ -206,7 +217,7 @@ class Cleaner:
         if cleaned.end_offset < cleaning.this.first_uncleanable_offset and log.config.compact:
             # Not all keys fitted into memory: the same log again, with the next ones.
             cleaning.drop()
-            rest = cleanable(log, cleaned.end_offset, stable_offset, self._clock.now_ms())
+            rest = cleanable(log, cleaned.end_offset, settled_offset(cleaning.candidate), self._clock.now_ms())
             self._begin(cleaning.candidate, rest, self._settings())
         else:
             self._end(cleaning)
