@@ -32,7 +32,8 @@ class FlushingLeader(Leader):
         if self.partition.may_acknowledge(offset, acks_all):
             finish({})
         else:
-            wait = CommitWait(finish)
+            wait = CommitWait()
+            wait.when_done(finish)
             wait.wait_for(self.partition, offset + 1, acks_all=acks_all)
 
     def change_flush_messages(self, flush_messages: int) -> None:
@@ -173,7 +174,8 @@ def test_who_waits_too_long_is_told_so_and_the_flush_goes_on() -> None:
     clock = SimClock()
     leader.append(b"a")
     told: list[dict[Partition, ErrorCode]] = []
-    wait = CommitWait(told.append)
+    wait = CommitWait()
+    wait.when_done(told.append)
     wait.wait_for(leader.partition, 1, acks_all=True)
     wait.start(clock, 100)
     clock.run_for(100)
@@ -188,7 +190,8 @@ def test_a_request_to_two_partitions_is_answered_when_the_last_of_them_is_settle
     for leader in (one, other):
         leader.append(b"a")
     told: list[dict[Partition, ErrorCode]] = []
-    wait = CommitWait(told.append)
+    wait = CommitWait()
+    wait.when_done(told.append)
     wait.wait_for(one.partition, 1, acks_all=True)
     wait.wait_for(other.partition, 1, acks_all=True)
     one.partition.resign(ErrorCode.KAFKA_STORAGE_ERROR)

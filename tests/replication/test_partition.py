@@ -179,7 +179,8 @@ def test_a_produce_that_waits_is_answered_when_the_high_watermark_passes_it() ->
     leader = Leader(isr=(1, 2))
     leader.append(b"a")
     late: list[dict[Partition, ErrorCode]] = []
-    wait = CommitWait(late.append)
+    wait = CommitWait()
+    wait.when_done(late.append)
     wait.wait_for(leader.partition, 1, acks_all=True)
     assert late == []
     leader.partition.become_leader(0, (1,))
@@ -191,7 +192,8 @@ def test_a_produce_that_waits_too_long_is_told_which_partitions_are_late() -> No
     leader.append(b"a")
     clock = SimClock()
     late: list[dict[Partition, ErrorCode]] = []
-    wait = CommitWait(late.append)
+    wait = CommitWait()
+    wait.when_done(late.append)
     wait.wait_for(leader.partition, 1, acks_all=True)
     wait.start(clock, 100)
     clock.run_for(100)
@@ -204,7 +206,8 @@ def test_a_partition_that_goes_away_answers_whoever_waits() -> None:
     leader = Leader(isr=(1, 2))
     answered: list[str] = []
     FetchWait([leader.partition], 1, lambda: answered.append("fetch"))
-    wait = CommitWait(lambda failed: answered.append(f"produce, {failed[leader.partition].name}"))
+    wait = CommitWait()
+    wait.when_done(lambda failed: answered.append(f"produce, {failed[leader.partition].name}"))
     wait.wait_for(leader.partition, 1, acks_all=True)
     leader.partition.resign()
     assert answered == ["fetch", "produce, NOT_LEADER_OR_FOLLOWER"]

@@ -27,6 +27,9 @@ from quire.storage.errors import DataDirectoryError
 
 log = logging.getLogger("quire")
 
+_COLLECT_EVERY = 20_000
+"""How many more objects there must be than at the last look before the collector looks for garbage again."""
+
 
 class NodeFailedError(Exception):
     """One sentence that says why the node ended and what to do."""
@@ -94,9 +97,11 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
         loop.stop()
 
     def ready(address: str) -> None:
-        # What is alive now stays alive: the collector need not look at it again.
+        # What is alive now stays alive: the collector need not look at it again. What requests leave behind is in no
+        # circles, so it looks seldom; waiting requests are enough to make it look all the time otherwise.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_COLLECT_EVERY)
         image = node.image
         topics = [image.topic(name) for name in image.topics_by_name]
         log.info(

@@ -9,17 +9,16 @@ from quire.seams import Clock
 
 def when_committed(partition: Partition, end_offset: int, clock: Clock, timeout_ms: int) -> Pending[ApiError | None]:
     """Done when everything below `end_offset` is as safe as acks=all promises; an ApiError where it may not be."""
-    pending: Pending[ApiError | None] = Pending()
     if partition.may_acknowledge(end_offset - 1, True):
-        pending.complete(None)
-        return pending
-
-    def finish(failed: dict[Partition, ErrorCode]) -> None:
-        code = failed.get(partition)
-        pending.complete_once(None if code is None else ApiError(code, f"{partition} could not commit what it has"))
-
-    wait = CommitWait(finish)
-    pending.on_abandoned = wait.cancel
+        committed: Pending[ApiError | None] = Pending()
+        committed.complete(None)
+        return committed
+    wait = CommitWait()
     wait.wait_for(partition, end_offset, acks_all=True)
     wait.start(clock, timeout_ms)
-    return pending
+
+    def judge(failed: dict[Partition, ErrorCode]) -> ApiError | None:
+        code = failed.get(partition)
+        return None if code is None else ApiError(code, f"{partition} could not commit what it has")
+
+    return wait.then(judge)

@@ -26,14 +26,15 @@ class RealTimer:
     def cancel(self) -> None:
         if self.callback is not None:
             self.callback = None
-            self.clock.timer_cancelled()
+            self.clock.cancelled += 1
 
 
 class RealClock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._timers: list[tuple[float, int, RealTimer]] = []
-        self._cancelled = 0
+        self.cancelled = 0
+        """How many entries of the heap are marked."""
         self._sequence = 0
         self._wakeup: asyncio.TimerHandle | None = None
         self._wakeup_at = 0.0
@@ -46,6 +47,8 @@ class RealClock:
         return time.monotonic() * 1000
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> RealTimer:
+        if self.cancelled > _SWEEP_AT_LEAST and self.cancelled * 2 > len(self._timers):
+            self._sweep()
         timer = RealTimer(self, callback)
         at = time.monotonic() * 1000 + delay_ms
         self._sequence += 1
@@ -59,12 +62,10 @@ class RealClock:
             self._loop.call_soon(self._run_soon)
         self._soon.append(callback)
 
-    def timer_cancelled(self) -> None:
-        self._cancelled += 1
-        if self._cancelled > _SWEEP_AT_LEAST and self._cancelled * 2 > len(self._timers):
-            self._timers = [entry for entry in self._timers if entry[2].callback is not None]
-            heapify(self._timers)
-            self._cancelled = 0
+    def _sweep(self) -> None:
+        self._timers = [entry for entry in self._timers if entry[2].callback is not None]
+        heapify(self._timers)
+        self.cancelled = 0
 
     def _run_soon(self) -> None:
         callbacks, self._soon = self._soon, []
@@ -86,7 +87,7 @@ class RealClock:
             timer = heappop(self._timers)[2]
             callback = timer.callback
             if callback is None:
-                self._cancelled -= 1
+                self.cancelled -= 1
             else:
                 timer.callback = None
                 _run(callback)

@@ -345,10 +345,10 @@ class Partition:
 
     def _wake_produce_waits(self) -> None:
         while self.flush_waits and self.flush_waits[0][0] <= self._own_end:
-            self.flush_waits.popleft()[1].done(self)
+            self.flush_waits.popleft()[1].settled(self)
         # The high watermark may be past what the settings, changed since, want on disk.
         while self.commit_waits and self.commit_waits[0][0] <= min(self._own_end, self._high_watermark.offset):
-            self.commit_waits.popleft()[1].done(self)
+            self.commit_waits.popleft()[1].settled(self)
 
     def _give_up_waits(self, offset: int, reason: ErrorCode) -> None:
         """Whoever waits for more than `offset` waits in vain."""
@@ -359,7 +359,7 @@ class Partition:
             waits.clear()
             waits.extend(remaining)
         for wait in hopeless:
-            wait.done(self, reason)
+            wait.settled(self, reason)
 
     def flushed(self) -> None:
         """What was in the log when a flush was asked for is on disk."""

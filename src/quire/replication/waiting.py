@@ -7,6 +7,7 @@ Partitions hold them in order of arrival; a wake-up costs nothing for partitions
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
 from quire.seams import Clock, Timer
 
@@ -14,20 +15,19 @@ if TYPE_CHECKING:
     from quire.replication.partition import Partition
 
 
-class CommitWait:
-    """A produce request that is answered when each partition it wrote to has its records as safe as was asked for.
+class CommitWait(Pending[dict["Partition", ErrorCode]]):
+    """A produce request that is over when each partition it wrote to has its records as safe as was asked for.
 
-    `finish` is told which partitions have not, and why.
+    Its result says which partitions have not, and why.
     """
 
-    __slots__ = ("_failed", "_finished", "_timer", "_waiting", "finish")
+    __slots__ = ("_failed", "_timer", "_waiting")
 
-    def __init__(self, finish: Callable[[dict["Partition", ErrorCode]], None]) -> None:
-        self.finish = finish
+    def __init__(self) -> None:
+        super().__init__()
         self._waiting: dict[Partition, None] = {}
         self._failed: dict[Partition, ErrorCode] = {}
         self._timer: Timer | None = None
-        self._finished = False
 
     def wait_for(self, partition: "Partition", offset: int, *, acks_all: bool) -> None:
         """Waits until everything before `offset` is committed, or without `acks_all` is as safe as on the leader."""
@@ -36,35 +36,36 @@ class CommitWait:
         waits.append((offset, self))
 
     def start(self, clock: Clock, timeout_ms: int) -> None:
-        if not self._finished:
+        if self._waiting:
             self._timer = clock.call_later(timeout_ms, self.time_out)
 
-    def done(self, partition: "Partition", error: ErrorCode = ErrorCode.NONE) -> None:
+    def settled(self, partition: "Partition", error: ErrorCode = ErrorCode.NONE) -> None:
         """There is nothing more to wait for in this partition; an `error` says that it did not come to that."""
-        if self._finished:
-            return
-        self._waiting.pop(partition, None)
-        if error is not ErrorCode.NONE:
-            self._failed[partition] = error
-        if not self._waiting:
-            self._end()
+        waiting = self._waiting
+        if partition in waiting:
+            del waiting[partition]
+            if error is not ErrorCode.NONE:
+                self._failed[partition] = error
+            if not waiting:
+                self._end()
 
     def time_out(self) -> None:
-        if not self._finished:
-            for partition in self._waiting:
-                self._failed[partition] = ErrorCode.REQUEST_TIMED_OUT
-            self._end()
+        for partition in self._waiting:
+            self._failed[partition] = ErrorCode.REQUEST_TIMED_OUT
+        self._end()
 
-    def cancel(self) -> None:
+    def abandon(self) -> None:
         """The client is gone. Its place in the partitions' queues goes when its turn comes."""
-        self._finished = True
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
+        super().abandon()
 
     def _end(self) -> None:
-        self.cancel()
-        self.finish(self._failed)
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self.complete_once(self._failed)
 
 
 class FetchWait:

@@ -253,18 +253,16 @@ def _close_on_error(response: ProduceResponse) -> None:
 def _wait(
     node: "Node", unsafe: Unsafe, response: ProduceResponse, request: ProduceRequest
 ) -> Pending[ProduceResponse | None]:
-    pending: Pending[ProduceResponse | None] = Pending()
+    wait = CommitWait()
+    for partition, offset, _ in unsafe:
+        wait.wait_for(partition, offset, acks_all=request.acks == ACKS_ALL)
+    wait.start(node.clock, request.timeout_ms)
 
-    def finish(failed: dict[Partition, ErrorCode]) -> None:
+    def judge(failed: dict[Partition, ErrorCode]) -> ProduceResponse:
         for partition, _, answer in unsafe:
             if partition in failed:
                 answer.error_code = failed[partition]
                 answer.base_offset = -1
-        pending.complete_once(response)
+        return response
 
-    wait = CommitWait(finish)
-    pending.on_abandoned = wait.cancel
-    for partition, offset, _ in unsafe:
-        wait.wait_for(partition, offset, acks_all=request.acks == ACKS_ALL)
-    wait.start(node.clock, request.timeout_ms)
-    return pending
+    return wait.then(judge)
