@@ -50,7 +50,7 @@ class Desk:
 
     def write(self, name: str, producer_id: int, *partitions: int) -> None:
         indexes = {"t": list(partitions)} if partitions else {}
-        self.sender.write(Markers(name, producer_id, 3, True, 2, indexes))
+        self.sender.write([Markers(name, producer_id, 3, True, 2, indexes)])
 
     def answer(self, number: int, code: ErrorCode, *, only: Sequence[int] | None = None) -> None:
         """`code` for the partitions that are asked for, or of those only some."""
@@ -265,6 +265,21 @@ def test_an_answer_for_the_transaction_before_does_not_count_for_the_next_of_the
     assert not desk.completed
     desk.answer(1, ErrorCode.NONE)
     assert len(desk.completed) == 1
+
+
+def test_what_is_decided_together_is_sent_together() -> None:
+    desk = Desk()
+    desk.sender.write([Markers(f"id{number}", number, 3, True, 2, {"t": [0, 1]}) for number in range(3)])
+    assert desk.sent == [(1, [(number, "t", 0) for number in range(3)]), (2, [(number, "t", 1) for number in range(3)])]
+
+
+def test_it_is_said_once_when_partitions_cannot_be_told_for_long(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk(at_once=ErrorCode.NOT_ENOUGH_REPLICAS)
+    desk.write("orders", 7, 0, 2)
+    desk.clock.run_for(60_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the transaction of orders is decided, and 2 partitions (t-0) have no marker yet; they are tried again"
+    ]
 
 
 def test_two_transactions_of_one_producer_id_in_one_request_are_both_answered() -> None:

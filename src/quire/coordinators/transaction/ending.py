@@ -69,7 +69,7 @@ def decided(transactions: Transactions, transaction: Transaction, response: R, d
 
     def written(reason: ErrorCode) -> None:
         if reason is ErrorCode.NONE:
-            transactions.write_markers(transaction)
+            transactions.write_markers([transaction])
 
     return Result(response, [decision], written)
 

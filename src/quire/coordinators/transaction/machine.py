@@ -130,8 +130,7 @@ class TransactionMachine:
 
     def loaded(self, now_ms: int) -> None:
         self._time_limits.start()
-        for transaction in [each for each in self._transactions if each.is_prepared]:
-            self._transactions.write_markers(transaction)
+        self._transactions.write_markers([each for each in self._transactions if each.is_prepared])
 
     def unloaded(self, reason: ErrorCode) -> None:
         self._marker_writer.stop()

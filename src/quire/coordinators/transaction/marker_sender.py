@@ -19,12 +19,13 @@ has happened when `write` returns.
 Answers may come late, twice or out of order: one counts if its partition is still missing, whatever request it is for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from quire.coordinators.runtime.channel import Channel
 from quire.coordinators.runtime.result import Result
 from quire.coordinators.transaction.transactions import Markers
+from quire.coordinators.transaction.unsettled import FIRST_BACKOFF_MS, Partition, Unsettled
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import NO_LEADER
 from quire.protocol.errors import ApiError, ErrorCode
@@ -43,13 +44,9 @@ if TYPE_CHECKING:
 Operation = Callable[["TransactionMachine", int], Result[None]]
 Run = Callable[[Operation], None]
 
-FIRST_BACKOFF_MS = 20.0
-LONGEST_BACKOFF_MS = 1_000.0
 ANSWER_TIMEOUT_MS = 30_000.0
 
 _VERSION = WriteTxnMarkersRequest.VERSIONS[1]
-
-Partition = tuple[str, int]
 
 _SETTLED = frozenset(
     {
@@ -64,34 +61,7 @@ _SETTLED = frozenset(
 """Answers after which a partition needs no marker any more. Whatever else comes is tried again."""
 
 
-class _Unsettled:
-    """The partitions of one transaction that have not got their marker.
-
-    `missing` has for each when it is to be sent (again), and the node whose answer is awaited till then, if any.
-    """
-
-    __slots__ = ("backoff_ms", "markers", "missing")
-
-    def __init__(self, markers: Markers) -> None:
-        self.markers = markers
-        self.backoff_ms = FIRST_BACKOFF_MS
-        self.missing: dict[Partition, tuple[float, int]] = {
-            (topic, index): (0.0, NO_LEADER) for topic, indexes in markers.partitions.items() for index in indexes
-        }
-
-    def is_due(self, now_ms: float) -> bool:
-        return any(due_ms <= now_ms for due_ms, _ in self.missing.values())
-
-    @property
-    def due_ms(self) -> float:
-        return min(due_ms for due_ms, _ in self.missing.values())
-
-    def back_off(self, partition: Partition, now_ms: float) -> None:
-        if partition in self.missing:
-            self.missing[partition] = (now_ms + self.backoff_ms, NO_LEADER)
-
-
-_Request = list[tuple[_Unsettled, list[Partition]]]
+_Request = list[tuple[Unsettled, list[Partition]]]
 """What is sent to one node, transaction by transaction."""
 
 
@@ -127,18 +97,19 @@ class MarkerSender:
         self._coordinator_epoch = coordinator_epoch
         self._run = run
         self._answer_timeout_ms = answer_timeout_ms
-        self._unsettled: dict[str, _Unsettled] = {}
-        self._to_send: list[_Unsettled] = []
+        self._unsettled: dict[str, Unsettled] = {}
+        self._to_send: list[Unsettled] = []
         self._timer: Timer | None = None
         self._wakes_ms = 0.0
         self._is_sending = False
         self._is_stopped = False
 
-    def write(self, markers: Markers) -> None:
+    def write(self, decided: Iterable[Markers]) -> None:
         if self._is_stopped:
             return
-        unsettled = self._unsettled[markers.transactional_id] = _Unsettled(markers)
-        self._to_send.append(unsettled)
+        for markers in decided:
+            unsettled = self._unsettled[markers.transactional_id] = Unsettled(markers)
+            self._to_send.append(unsettled)
         self._send()
 
     def metadata_changed(self) -> None:
@@ -173,7 +144,7 @@ class MarkerSender:
         finally:
             self._is_sending = False
 
-    def _send_together(self, all_unsettled: list[_Unsettled]) -> None:
+    def _send_together(self, all_unsettled: list[Unsettled]) -> None:
         now_ms = self._clock.monotonic_ms()
         by_node: dict[int, _Request] = {}
         for unsettled in all_unsettled:
@@ -186,7 +157,7 @@ class MarkerSender:
         for unsettled in all_unsettled:
             self._conclude(unsettled)
 
-    def _route(self, unsettled: _Unsettled, now_ms: float, by_node: dict[int, _Request]) -> None:
+    def _route(self, unsettled: Unsettled, now_ms: float, by_node: dict[int, _Request]) -> None:
         image = self._image()
         to_node: dict[int, list[Partition]] = {}
         for partition, (due_ms, _) in list(unsettled.missing.items()):
@@ -234,7 +205,7 @@ class MarkerSender:
             if not unsettled.missing or not self._is_sending:
                 self._conclude(unsettled)
 
-    def _conclude(self, unsettled: _Unsettled) -> None:
+    def _conclude(self, unsettled: Unsettled) -> None:
         markers = unsettled.markers
         if self._unsettled.get(markers.transactional_id) is not unsettled:
             return
@@ -261,7 +232,7 @@ class MarkerSender:
         now_ms = self._clock.monotonic_ms()
         for unsettled in self._unsettled.values():
             if unsettled.is_due(now_ms):
-                unsettled.backoff_ms = min(unsettled.backoff_ms * 2, LONGEST_BACKOFF_MS)
+                unsettled.slow_down()
                 self._to_send.append(unsettled)
         self._send()
         if self._unsettled:

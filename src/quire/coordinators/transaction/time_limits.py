@@ -103,8 +103,7 @@ class TimeLimits:
         def written(reason: ErrorCode) -> None:
             if reason is not ErrorCode.NONE:
                 return
-            for transaction in aborted:
-                self._transactions.write_markers(transaction)
+            self._transactions.write_markers(aborted)
             for transactional_id in waiting:
                 self._want_producer_id(transactional_id)
 

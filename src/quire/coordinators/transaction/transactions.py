@@ -1,6 +1,6 @@
 """Transactions: all of one shard, by transactional id, and what their operations have in common."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from quire.coordinators.runtime.machine import Surroundings
@@ -25,7 +25,7 @@ class Markers(NamedTuple):
 class MarkerWriter(Protocol):
     """Sees to it that markers get where they belong, however long that takes, and says so when they are there."""
 
-    def write(self, markers: Markers) -> None: ...
+    def write(self, decided: Iterable[Markers]) -> None: ...
 
     def metadata_changed(self) -> None:
         """Partitions may have got other leaders, or be gone."""
@@ -80,19 +80,9 @@ class Transactions:
             transaction.state = State.DEAD
             self.ongoing.pop(transactional_id, None)
 
-    def write_markers(self, transaction: Transaction) -> None:
-        """Once its decision is committed, not earlier: a marker cannot be taken back."""
-        assert transaction.is_prepared, transaction
-        self._marker_writer.write(
-            Markers(
-                transaction.transactional_id,
-                transaction.producer_id,
-                transaction.producer_epoch,
-                transaction.state is State.PREPARE_COMMIT,
-                transaction.client_version,
-                transaction.partitions,
-            )
-        )
+    def write_markers(self, decided: Iterable[Transaction]) -> None:
+        """Once a decision is committed, not earlier: a marker cannot be taken back."""
+        self._marker_writer.write([_markers_of(transaction) for transaction in decided])
 
     # What the cluster has agreed on
 
@@ -109,3 +99,15 @@ class Transactions:
     def has_partition(self, topic: str, partition: int) -> bool:
         found = self.surroundings.image().topic(topic)
         return found is not None and partition in found.partitions
+
+
+def _markers_of(transaction: Transaction) -> Markers:
+    assert transaction.is_prepared, transaction
+    return Markers(
+        transaction.transactional_id,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.state is State.PREPARE_COMMIT,
+        transaction.client_version,
+        transaction.partitions,
+    )
