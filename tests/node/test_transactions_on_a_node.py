@@ -189,7 +189,8 @@ def test_a_transactional_batch_without_a_transactional_id_is_refused(node: Simul
     request = producer.request(0)
     request.transactional_id = None
     answer = node.call(request, producer.produce_version, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TXN_STATE
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert answer.responses[0].partition_responses[0].error_code == refused
 
 
 def test_with_protocol_2_an_unknown_producer_begins_with_sequence_zero(node: SimulatedNode) -> None:

@@ -41,14 +41,18 @@ Verdicts = dict[Partition, Admission | ApiError]
 class Producer:
     """Who wants to write, and in which transaction."""
 
-    __slots__ = ("bumps_epoch", "epoch", "producer_id", "transactional_id")
+    __slots__ = ("bumps_epoch", "epoch", "knows_abortable", "producer_id", "transactional_id")
 
-    def __init__(self, transactional_id: str, producer_id: int, epoch: int, *, bumps_epoch: bool) -> None:
+    def __init__(
+        self, transactional_id: str, producer_id: int, epoch: int, *, bumps_epoch: bool, knows_abortable: bool
+    ) -> None:
         self.transactional_id = transactional_id
         self.producer_id = producer_id
         self.epoch = epoch
         self.bumps_epoch = bumps_epoch
         """Speaks transaction protocol 2."""
+        self.knows_abortable = knows_abortable
+        """Understands TRANSACTION_ABORTABLE; others are told INVALID_TXN_STATE instead (KIP-890)."""
 
 
 def admit(node: "Node", producer: Producer, partitions: list[Partition]) -> Pending[Verdicts]:
@@ -151,7 +155,7 @@ class _Question:
                 verdicts[partition] = admission
             else:
                 partition.admissions.give_back(admission)
-                verdicts[partition] = _refusal(code)
+                verdicts[partition] = _refusal(code, self._producer)
         if not self._verdicts.complete_once(verdicts):
             give_back(verdicts)
 
@@ -174,10 +178,12 @@ def _errors_of(answer: Message | ApiError) -> dict[tuple[str, int], ErrorCode]:
     }
 
 
-def _refusal(code: ErrorCode) -> ApiError:
+def _refusal(code: ErrorCode, producer: Producer) -> ApiError:
     if code in _ASK_AGAIN:
         return ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction's coordinator cannot be asked now: try again")
     if code is ErrorCode.PRODUCER_FENCED:
         # As partitions call it; producers expect no other word in the answer to a write.
         code = ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not producer.knows_abortable:
+        code = ErrorCode.INVALID_TXN_STATE
     return ApiError(code, f"the transaction's coordinator refused: {code.name}")

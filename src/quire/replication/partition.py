@@ -185,12 +185,14 @@ class Partition:
         now_ms: int,
         expansion: Expansion | None = None,
         admission: Admission | None = None,
+        *,
+        in_transaction: bool = False,
     ) -> AppendInfo:
         """Checks a producer's batch, gives it its offsets and appends it as it came; ApiError when it is refused.
 
         `records` is patched in place. A batch that an idempotent producer has sent before is not appended again: its
-        first answer is given once more. With LogAppendTime the answer's max timestamp is the time of appending. The
-        first batch of a transaction needs its `admission`.
+        first answer is given once more. With LogAppendTime the answer's max timestamp is the time of appending.
+        Transactional batches must come in a request that is `in_transaction`, the first with its `admission`.
         """
         settings = self.settings
         if acks_all:
@@ -213,7 +215,7 @@ class Partition:
                     original.first_offset, original.last_offset, self.log.start_offset, original.timestamp
                 )
         if header.is_transactional:
-            self._check_admitted(header, admission)
+            self._check_admitted(header, admission, in_transaction)
         if settings.compression is not None and settings.compression is not header.compression:
             view, header = self._recompressed(view, header, settings.compression)
         if settings.log_append_time:
@@ -245,8 +247,13 @@ class Partition:
                 f"{self} has {len(self.isr)} in-sync replicas and needs {self.settings.min_insync_replicas}",
             )
 
-    def _check_admitted(self, header: BatchHeader, admission: Admission | None) -> None:
+    def _check_admitted(self, header: BatchHeader, admission: Admission | None, in_transaction: bool) -> None:
         """What belongs to an open transaction may come; whatever would open one must have been admitted to it."""
+        if not in_transaction:
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "a transactional batch needs a request with a transactional id",
+            )
         if self.log.producer_state.has_open_transaction(header.producer_id, header.producer_epoch):
             return
         if admission is None or not self.admissions.holds(admission) or header.producer_id != admission.producer_id:

@@ -39,7 +39,7 @@ SERVED: dict[str, Served] = {
     "CreateTopics": Served(2, 7, on_controller=True),
     "DeleteTopics": Served(1, 6, on_controller=True),
     "DeleteRecords": Served(0, 2),
-    "InitProducerId": Served(0, 6),
+    "InitProducerId": Served(0, 5),
     "OffsetForLeaderEpoch": Served(2, 4),
     "AddPartitionsToTxn": Served(0, 5),
     "AddOffsetsToTxn": Served(0, 4),

@@ -40,8 +40,8 @@ Unsafe = list[tuple[Partition, int, PartitionProduceResponse]]
 
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_LEADER_HINTS = 10
+FIRST_VERSION_THAT_KNOWS_ABORTABLE = 11
 FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2 = 12
-NOBODY: Verdicts = {}
 NO_APPEND_TIME = -1
 # An enum's member is looked up anew each time it is named by its class.
 WRITE = Operation.WRITE
@@ -61,10 +61,11 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
         _check_named_once(topics)
     if request.transactional_id is not None:
         return _in_transaction(node, context, request, request.transactional_id)
-    return _append_all(node, context, request, NOBODY)
+    return _append_all(node, context, request, None)
 
 
-def _append_all(node: "Node", context: Context, request: ProduceRequest, admitted: Verdicts) -> Result:
+def _append_all(node: "Node", context: Context, request: ProduceRequest, admitted: Verdicts | None) -> Result:
+    """`admitted` is None for a request without a transactional id."""
     acks = request.acks
     node.expansion.left_bytes = node.expansion_max_bytes
     now_ms = node.clock.now_ms()
@@ -92,7 +93,7 @@ def _in_transaction(node: "Node", context: Context, request: ProduceRequest, tra
         raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"writing as {transactional_id} is not allowed")
     producer, partitions = _to_be_admitted(node, context, request, transactional_id)
     if producer is None:
-        return _append_all(node, context, request, NOBODY)
+        return _append_all(node, context, request, {})
     asked = admit(node, producer, partitions)
     if asked.done:
         return _append_admitted(node, context, request, asked.value)
@@ -138,9 +139,12 @@ def _to_be_admitted(
             if partition.log.producer_state.has_open_transaction(header.producer_id, header.producer_epoch):
                 continue
             if producer is None:
-                bumps_epoch = context.api_version >= FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2
                 producer = Producer(
-                    transactional_id, header.producer_id, header.producer_epoch, bumps_epoch=bumps_epoch
+                    transactional_id,
+                    header.producer_id,
+                    header.producer_epoch,
+                    bumps_epoch=context.api_version >= FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2,
+                    knows_abortable=context.api_version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE,
                 )
             if (header.producer_id, header.producer_epoch) == (producer.producer_id, producer.epoch):
                 partitions.append(partition)
@@ -186,7 +190,7 @@ def _append(
     acks: int,
     now_ms: int,
     unsafe: Unsafe,
-    admitted: Verdicts,
+    admitted: Verdicts | None,
 ) -> PartitionProduceResponse:
     """Appends one partition's batch and answers for it; notes in `unsafe` what has to be waited for."""
     index = data.index
@@ -204,7 +208,9 @@ def _append(
         verdict = admitted.get(partition) if admitted else None
         if isinstance(verdict, ApiError):
             raise verdict
-        appended = partition.append(records, acks == ACKS_ALL, now_ms, node.expansion, verdict)
+        appended = partition.append(
+            records, acks == ACKS_ALL, now_ms, node.expansion, verdict, in_transaction=admitted is not None
+        )
     except ApiError as error:
         return _refused(node, context, topic, index, error)
     append_time_ms = appended.max_timestamp if partition.settings.log_append_time else NO_APPEND_TIME

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quire.coordinators.group.machine import GroupMachine
     from quire.node.node import Node
 
+FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
 FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2 = 5
 
 Answer = Pending[TxnOffsetCommitResponse | ApiError]
@@ -59,6 +60,7 @@ def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> 
         request.producer_id,
         request.producer_epoch,
         bumps_epoch=context.api_version >= FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2,
+        knows_abortable=context.api_version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE,
     )
     asked = admit(node, producer, [partition])
     answer: Answer = Pending(on_abandoned=asked.abandon)
