@@ -121,8 +121,7 @@ def _found(
         raise ApiError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known: initialize the producer"
         )
-    is_ending = transaction.is_prepared or transaction.state is State.PREPARE_EPOCH_FENCE
-    if is_ending and not verify_only:
+    if transaction.is_ending and not verify_only:
         # First of all: the producer may already go by the id and epoch that it will have when the end is complete.
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
     if producer_id != transaction.producer_id:
@@ -134,7 +133,7 @@ def _found(
         raise ApiError(
             ErrorCode.PRODUCER_FENCED, f"{transactional_id} has been taken over by a newer producer: close this one"
         )
-    if is_ending:
+    if transaction.is_ending:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
     return transaction
 

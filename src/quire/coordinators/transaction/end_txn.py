@@ -142,7 +142,7 @@ def _check_producer_id(transaction: Transaction, request: EndTxnRequest) -> None
 
 
 def _check_not_ending(transaction: Transaction) -> None:
-    if transaction.is_prepared or transaction.state is State.PREPARE_EPOCH_FENCE:
+    if transaction.is_ending:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction is being ended: try again")
 
 

@@ -43,7 +43,7 @@ def init_producer_id(
     if transaction is None:
         transaction = Transaction(transactional_id, taken(fresh_id))
         return _given(transaction, request, 0, NO_EPOCH, now_ms, transactions.log_version)
-    if transaction.is_prepared or transaction.state is State.PREPARE_EPOCH_FENCE:
+    if transaction.is_ending:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
     if expected is not None and not _may_go_on(transaction, expected):
         raise fenced(

@@ -235,7 +235,7 @@ class MarkerSender:
                 unsettled.slow_down()
                 self._to_send.append(unsettled)
         self._send()
-        if self._unsettled:
+        if self._unsettled and not self._is_sending:
             self._wake(min(unsettled.due_ms for unsettled in self._unsettled.values()))
 
 

@@ -41,6 +41,9 @@ AT_REST = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
 """Waiting for markers."""
 
+ENDING = PREPARED | {State.PREPARE_EPOCH_FENCE}
+"""Nobody may do anything but wait."""
+
 MAY_FOLLOW: dict[State, frozenset[State]] = {
     State.EMPTY: AT_REST,
     State.ONGOING: AT_REST | {State.ONGOING},

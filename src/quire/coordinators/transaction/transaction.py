@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.transaction.producer_epochs import HIGHEST_EPOCH, NO_EPOCH, NO_PRODUCER_ID
-from quire.coordinators.transaction.states import AT_REST, IN_THE_LOG, MAY_FOLLOW, PREPARED, State
+from quire.coordinators.transaction.states import AT_REST, ENDING, IN_THE_LOG, MAY_FOLLOW, PREPARED, State
 from quire.protocol.errors import ProtocolError
 from quire.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
@@ -60,6 +60,10 @@ class Transaction:
     @property
     def is_prepared(self) -> bool:
         return self.state in PREPARED
+
+    @property
+    def is_ending(self) -> bool:
+        return self.state in ENDING
 
     @property
     def is_at_rest(self) -> bool:
