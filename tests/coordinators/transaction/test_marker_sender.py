@@ -273,6 +273,21 @@ def test_what_is_decided_together_is_sent_together() -> None:
     assert desk.sent == [(1, [(number, "t", 0) for number in range(3)]), (2, [(number, "t", 1) for number in range(3)])]
 
 
+def test_a_request_has_a_thousand_markers_at_most() -> None:
+    desk = Desk(at_once=ErrorCode.NONE)
+    for index in range(2_100):
+        desk.lead(index, 1)
+    sizes = (600, 600, 300, 2_100)
+    desk.sender.write(
+        [Markers(f"id{number}", number, 3, True, 2, {"t": list(range(size))}) for number, size in enumerate(sizes)]
+    )
+    sent = [markers for _, markers in desk.sent]
+    assert [len(markers) for markers in sent] == [600, 900, 1_000, 1_000, 100]
+    expected = [(number, "t", index) for number, size in enumerate(sizes) for index in range(size)]
+    assert [marker for markers in sent for marker in markers] == expected
+    assert len(desk.completed) == 4
+
+
 def test_it_is_said_once_when_partitions_cannot_be_told_for_long(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk(at_once=ErrorCode.NOT_ENOUGH_REPLICAS)
     desk.write("orders", 7, 0, 2)

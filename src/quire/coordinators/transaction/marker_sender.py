@@ -19,7 +19,7 @@ has happened when `write` returns.
 Answers may come late, twice or out of order: one counts if its partition is still missing, whatever request it is for.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from quire.coordinators.runtime.channel import Channel
@@ -45,6 +45,8 @@ Operation = Callable[["TransactionMachine", int], Result[None]]
 Run = Callable[[Operation], None]
 
 ANSWER_TIMEOUT_MS = 30_000.0
+MOST_MARKERS = 1_000
+"""In one request."""
 
 _VERSION = WriteTxnMarkersRequest.VERSIONS[1]
 
@@ -149,13 +151,17 @@ class MarkerSender:
         by_node: dict[int, _Request] = {}
         for unsettled in all_unsettled:
             self._route(unsettled, now_ms, by_node)
-        for node_id, request in by_node.items():
-            if self._is_stopped:
-                return  # An answer that came at once may have led to that.
-            answer = self._channel.send(node_id, self._built(request), _VERSION)
-            answer.when_done(lambda answer, request=request: self._answered(request, answer))  # type: ignore[misc]
+        for node_id, markers in by_node.items():
+            for request in _portions(markers):
+                if self._is_stopped:
+                    return  # An answer that came at once may have led to that.
+                self._request(node_id, request)
         for unsettled in all_unsettled:
             self._conclude(unsettled)
+
+    def _request(self, node_id: int, request: _Request) -> None:
+        answer = self._channel.send(node_id, self._built(request), _VERSION)
+        answer.when_done(lambda answer: self._answered(request, answer))
 
     def _route(self, unsettled: Unsettled, now_ms: float, by_node: dict[int, _Request]) -> None:
         image = self._image()
@@ -244,6 +250,21 @@ def _leader(image: ClusterImage, partition: Partition) -> int | None:
     topic = image.topic(partition[0])
     found = None if topic is None else topic.partitions.get(partition[1])
     return None if found is None else found.leader
+
+
+def _portions(request: _Request) -> Iterator[_Request]:
+    """Requests that a node can take: a coordinator may be loaded with very many decided transactions."""
+    portion: _Request = []
+    room = MOST_MARKERS
+    for unsettled, partitions in request:
+        for start in range(0, len(partitions), MOST_MARKERS):
+            part = partitions[start : start + MOST_MARKERS]
+            if len(part) > room:
+                yield portion
+                portion, room = [], MOST_MARKERS
+            portion.append((unsettled, part))
+            room -= len(part)
+    yield portion
 
 
 def _by_topic(partitions: list[Partition]) -> list[WritableTxnMarkerTopic]:
