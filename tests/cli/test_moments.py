@@ -1,6 +1,6 @@
 import pytest
 
-from quire.cli.moments import parse_moment
+from quire.cli.moments import parse_duration, parse_moment
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,22 @@ def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_moment(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PT1H30M", 5_400_000),
+        ("P7D", 604_800_000),
+        ("pt0.5s", 500),
+        ("P1DT1H1M1S", 90_061_000),
+    ],
+)
+def test_durations_are_days_hours_minutes_and_seconds(text: str, expected: int) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "1h", "P1Y", "PT1H1D", "-PT1H", "PT"])
+def test_anything_else_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_duration(text)

@@ -131,6 +131,15 @@ def test_ranges_that_do_not_meet_are_an_error_that_names_both() -> None:
         negotiated(Metadata=(90, 99)).version_for(METADATA)
 
 
+def test_a_request_that_only_some_versions_can_carry_goes_out_in_the_highest_of_those() -> None:
+    connection = negotiated(Metadata=(0, 12))
+    connection.send(MetadataRequest(topics=[]), versions=(8, 9))
+    ((header, _),) = sent(connection)
+    assert header.request_api_version == 9
+    with pytest.raises(UnsupportedError, match="Metadata 0 to 12, this client 13 to 14"):
+        connection.send(MetadataRequest(topics=[]), versions=(13, 14))
+
+
 def test_answers_come_in_the_order_of_the_requests_with_their_correlation_ids() -> None:
     connection = negotiated(Metadata=(0, 13))
     first, second = connection.send(MetadataRequest(topics=[])), connection.send(MetadataRequest(topics=None))

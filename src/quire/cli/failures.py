@@ -10,6 +10,7 @@ _NOT_FOUND = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.RESOURCE_NOT_FOUND,
     ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
     ErrorCode.BROKER_ID_NOT_REGISTERED,
 )
 
@@ -24,6 +25,12 @@ _ADVICE = {
     ErrorCode.OFFSET_OUT_OF_RANGE: "`quire topics describe` shows which offsets there are",
     ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas are in sync for acks=all; `quire topics describe` shows which",
     ErrorCode.LEADER_NOT_AVAILABLE: "no replica of the partition is up to lead it; `quire cluster` shows the nodes",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`quire groups list` shows what there is",
+    ErrorCode.NON_EMPTY_GROUP: "stop its members first; `quire groups describe NAME --members` shows who they are",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its members first, or let them read something else",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`quire transactions list` shows what there is",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "try again in a moment; `quire cluster` shows the nodes",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "it has just taken over; try again in a moment, or wait longer (--timeout)",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old or too new for this",
 }
 

@@ -23,6 +23,8 @@ COMMANDS = {
     "storage": Entry("quire.cli.storage:storage", "Prepare and inspect data directories."),
     "topics": Entry("quire.cli.topics:topics", "List, create, describe, alter and delete topics."),
     "configs": Entry("quire.cli.configs:configs", "Show and change settings of topics and brokers."),
+    "groups": Entry("quire.cli.groups:groups", "List, describe and delete groups, reset their offsets."),
+    "transactions": Entry("quire.cli.transactions:transactions", "List, describe and abort transactions."),
     "produce": Entry("quire.cli.produce:produce", "Write lines to a topic."),
     "consume": Entry("quire.cli.consume:consume", "Read a topic."),
     "dump-log": Entry("quire.cli.dump_log:dump_log", "Show what is in the files of a data directory."),

@@ -1,5 +1,9 @@
-"""Moments in time as people type them: milliseconds, or ISO 8601 with local time where no zone is given."""
+"""Moments and stretches of time as people type them.
 
+A moment is milliseconds, or ISO 8601 with local time where no zone is given; a duration is ISO 8601's, as in PT1H30M.
+"""
+
+import re
 from datetime import datetime
 from typing import Any
 
@@ -27,3 +31,27 @@ class Moment(click.ParamType[int]):
                 param,
                 ctx,
             )
+
+
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds; ValueError for anything that is not days, hours, minutes and seconds."""
+    found = _DURATION.fullmatch(text.upper())
+    if found is None or not any(found.groups()):
+        raise ValueError(text)
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return round(1000 * (86_400 * days + 3600 * hours + 60 * minutes + seconds))
+
+
+class Duration(click.ParamType[int]):
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_duration(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a duration; write PT1H30M for an hour and a half, P7D for a week", param, ctx)

@@ -8,6 +8,8 @@ on a node's event loop and in the simulator. From the bottom up:
     link         a connection that comes back: waiting calls, time-outs, back-off
     metadata     what the cluster looks like, as last heard
     cluster      sends a request to the right broker
+    leaders, coordinators
+                 send each of them its share of a question, and ask again while they move
     admin, producer, consumer
 
 Only files named `shell_*` touch sockets and real clocks.

@@ -7,6 +7,7 @@ node id goes to that node or fails. Nothing is retried here: what a failure mean
 from collections.abc import Iterable
 from typing import TypeVar, cast
 
+from quire.client.connection import Versions
 from quire.client.errors import UnreachableError
 from quire.client.link import Link, Outcome
 from quire.client.metadata import Metadata
@@ -45,23 +46,40 @@ class Cluster:
         self._links: dict[Address, Link] = {}
 
     def call(
-        self, node: int, request: Message, *, timeout_ms: float | None = None, answered: bool = True
+        self,
+        node: int,
+        request: Message,
+        *,
+        timeout_ms: float | None = None,
+        answered: bool = True,
+        versions: Versions | None = None,
     ) -> Pending[Outcome]:
-        """Sends a request to a node, or to ANY; comes back with the answer or a ClientError."""
+        """Sends a request to a node, or to ANY; comes back with the answer or a ClientError.
+
+        `versions` are the only ones that can say what the request says; without it, all that the client knows.
+        """
         if timeout_ms is None:
             timeout_ms = self.request_timeout_ms
         if node == ANY:
-            return perform(self._call_any(request, timeout_ms))
+            return perform(self._call_any(request, timeout_ms, versions))
         broker = self.metadata.brokers.get(node)
         if broker is None:
             unknown: Pending[Outcome] = Pending()
             unknown.complete(UnreachableError(f"node {node} is not part of the cluster now"))
             return unknown
-        return self.link(broker.address).call(request, timeout_ms, answered=answered)
+        return self.link(broker.address).call(request, timeout_ms, answered=answered, versions=versions)
 
-    def ask(self, node: int, request: Message, response: type[R], *, timeout_ms: float | None = None) -> Steps[R]:
+    def ask(
+        self,
+        node: int,
+        request: Message,
+        response: type[R],
+        *,
+        timeout_ms: float | None = None,
+        versions: Versions | None = None,
+    ) -> Steps[R]:
         """The same inside an operation: waits for the answer, raises the failure."""
-        answer = yield from wait(self.call(node, request, timeout_ms=timeout_ms))
+        answer = yield from wait(self.call(node, request, timeout_ms=timeout_ms, versions=versions))
         assert isinstance(answer, response)
         return answer
 
@@ -87,12 +105,12 @@ class Cluster:
         for link in self._links.values():
             link.close()
 
-    def _call_any(self, request: Message, timeout_ms: float) -> Steps[Outcome]:
+    def _call_any(self, request: Message, timeout_ms: float, versions: Versions | None) -> Steps[Outcome]:
         failure: UnreachableError | None = None
         candidates = self._candidates()
         for link in candidates:
             try:
-                return cast(Outcome, (yield from wait(link.call(request, timeout_ms))))
+                return cast(Outcome, (yield from wait(link.call(request, timeout_ms, versions=versions))))
             except UnreachableError as error:
                 failure = error
         if len(candidates) == 1 and failure is not None:

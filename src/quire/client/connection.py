@@ -22,6 +22,8 @@ from quire.protocol.schema import Message
 ROOM_BYTES = 64 * 1024
 FRAME_BYTES_MAX = 512 * 1024 * 1024
 
+Versions = tuple[int, int]  # the oldest and the newest that can carry a request
+
 _LENGTH = struct.Struct(">i")
 
 
@@ -72,10 +74,10 @@ class Connection:
     def in_flight(self) -> int:
         return len(self._in_flight)
 
-    def version_for(self, api_key: int) -> int:
-        """The highest version of an API that both sides speak."""
+    def version_for(self, api_key: int, versions: Versions | None = None) -> int:
+        """The highest version of an API that both sides speak; `versions` narrows ours down."""
         assert self.ready, "a version was asked for before the broker had named its own"
-        ours, theirs = apis.VALID_VERSIONS[api_key], self.versions.get(api_key)
+        ours, theirs = versions or apis.VALID_VERSIONS[api_key], self.versions.get(api_key)
         if theirs is None:
             raise UnsupportedError(f"the broker does not offer {apis.API_NAMES[api_key]}")
         version = min(ours[1], theirs[1])
@@ -86,9 +88,9 @@ class Connection:
             )
         return version
 
-    def send(self, request: Message, *, answered: bool = True) -> int:
+    def send(self, request: Message, *, answered: bool = True, versions: Versions | None = None) -> int:
         """Puts a request into `outgoing` and returns its correlation id; `answered=False` for Produce with acks=0."""
-        return self._frame(request, self.version_for(request.API_KEY), answered)
+        return self._frame(request, self.version_for(request.API_KEY, versions), answered)
 
     def buffer(self) -> memoryview:
         """Room for the next bytes. A large frame gets memory of its own, which its records then keep."""

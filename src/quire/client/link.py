@@ -8,7 +8,7 @@ per broker address.
 from collections import deque
 
 from quire.client.backoff import Backoff
-from quire.client.connection import Connection
+from quire.client.connection import Connection, Versions
 from quire.client.errors import ClientError, DisconnectedError, TimedOutError, UnreachableError
 from quire.client.servers import Address
 from quire.pending import Pending
@@ -22,11 +22,12 @@ Outcome = Message | Exception | None  # None: sent, and no answer is to come
 class Call:
     """One request on its way; `answered` is false where the broker will not answer (Produce with acks=0)."""
 
-    __slots__ = ("answered", "correlation_id", "request", "result", "timer")
+    __slots__ = ("answered", "correlation_id", "request", "result", "timer", "versions")
 
-    def __init__(self, request: Message, answered: bool) -> None:
+    def __init__(self, request: Message, answered: bool, versions: Versions | None) -> None:
         self.request = request
         self.answered = answered
+        self.versions = versions
         self.result: Pending[Outcome] = Pending()
         self.timer: Timer | None = None
         self.correlation_id = -1
@@ -96,8 +97,10 @@ class Link:
     def load(self) -> int:
         return len(self._waiting) + len(self._in_flight)
 
-    def call(self, request: Message, timeout_ms: float, *, answered: bool = True) -> Pending[Outcome]:
-        call = Call(request, answered)
+    def call(
+        self, request: Message, timeout_ms: float, *, answered: bool = True, versions: Versions | None = None
+    ) -> Pending[Outcome]:
+        call = Call(request, answered, versions)
         if self._closed:
             call.finish(DisconnectedError("the client is closed"))
             return call.result
@@ -188,7 +191,7 @@ class Link:
         while self._waiting and connection.ready:
             call = self._waiting.popleft()
             try:
-                call.correlation_id = connection.send(call.request, answered=call.answered)
+                call.correlation_id = connection.send(call.request, answered=call.answered, versions=call.versions)
             except ClientError as error:
                 call.finish(error)
                 continue

@@ -1,4 +1,4 @@
-"""What the cluster looks like, as last heard: brokers, topics, ids and who leads each partition.
+"""What the cluster looks like, as last heard: brokers, topics, ids, who leads each partition and who coordinates.
 
 A cache without a will of its own: `Cluster` asks the questions and feeds the answers in. An answer from a broker that
 is behind never replaces a newer leader (leader epochs decide), so a client does not swing back to a deposed one.
@@ -47,12 +47,13 @@ class Topic:
 
 
 class Metadata:
-    __slots__ = ("brokers", "cluster_id", "controller_id", "names_by_id", "topics")
+    __slots__ = ("brokers", "cluster_id", "controller_id", "coordinators", "names_by_id", "topics")
 
     def __init__(self) -> None:
         self.brokers: dict[int, Broker] = {}
         self.topics: dict[str, Topic] = {}
         self.names_by_id: dict[bytes, str] = {}
+        self.coordinators: dict[tuple[int, str], int] = {}  # (what kind, of which group or transactional id): node
         self.cluster_id: str | None = None
         self.controller_id = -1
 

@@ -1,0 +1,209 @@
+"""`quire transactions describe-producers`, `find-hanging` and `abort`: transactions as partitions know them.
+
+The leader of a partition knows who has a transaction open in it, by producer id and the offset where it starts. One
+that hangs keeps readers of committed records from everything behind it, and `abort` ends it in that one partition.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from quire.cli.failures import sentence
+from quire.cli.lazy import Failure
+from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.output import Cell, print_json, print_table
+from quire.cli.record_format import iso_time
+from quire.cli.scopes import Scope, ScopeType, resolve
+from quire.client.admin import hanging_transactions as hanging
+from quire.client.admin import transactions as admin
+from quire.client.admin.hanging_transactions import OpenTransaction
+from quire.client.admin.topics import describe_topics
+from quire.client.admin.transactions import ActiveProducer
+from quire.client.metadata import Topic
+from quire.client.offsets import TopicPartition
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError, ErrorCode
+
+LONGEST_TRANSACTION_S = 900
+"""transaction.max.timeout.ms of a broker where nobody has changed it."""
+
+TITLES = ("topic", "partition", "producer id", "epoch", "start offset", "last sequence", "last written")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  quire transactions describe-producers orders
+  quire transactions describe-producers orders:0,3 --json"""
+)
+@click.argument("scopes", metavar="TOPIC[:N,N...]...", type=ScopeType(), nargs=-1, required=True)
+@json_option
+@cluster_options
+def describe_producers(scopes: Sequence[Scope], as_json: bool, servers: str, timeout_s: float) -> None:
+    """Show who writes to partitions with a producer id, and where an open transaction starts."""
+    with connect(servers, timeout_s) as client:
+        found = client.run(admin.describe_producers(client.cluster, resolve(client, scopes)))
+    known = [
+        (place, producer)
+        for place, producers in found.items()
+        if not isinstance(producers, ApiError)
+        for producer in producers
+    ]
+    if as_json:
+        print_json([_producer_json(place, producer) for place, producer in known])
+    elif known:
+        print_table(TITLES, [_row(place, producer) for place, producer in known])
+    else:
+        click.echo("No producer with an id has written there lately.", err=True)
+    for failed in found.values():
+        if isinstance(failed, ApiError):
+            raise failed
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  quire transactions find-hanging                         in every topic
+  quire transactions find-hanging orders:0 users --older-than 3600"""
+)
+@click.argument("scopes", metavar="[TOPIC[:N,N...]]...", type=ScopeType(), nargs=-1)
+@click.option(
+    "--older-than",
+    "older_than_s",
+    type=click.FloatRange(min=0),
+    default=LONGEST_TRANSACTION_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Only what was not written to for so long; no less than the longest transaction that brokers allow.",
+)
+@json_option
+@cluster_options
+def find_hanging(scopes: Sequence[Scope], older_than_s: float, as_json: bool, servers: str, timeout_s: float) -> None:
+    """Find transactions that are open in a partition and that no coordinator is going to end."""
+    with connect(servers, timeout_s) as client:
+        places = resolve(client, scopes) if scopes else _everything(client)
+        found, failures = client.run(
+            hanging.find_hanging(client.cluster, places, older_than_ms=int(older_than_s * 1000))
+        )
+    if as_json:
+        print_json([_producer_json(*opened) for opened in found])
+    elif found:
+        print_table(TITLES, [_row(*opened) for opened in found])
+        click.echo("`quire transactions abort TOPIC --partition N --start-offset N` ends one of them.", err=True)
+    elif not failures:
+        click.echo("No transaction hangs.", err=True)
+    for failed in failures.values():
+        raise failed
+
+
+@click.command(
+    epilog="""\b
+Example:
+  quire transactions abort orders --partition 3 --start-offset 1234 --yes"""
+)
+@click.argument("topic")
+@click.option("-p", "--partition", type=click.IntRange(min=0), required=True, metavar="N", help="Where it is open.")
+@click.option(
+    "--start-offset",
+    type=click.IntRange(min=0),
+    required=True,
+    metavar="N",
+    help="Where it starts, as find-hanging and describe-producers show it.",
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Even if its coordinator is going to end it by itself.")
+@json_option
+@cluster_options
+def abort(
+    topic: str,
+    partition: int,
+    start_offset: int,
+    yes: bool,
+    force: bool,
+    as_json: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """End a transaction that hangs, in one partition, so that its records are never read as committed.
+
+    Asks first when a person is at the keyboard. A transaction that a coordinator still has under way is refused: it
+    ends by itself at its time-out at the latest, and aborting a part of it could leave the rest committed.
+    """
+    with connect(servers, timeout_s) as client:
+        opened = _open_at(client, resolve(client, [Scope(topic, (partition,))])[0], start_offset)
+        if not force:
+            _refuse_what_is_under_way(client, opened)
+        if not yes and sys.stdin.isatty():
+            written = iso_time(opened.producer.last_timestamp_ms)
+            click.confirm(
+                f"Abort the transaction of producer {opened.producer.producer_id} in {opened.place}, "
+                f"open since offset {start_offset} and last written to {written}?",
+                abort=True,
+            )
+        client.run(admin.abort_transaction(client.cluster, opened.place, opened.producer))
+    if as_json:
+        print_json(_producer_json(*opened) | {"aborted": True})
+    else:
+        producer = opened.producer
+        click.echo(f"{opened.place}: aborted the transaction of producer {producer.producer_id} at {start_offset}")
+
+
+def _open_at(client: BlockingClient, place: TopicPartition, start_offset: int) -> OpenTransaction:
+    opened, failures = client.run(hanging.open_transactions(client.cluster, [place]))
+    for failed in failures.values():
+        raise failed
+    for found in opened:
+        if found.start_offset == start_offset:
+            return found
+    others = ", ".join(str(found.start_offset) for found in opened)
+    known = f"there are some at {others}" if opened else "there is none at all"
+    raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"no transaction in {place} starts at offset {start_offset}; {known}")
+
+
+def _refuse_what_is_under_way(client: BlockingClient, opened: OpenTransaction) -> None:
+    (owner,) = client.run(hanging.find_owners(client.cluster, [opened]))
+    if owner.transaction is not None and owner.holds:
+        raise Failure(
+            f"the transaction does not hang: {owner.transaction.transactional_id} has it under way "
+            f"({owner.transaction.state}) and it ends after {owner.transaction.timeout_ms / 1000:g} s at the latest; "
+            "--force aborts it in this partition all the same."
+        )
+
+
+def _everything(client: BlockingClient) -> list[TopicPartition]:
+    found = client.run(describe_topics(client.cluster))
+    for name, topic in found.items():
+        if isinstance(topic, ApiError):
+            click.echo(f"quire: {name}: {sentence(topic)}", err=True)
+    return [
+        TopicPartition(topic.name, partition)
+        for topic in found.values()
+        if isinstance(topic, Topic)
+        for partition in topic.led
+    ]
+
+
+def _row(place: TopicPartition, producer: ActiveProducer) -> tuple[Cell, ...]:
+    return (
+        place.topic,
+        place.partition,
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.transaction_start_offset,
+        producer.last_sequence if producer.last_sequence >= 0 else None,
+        iso_time(producer.last_timestamp_ms),
+    )
+
+
+def _producer_json(place: TopicPartition, producer: ActiveProducer) -> dict[str, object]:
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "producer_id": producer.producer_id,
+        "producer_epoch": producer.producer_epoch,
+        "start_offset": producer.transaction_start_offset,
+        "last_sequence": producer.last_sequence,
+        "last_timestamp_ms": producer.last_timestamp_ms,
+        "coordinator_epoch": producer.coordinator_epoch,
+    }

@@ -1,0 +1,147 @@
+"""`quire transactions`: list and describe, as coordinators know them; `open_transactions` has what partitions know."""
+
+from collections.abc import Sequence
+
+import click
+
+from quire.cli.lazy import HelpfulGroup
+from quire.cli.open_transactions import abort, describe_producers, find_hanging
+from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.output import format_table, numbers, print_json, print_table
+from quire.cli.scopes import by_topic
+from quire.client.admin import transactions as admin
+from quire.client.admin.transactions import Transaction
+from quire.protocol.errors import ApiError
+
+STATES = (
+    "CompleteAbort",
+    "CompleteCommit",
+    "Dead",
+    "Empty",
+    "Ongoing",
+    "PrepareAbort",
+    "PrepareCommit",
+    "PrepareEpochFence",
+)
+
+
+@click.group(cls=HelpfulGroup)
+def transactions() -> None:
+    """List and describe transactions, find those that hang, and abort them."""
+
+
+transactions.add_command(abort)
+transactions.add_command(describe_producers)
+transactions.add_command(find_hanging)
+
+
+@transactions.command(
+    "list",
+    epilog="""\b
+Examples:
+  quire transactions list
+  quire transactions list --state ongoing --longer-than 60
+  quire transactions list --pattern 'copier-.*' --json""",
+)
+@click.option("--state", "states", type=click.Choice(STATES, case_sensitive=False), multiple=True, help="Only these.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, metavar="ID", help="Only of these producers.")
+@click.option("--longer-than", "longer_than_s", type=click.FloatRange(min=0), metavar="SECONDS", help="Open so long.")
+@click.option("--pattern", metavar="REGEX", help="Only transactional ids that match.")
+@json_option
+@cluster_options
+def list_transactions(
+    states: Sequence[str],
+    producer_ids: Sequence[int],
+    longer_than_s: float | None,
+    pattern: str | None,
+    as_json: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """List the transactional ids that coordinators know, and what state each is in."""
+    with connect(servers, timeout_s) as client:
+        found, failure = client.run(
+            admin.list_transactions(
+                client.cluster,
+                states=states,
+                producer_ids=producer_ids,
+                longer_than_ms=-1 if longer_than_s is None else int(longer_than_s * 1000),
+                pattern=pattern,
+            )
+        )
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": listed.transactional_id,
+                    "state": listed.state,
+                    "producer_id": listed.producer_id,
+                    "coordinator": listed.coordinator,
+                }
+                for listed in found
+            ]
+        )
+    elif found:
+        rows = [(listed.transactional_id, listed.state, listed.producer_id, listed.coordinator) for listed in found]
+        print_table(("name", "state", "producer id", "coordinator"), rows)
+    elif failure is None:
+        narrowed = states or producer_ids or longer_than_s is not None or pattern is not None
+        click.echo("There is no transaction like that." if narrowed else "There is no transactional id yet.", err=True)
+    if failure is not None:
+        raise failure
+
+
+@transactions.command(
+    epilog="\b\nExamples:\n  quire transactions describe copier\n  quire transactions describe copier --json"
+)
+@click.argument("names", metavar="TRANSACTIONAL_ID...", nargs=-1, required=True)
+@json_option
+@cluster_options
+def describe(names: Sequence[str], as_json: bool, servers: str, timeout_s: float) -> None:
+    """Show what the coordinator knows: state, producer, time-out, since when, and the partitions written to."""
+    with connect(servers, timeout_s) as client:
+        found = client.run(admin.describe_transactions(client.cluster, names))
+        now_ms = client.loop.now_ms()
+    known = [transaction for transaction in found.values() if isinstance(transaction, Transaction)]
+    if as_json:
+        print_json([_transaction_json(transaction, now_ms) for transaction in known])
+    else:
+        click.echo("\n\n".join(_transaction_text(transaction, now_ms) for transaction in known), nl=bool(known))
+    for failed in found.values():
+        if isinstance(failed, ApiError):
+            raise failed
+
+
+def _transaction_text(transaction: Transaction, now_ms: int) -> str:
+    age_s = _age_s(transaction, now_ms)
+    head = (
+        f"transactional id {transaction.transactional_id}  {transaction.state}"
+        f"{'' if age_s is None else f' for {age_s:,.0f} s'}  "
+        f"producer {transaction.producer_id} epoch {transaction.producer_epoch}  "
+        f"timeout {transaction.timeout_ms / 1000:g} s  coordinator {transaction.coordinator}"
+    )
+    if not transaction.partitions:
+        return head
+    rows = [(topic, numbers(indexes)) for topic, indexes in by_topic(transaction.partitions).items()]
+    return f"{head}\n{format_table(('topic', 'partitions'), rows)}"
+
+
+def _transaction_json(transaction: Transaction, now_ms: int) -> dict[str, object]:
+    return {
+        "name": transaction.transactional_id,
+        "state": transaction.state,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
+        "timeout_ms": transaction.timeout_ms,
+        "started_ms": transaction.started_ms,
+        "age_s": _age_s(transaction, now_ms),
+        "partitions": by_topic(transaction.partitions),
+        "coordinator": transaction.coordinator,
+    }
+
+
+def _age_s(transaction: Transaction, now_ms: int) -> float | None:
+    """How long it has been open; None for one that is not."""
+    if transaction.started_ms is None or not transaction.under_way:
+        return None
+    return max(0, now_ms - transaction.started_ms) / 1000

@@ -1,0 +1,45 @@
+"""A live view: the same thing shown again and again, until Ctrl-C.
+
+At a terminal each view takes the place of the one before; into a pipe or a file they follow each other. What fails is
+said in place of the view, and tried again: whoever watches wants to see it come back.
+"""
+
+import sys
+from collections.abc import Callable
+from shutil import get_terminal_size
+
+import click
+
+from quire.cli.failures import explain
+from quire.client.errors import ClientError
+from quire.client.shell_blocking import BlockingClient
+from quire.client.steps import sleep
+from quire.protocol.errors import ApiError
+
+HOME = "\x1b[H"
+CLEAR = "\x1b[2J"
+REST_OF_LINE = "\x1b[K"
+REST_OF_SCREEN = "\x1b[J"
+
+
+def watch(client: BlockingClient, look: Callable[[], str], interval_s: float) -> None:
+    """Shows what `look` returns every so many seconds. If the first look fails, there is nothing to watch."""
+    view = look()
+    if sys.stdout.isatty():
+        click.echo(CLEAR, nl=False)
+    while True:
+        click.echo(fit(view, *get_terminal_size()) if sys.stdout.isatty() else view, nl=not sys.stdout.isatty())
+        sys.stdout.flush()
+        client.run(sleep(client.cluster.clock, interval_s * 1000))
+        try:
+            view = look()
+        except (ApiError, ClientError) as error:
+            view = explain(error).message
+
+
+def fit(view: str, columns: int, rows: int) -> str:
+    """The view for a screen of this size, written over the one before, with what does not fit left out."""
+    lines = view.splitlines()
+    if len(lines) >= rows:
+        lines = [*lines[: rows - 2], f"... {len(lines) - rows + 2} more lines"]
+    return HOME + "".join(f"{line[:columns]}{REST_OF_LINE}\n" for line in lines) + REST_OF_SCREEN

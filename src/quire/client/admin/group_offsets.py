@@ -1,0 +1,159 @@
+"""The offsets a group has committed: reading them, setting them from outside, and forgetting them.
+
+Setting and forgetting is for groups that nobody is in: while there are members, the offsets are theirs and the
+coordinator refuses.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from quire.client.admin.results import error
+from quire.client.cluster import Cluster
+from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator, ask_coordinators
+from quire.client.offsets import TopicPartition
+from quire.client.steps import Steps
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from quire.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from quire.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
+
+# By name, because offsets outlive their topics and then have no id: version 10 and later know ids alone.
+FETCH_BY_NAME = (8, 9)
+COMMIT_BY_NAME = (2, 9)
+
+
+class Committed(NamedTuple):
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+Offsets = dict[TopicPartition, Committed]
+
+
+def committed_offsets(cluster: Cluster, group_ids: Iterable[str]) -> Steps[dict[str, Offsets | ApiError]]:
+    """Everything each group has committed; nothing, for a group that does not exist."""
+
+    def read(response: OffsetFetchResponse) -> Mapping[str, Offsets | ApiError]:
+        return {answer.group_id: _offsets(answer) for answer in response.groups}
+
+    return (
+        yield from ask_coordinators(
+            cluster,
+            CoordinatorType.GROUP,
+            list(group_ids),
+            lambda names: OffsetFetchRequest(
+                groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+            ),
+            OffsetFetchResponse,
+            read,
+            versions=FETCH_BY_NAME,
+        )
+    )
+
+
+def _offsets(answer: OffsetFetchResponseGroup) -> Offsets | ApiError:
+    failed = error(answer.error_code, None, f"the offsets of group {answer.group_id} could not be had")
+    return failed or {
+        TopicPartition(topic.name, part.partition_index): Committed(
+            part.committed_offset, part.committed_leader_epoch, part.metadata or ""
+        )
+        for topic in answer.topics
+        for part in topic.partitions
+        if not part.error_code and part.committed_offset >= 0
+    }
+
+
+def commit_offsets(cluster: Cluster, group_id: str, offsets: Offsets) -> Steps[dict[TopicPartition, ApiError | None]]:
+    """Sets offsets of a group without members; a group that does not exist comes to be."""
+    by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for place, (offset, leader_epoch, metadata) in offsets.items():
+        by_topic.setdefault(place.topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=place.partition,
+                committed_offset=offset,
+                committed_leader_epoch=leader_epoch,
+                committed_metadata=metadata,
+            )
+        )
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        topics=[OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in by_topic.items()],
+    )
+    response = yield from ask_coordinator(
+        cluster,
+        CoordinatorType.GROUP,
+        group_id,
+        request,
+        OffsetCommitResponse,
+        lambda answer: _asks_again(part.error_code for topic in answer.topics for part in topic.partitions),
+        versions=COMMIT_BY_NAME,
+    )
+    return {
+        TopicPartition(topic.name, part.partition_index): _refusal(
+            part.error_code, group_id, f"the offset of {topic.name}-{part.partition_index} was not set"
+        )
+        for topic in response.topics
+        for part in topic.partitions
+    }
+
+
+def delete_offsets(
+    cluster: Cluster, group_id: str, places: Iterable[TopicPartition]
+) -> Steps[dict[TopicPartition, ApiError | None]]:
+    """Forgets offsets of topics that no member of the group reads."""
+    by_topic: dict[str, list[OffsetDeleteRequestPartition]] = {}
+    for place in places:
+        by_topic.setdefault(place.topic, []).append(OffsetDeleteRequestPartition(partition_index=place.partition))
+    request = OffsetDeleteRequest(
+        group_id=group_id,
+        topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in by_topic.items()],
+    )
+    response = yield from ask_coordinator(
+        cluster,
+        CoordinatorType.GROUP,
+        group_id,
+        request,
+        OffsetDeleteResponse,
+        lambda answer: _asks_again([answer.error_code]),
+    )
+    failed = _refusal(response.error_code, group_id, f"no offset of group {group_id} was deleted")
+    if failed is not None:
+        raise failed
+    return {
+        TopicPartition(topic.name, part.partition_index): _refusal(
+            part.error_code, group_id, f"the offset of {topic.name}-{part.partition_index} was not deleted"
+        )
+        for topic in response.topics
+        for part in topic.partitions
+    }
+
+
+def _asks_again(codes: Iterable[int]) -> ErrorCode:
+    return next((ErrorCode(code) for code in codes if code in ASK_AGAIN), ErrorCode.NONE)
+
+
+def _refusal(code: int, group_id: str, otherwise: str) -> ApiError | None:
+    if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH):
+        # What a coordinator says to somebody who commits from outside while there are members.
+        return ApiError(ErrorCode.NON_EMPTY_GROUP, f"{otherwise}: group {group_id} has members")
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} does not exist")
+    if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
+        return ApiError(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, f"{otherwise}: members of {group_id} read the topic")
+    return error(code, None, otherwise)

@@ -1,0 +1,310 @@
+"""The model cluster with coordinators: groups with offsets, transactions, and producers that partitions remember.
+
+Each group and transactional id has a node that coordinates it; any other node says that it does not. `loading` makes a
+node say so many times that it is not ready yet.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quire.client.offsets import TopicPartition
+from quire.protocol import apis
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages import consumer_group_describe as new
+from quire.protocol.messages import describe_groups as classic
+from quire.protocol.messages import describe_producers as producers
+from quire.protocol.messages import describe_transactions as transactions
+from quire.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from quire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from quire.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from quire.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from quire.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from quire.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from quire.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from quire.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from quire.protocol.schema import Message
+from simulator.network import Conditions
+from tests.client.model_cluster import PORT, ModelCluster
+
+API_KEYS = (8, 9, 10, 15, 16, 27, 42, 47, 61, 65, 66, 69)
+GROUP, TRANSACTION = 0, 1
+
+
+@dataclass
+class ModelGroup:
+    coordinator: int
+    protocol: str = "classic"
+    state: str = "Empty"
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    members: list[classic.DescribedGroupMember] = field(default_factory=list)
+    new_members: list[new.Member] = field(default_factory=list)
+
+
+@dataclass
+class ModelTransaction:
+    coordinator: int
+    producer_id: int
+    partitions: list[TopicPartition] = field(default_factory=list)
+    state: str = "Ongoing"
+
+
+class CoordinatedCluster(ModelCluster):
+    def __init__(self, seed: int = 1, nodes: int = 1, conditions: Conditions | None = None) -> None:
+        super().__init__(seed, nodes, conditions)
+        self.versions |= {key: apis.VALID_VERSIONS[key] for key in API_KEYS}
+        self.groups: dict[str, ModelGroup] = {}
+        self.transactions: dict[str, ModelTransaction] = {}
+        self.producers: dict[TopicPartition, list[producers.ProducerState]] = {}
+        self._loading: dict[int, int] = {}
+
+    def group(self, name: str, coordinator: int = 1, **more: object) -> ModelGroup:
+        found = self.groups[name] = ModelGroup(coordinator, **more)  # type: ignore[arg-type]
+        return found
+
+    def loading(self, node: int, times: int) -> None:
+        self._loading[node] = times
+
+    def asked(self, kind: type[Message]) -> list[int]:
+        """The nodes that requests of this kind went to."""
+        return [node for node, request in self.requests if isinstance(request, kind)]
+
+    # -- what brokers do --------------------------------------------------------------------------------------------
+
+    def answer(self, node: int, request: Message) -> Message:
+        answers: dict[type[Message], Callable[[int, Message], Message]] = {
+            FindCoordinatorRequest: self._find_coordinator,
+            ListGroupsRequest: self._list_groups,
+            classic.DescribeGroupsRequest: self._describe_classic,
+            new.ConsumerGroupDescribeRequest: self._describe_new,
+            DeleteGroupsRequest: self._delete_groups,
+            OffsetFetchRequest: self._offset_fetch,
+            OffsetCommitRequest: self._offset_commit,
+            OffsetDeleteRequest: self._offset_delete,
+            ListTransactionsRequest: self._list_transactions,
+            transactions.DescribeTransactionsRequest: self._describe_transactions,
+            producers.DescribeProducersRequest: self._describe_producers,
+            WriteTxnMarkersRequest: self._write_markers,
+        }
+        known = answers.get(type(request))
+        return super().answer(node, request) if known is None else known(node, request)
+
+    def _not_now(self, node: int) -> ErrorCode:
+        if self._loading.get(node, 0):
+            self._loading[node] -= 1
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def _refusal(self, node: int, name: str, *, exists: bool) -> ErrorCode:
+        """What a node says about a group before anything else."""
+        group = self.groups.get(name)
+        if group is not None and group.coordinator != node:
+            return ErrorCode.NOT_COORDINATOR
+        missing = group is None and exists
+        return self._not_now(node) or (ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE)
+
+    def _find_coordinator(self, node: int, request: Message) -> Message:
+        assert isinstance(request, FindCoordinatorRequest)
+        known = {GROUP: self.groups, TRANSACTION: self.transactions}[request.key_type]
+        found = []
+        for key in request.coordinator_keys:
+            thing = known.get(key)  # type: ignore[attr-defined]
+            where = self.nodes[0] if thing is None else thing.coordinator
+            found.append(Coordinator(key=key, node_id=where, host=f"node-{where}", port=PORT))
+        return FindCoordinatorResponse(coordinators=found)
+
+    def _list_groups(self, node: int, request: Message) -> Message:
+        assert isinstance(request, ListGroupsRequest)
+        refused = self._not_now(node)
+        return ListGroupsResponse(
+            error_code=refused,
+            groups=[
+                ListedGroup(
+                    group_id=name,
+                    protocol_type="consumer",
+                    group_state=group.state,
+                    group_type=group.protocol.capitalize(),
+                )
+                for name, group in self.groups.items()
+                if group.coordinator == node and not refused
+            ],
+        )
+
+    def _describe_classic(self, node: int, request: Message) -> Message:
+        assert isinstance(request, classic.DescribeGroupsRequest)
+        described = []
+        for name in request.groups:
+            group = self.groups.get(name)
+            answer = classic.DescribedGroup(group_id=name, error_code=self._refusal(node, name, exists=True))
+            if group is not None and not answer.error_code:
+                answer.group_state, answer.protocol_type, answer.protocol_data = group.state, "consumer", "range"
+                answer.members = group.members
+            described.append(answer)
+        return classic.DescribeGroupsResponse(groups=described)
+
+    def _describe_new(self, node: int, request: Message) -> Message:
+        assert isinstance(request, new.ConsumerGroupDescribeRequest)
+        described = []
+        for name in request.group_ids:
+            group = self.groups.get(name)
+            answer = new.DescribedGroup(group_id=name, error_code=self._refusal(node, name, exists=True))
+            if group is not None and group.protocol != "consumer" and not answer.error_code:
+                answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            if group is not None and not answer.error_code:
+                answer.group_state, answer.assignor_name, answer.group_epoch = group.state, "uniform", 7
+                answer.members = group.new_members
+            described.append(answer)
+        return new.ConsumerGroupDescribeResponse(groups=described)
+
+    def _delete_groups(self, node: int, request: Message) -> Message:
+        assert isinstance(request, DeleteGroupsRequest)
+        results = []
+        for name in request.groups_names:
+            code = self._refusal(node, name, exists=True)
+            if not code and self.groups[name].state != "Empty":
+                code = ErrorCode.NON_EMPTY_GROUP
+            if not code:
+                del self.groups[name]
+            results.append(DeletableGroupResult(group_id=name, error_code=code))
+        return DeleteGroupsResponse(results=results)
+
+    def _offset_fetch(self, node: int, request: Message) -> Message:
+        assert isinstance(request, OffsetFetchRequest)
+        answers = []
+        for asked in request.groups:
+            answer = OffsetFetchResponseGroup(
+                group_id=asked.group_id, error_code=self._refusal(node, asked.group_id, exists=False)
+            )
+            group = self.groups.get(asked.group_id)
+            if group is not None and not answer.error_code:
+                answer.topics = [
+                    OffsetFetchResponseTopics(
+                        name=place.topic,
+                        partitions=[
+                            OffsetFetchResponsePartitions(partition_index=place.partition, committed_offset=offset)
+                        ],
+                    )
+                    for place, offset in group.offsets.items()
+                ]
+            answers.append(answer)
+        return OffsetFetchResponse(groups=answers)
+
+    def _offset_commit(self, node: int, request: Message) -> Message:
+        assert isinstance(request, OffsetCommitRequest)
+        code = self._refusal(node, request.group_id, exists=False)
+        group = self.groups.get(request.group_id)
+        if not code and group is None:
+            group = self.group(request.group_id, node)
+        if not code and group is not None and group.state != "Empty":
+            code = ErrorCode.UNKNOWN_MEMBER_ID
+        topics = []
+        for topic in request.topics:
+            parts = []
+            for part in topic.partitions:
+                if group is not None and not code:
+                    group.offsets[TopicPartition(topic.name, part.partition_index)] = part.committed_offset
+                parts.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code))
+            topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=parts))
+        return OffsetCommitResponse(topics=topics)
+
+    def _offset_delete(self, node: int, request: Message) -> Message:
+        assert isinstance(request, OffsetDeleteRequest)
+        code = self._refusal(node, request.group_id, exists=True)
+        if code:
+            return OffsetDeleteResponse(error_code=code)
+        group = self.groups[request.group_id]
+        topics = []
+        for topic in request.topics:
+            parts = []
+            for part in topic.partitions:
+                group.offsets.pop(TopicPartition(topic.name, part.partition_index), None)
+                parts.append(OffsetDeleteResponsePartition(partition_index=part.partition_index))
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=parts))
+        return OffsetDeleteResponse(topics=topics)
+
+    def _list_transactions(self, node: int, request: Message) -> Message:
+        assert isinstance(request, ListTransactionsRequest)
+        return ListTransactionsResponse(
+            error_code=self._not_now(node),
+            transaction_states=[
+                TransactionState(transactional_id=name, producer_id=found.producer_id, transaction_state=found.state)
+                for name, found in self.transactions.items()
+                if found.coordinator == node
+                and (not request.producer_id_filters or found.producer_id in request.producer_id_filters)
+            ],
+        )
+
+    def _describe_transactions(self, node: int, request: Message) -> Message:
+        assert isinstance(request, transactions.DescribeTransactionsRequest)
+        answers = []
+        for name in request.transactional_ids:
+            answer = transactions.TransactionState(transactional_id=name)
+            found = self.transactions.get(name)
+            if found is None:
+                answer.error_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+            elif found.coordinator != node:
+                answer.error_code = ErrorCode.NOT_COORDINATOR
+            else:
+                answer.producer_id, answer.transaction_state = found.producer_id, found.state
+                answer.topics = [
+                    transactions.TopicData(topic=place.topic, partitions=[place.partition])
+                    for place in found.partitions
+                ]
+            answers.append(answer)
+        return transactions.DescribeTransactionsResponse(transaction_states=answers)
+
+    def _describe_producers(self, node: int, request: Message) -> Message:
+        assert isinstance(request, producers.DescribeProducersRequest)
+        topics = []
+        for topic in request.topics:
+            parts = []
+            for index in topic.partition_indexes:
+                code, _ = self._find(node, topic.name, b"", index)
+                known = [] if code else self.producers.get(TopicPartition(topic.name, index), [])
+                parts.append(
+                    producers.PartitionResponse(partition_index=index, error_code=code, active_producers=known)
+                )
+            topics.append(producers.TopicResponse(name=topic.name, partitions=parts))
+        return producers.DescribeProducersResponse(topics=topics)
+
+    def _write_markers(self, node: int, request: Message) -> Message:
+        assert isinstance(request, WriteTxnMarkersRequest)
+        results = []
+        for marker in request.markers:
+            topics = []
+            for topic in marker.topics:
+                parts = []
+                for index in topic.partition_indexes:
+                    code, _ = self._find(node, topic.name, b"", index)
+                    for known in [] if code else self.producers.get(TopicPartition(topic.name, index), []):
+                        if known.producer_id == marker.producer_id:
+                            known.current_txn_start_offset = -1
+                    parts.append(WritableTxnMarkerPartitionResult(partition_index=index, error_code=code))
+                topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=parts))
+            results.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+        return WriteTxnMarkersResponse(markers=results)

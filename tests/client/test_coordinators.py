@@ -1,0 +1,193 @@
+import pytest
+
+from quire.client.admin.group_offsets import Committed, Offsets, commit_offsets, committed_offsets, delete_offsets
+from quire.client.admin.groups import delete_groups, describe_groups, list_groups
+from quire.client.errors import DisconnectedError, TimedOutError, UnreachableError
+from quire.client.offsets import TopicPartition
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.delete_groups import DeleteGroupsRequest
+from quire.protocol.messages.find_coordinator import FindCoordinatorRequest
+from quire.protocol.messages.list_groups import ListGroupsRequest
+from quire.protocol.messages.offset_fetch import OffsetFetchRequest
+from tests.client.model_coordinators import CoordinatedCluster
+
+PLACE = TopicPartition("t", 0)
+
+
+def three_groups() -> CoordinatedCluster:
+    model = CoordinatedCluster(nodes=3)
+    for node, name in enumerate(["a", "b", "c"], 1):
+        model.group(name, node, offsets={PLACE: node})
+    return model
+
+
+def offset_of(found: dict[str, Offsets | ApiError], name: str) -> int:
+    offsets = found[name]
+    assert not isinstance(offsets, ApiError), offsets
+    return offsets[PLACE].offset
+
+
+def test_each_coordinator_is_asked_once_for_all_of_its_groups() -> None:
+    model = three_groups()
+    model.group("also on 1", 1, offsets={PLACE: 9})
+    found = model.run(committed_offsets(model.client(), ["a", "b", "c", "also on 1"]))
+    assert [offset_of(found, name) for name in ("a", "b", "c", "also on 1")] == [1, 2, 3, 9]
+    assert sorted(model.asked(OffsetFetchRequest)) == [1, 2, 3]
+    assert len(model.asked(FindCoordinatorRequest)) == 1
+
+
+def test_a_coordinator_is_remembered() -> None:
+    model = three_groups()
+    cluster = model.client()
+    for _ in range(3):
+        model.run(committed_offsets(cluster, ["a", "b"]))
+    assert len(model.asked(FindCoordinatorRequest)) == 1
+
+
+def test_a_coordinator_that_moved_is_found_again() -> None:
+    model = three_groups()
+    cluster = model.client()
+    model.run(committed_offsets(cluster, ["a", "b"]))
+    model.groups["a"].coordinator = 3
+    found = model.run(committed_offsets(cluster, ["a", "b"]))
+    assert (offset_of(found, "a"), offset_of(found, "b")) == (1, 2)
+    assert model.asked(OffsetFetchRequest).count(2) == 2, "who had answered was not asked again"
+
+
+def test_a_coordinator_that_loads_is_asked_until_it_has() -> None:
+    model = three_groups()
+    model.loading(2, times=4)
+    assert offset_of(model.run(committed_offsets(model.client(), ["b"])), "b") == 2
+    assert model.clock.monotonic_ms() > 0.8 * (50 + 100 + 200 + 400)
+
+
+def test_patience_with_one_group_ends_with_the_request_timeout_and_the_others_are_there() -> None:
+    model = three_groups()
+    model.loading(2, times=1000)
+    found = model.run(committed_offsets(model.client(request_timeout_ms=3000), ["a", "b", "c"]))
+    assert (offset_of(found, "a"), offset_of(found, "c")) == (1, 3)
+    refused = found["b"]
+    assert isinstance(refused, ApiError) and refused.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert 3000 < model.clock.monotonic_ms() < 10_000
+
+
+def test_a_coordinator_that_is_down_is_named() -> None:
+    model = three_groups()
+    model.network.crash("node-2")
+    found = model.run(committed_offsets(model.client(request_timeout_ms=3000), ["a", "b"]))
+    refused = found["b"]
+    assert offset_of(found, "a") == 1
+    assert isinstance(refused, ApiError) and refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert "node 2" in str(refused)
+
+
+def test_a_coordinator_that_comes_back_or_is_replaced_answers() -> None:
+    model = three_groups()
+    model.network.crash("node-2")
+    model.clock.call_later(1000, lambda: setattr(model.groups["b"], "coordinator", 3))
+    assert offset_of(model.run(committed_offsets(model.client(), ["b"])), "b") == 2
+
+
+def test_when_nobody_is_reachable_that_is_raised() -> None:
+    model = CoordinatedCluster()
+    model.network.crash("node-1")
+    with pytest.raises(UnreachableError):
+        model.run(committed_offsets(model.client(), ["a"]))
+
+
+def test_a_silent_coordinator_times_out() -> None:
+    model = three_groups()
+    model.swallow("OffsetFetch")
+    with pytest.raises(TimedOutError):
+        model.run(committed_offsets(model.client(request_timeout_ms=3000), ["a"]))
+
+
+def test_a_question_is_asked_again_when_the_connection_breaks() -> None:
+    model = three_groups()
+    model.carry_out_and_drop("OffsetFetch")
+    assert offset_of(model.run(committed_offsets(model.client(), ["a"])), "a") == 1
+
+
+def test_a_deletion_is_not_repeated_when_nobody_knows_whether_it_was_done() -> None:
+    model = three_groups()
+    model.carry_out_and_drop("DeleteGroups")
+    with pytest.raises(DisconnectedError):
+        model.run(delete_groups(model.client(), ["a"]))
+    assert model.asked(DeleteGroupsRequest) == [1]
+
+
+def test_offsets_are_committed_and_deleted_through_a_coordinator_that_moved() -> None:
+    model = three_groups()
+    cluster = model.client()
+    model.run(committed_offsets(cluster, ["a"]))
+    for coordinator in (2, 3):
+        model.groups["a"].coordinator = coordinator
+        assert model.run(commit_offsets(cluster, "a", {PLACE: Committed(40 + coordinator)})) == {PLACE: None}
+        assert model.groups["a"].offsets == {PLACE: 40 + coordinator}
+    model.groups["a"].coordinator = 1
+    assert model.run(delete_offsets(cluster, "a", [PLACE])) == {PLACE: None}
+    assert model.groups["a"].offsets == {}
+
+
+def test_committing_from_outside_while_there_are_members_says_so() -> None:
+    model = CoordinatedCluster()
+    model.group("busy", state="Stable")
+    refused = model.run(commit_offsets(model.client(), "busy", {PLACE: Committed(1)}))[PLACE]
+    assert refused is not None and refused.code == ErrorCode.NON_EMPTY_GROUP
+    assert "busy has members" in str(refused)
+
+
+def test_offsets_of_a_group_that_does_not_exist_are_none_and_cannot_be_deleted() -> None:
+    model = CoordinatedCluster()
+    assert model.run(committed_offsets(model.client(), ["nobody"])) == {"nobody": {}}
+    with pytest.raises(ApiError) as caught:
+        model.run(delete_offsets(model.client(), "nobody", [PLACE]))
+    assert caught.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_groups_of_all_coordinators_are_listed_by_name() -> None:
+    model = three_groups()
+    model.loading(2, times=2)
+    groups, failure = model.run(list_groups(model.client()))
+    assert failure is None
+    assert [(group.group_id, group.protocol, group.coordinator) for group in groups] == [
+        ("a", "classic", 1),
+        ("b", "classic", 2),
+        ("c", "classic", 3),
+    ]
+    assert sorted(model.asked(ListGroupsRequest)) == [1, 2, 2, 2, 3], "who had answered was not asked again"
+
+
+def test_a_broker_that_cannot_be_asked_makes_the_list_incomplete_and_that_is_said() -> None:
+    model = three_groups()
+    model.network.crash("node-2")
+    model.loading(3, times=2)
+    groups, failure = model.run(list_groups(model.client()))
+    assert [group.group_id for group in groups] == ["a", "c"]
+    assert isinstance(failure, UnreachableError)
+
+
+def test_groups_of_both_protocols_are_described_together_in_the_order_asked_for() -> None:
+    model = three_groups()
+    model.group("new", 2, protocol="consumer", state="Stable")
+    found = model.run(describe_groups(model.client(), ["c", "new", "none", "a"]))
+    assert list(found) == ["c", "new", "none", "a"]
+    shown = {
+        name: (group.protocol, group.state, group.coordinator, group.epoch)
+        for name, group in found.items()
+        if not isinstance(group, ApiError)
+    }
+    assert shown == {
+        "c": ("classic", "Empty", 3, None),
+        "new": ("consumer", "Stable", 2, 7),
+        "a": ("classic", "Empty", 1, None),
+    }
+    missing = found["none"]
+    assert isinstance(missing, ApiError) and missing.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_broker_from_before_the_consumer_protocol_describes_classic_groups() -> None:
+    model = three_groups()
+    del model.versions[69]
+    found = model.run(describe_groups(model.client(), ["a"]))["a"]
+    assert not isinstance(found, ApiError) and found.protocol == "classic"
