@@ -77,6 +77,8 @@ def test_summaries_in_the_list_are_those_of_the_commands() -> None:
         ["consume", "t", "--where", "nonsense"],
         ["consume", "t", "--format", "xml"],
         ["consume", "t", "--count", "0"],
+        ["consume", "t", "--group", "g", "--from-offset", "3"],
+        ["consume", "t", "--group", "g", "--partition", "0"],
         ["topics", "list", "-b", "no port:"],
         ["topics", "list", "--timeout", "0"],
         ["groups", "describe", "--interval", "0"],

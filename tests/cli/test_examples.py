@@ -19,7 +19,7 @@ from tests.storage.batches import append_values, open_log
 EXAMPLE = re.compile(r"^  ((?:[^|\s][^|\n]*\| )?quire \S.*?)(?:   .*)?$", re.MULTILINE)
 RUNS_ON = ("quire start", "--follow", "--watch", "tail -f")
 ELSEWHERE = ("/var/lib", "broker-1:9092")
-NEEDS_A_COORDINATOR = ("quire groups", "quire transactions")  # which a node does not have yet
+NEEDS_A_COORDINATOR = ("quire groups", "quire transactions", "--group")  # which a node does not have yet
 
 
 def every_epilog(group: click.Group) -> Iterator[str]:

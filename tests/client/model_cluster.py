@@ -310,7 +310,8 @@ def _read(partition: ModelPartition, offset: int, max_bytes: int) -> bytes:
 
 
 class _Connection:
-    """One client's connection, answered in order; a fetch that finds nothing waits for its max_wait."""
+    """One client's connection, answered in order; a fetch that finds nothing waits for its max_wait, and so does what
+    was sent behind it."""
 
     def __init__(self, cluster: ModelCluster, node: int, transport: Transport) -> None:
         self.cluster = cluster
@@ -318,13 +319,17 @@ class _Connection:
         self.transport = transport
         self._room = bytearray(1 << 16)
         self._received = bytearray()
+        self._waits = False
 
     def buffer(self) -> memoryview:
         return memoryview(self._room)
 
     def received(self, size: int) -> None:
         self._received += self._room[:size]
-        while len(self._received) >= 4:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while len(self._received) >= 4 and not self._waits:
             end = 4 + int.from_bytes(self._received[:4], "big")
             if len(self._received) < end:
                 return
@@ -350,9 +355,14 @@ class _Connection:
         if response is None or (isinstance(request, ProduceRequest) and request.acks == 0):
             return
         if isinstance(response, FetchResponse) and isinstance(request, FetchRequest) and not _says_anything(response):
-            self.cluster.clock.call_later(
-                request.max_wait_ms, lambda: self._send(header.correlation_id, api_key, response, version)
-            )
+
+            def answer_late() -> None:
+                self._waits = False
+                self._send(header.correlation_id, api_key, response, version)
+                self._go_on()
+
+            self._waits = True
+            self.cluster.clock.call_later(request.max_wait_ms, answer_late)
             return
         self._send(header.correlation_id, api_key, response, version)
 

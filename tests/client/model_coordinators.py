@@ -14,6 +14,12 @@ from quire.protocol.messages import consumer_group_describe as new
 from quire.protocol.messages import describe_groups as classic
 from quire.protocol.messages import describe_producers as producers
 from quire.protocol.messages import describe_transactions as transactions
+from quire.protocol.messages.consumer_group_heartbeat import Assignment as HeartbeatAssignment
+from quire.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
 from quire.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from quire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from quire.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -52,7 +58,7 @@ from quire.protocol.schema import Message
 from simulator.network import Conditions
 from tests.client.model_cluster import PORT, ModelCluster
 
-API_KEYS = (8, 9, 10, 15, 16, 27, 42, 47, 61, 65, 66, 69)
+API_KEYS = (8, 9, 10, 15, 16, 27, 42, 47, 61, 65, 66, 68, 69)
 GROUP, TRANSACTION = 0, 1
 
 
@@ -64,6 +70,10 @@ class ModelGroup:
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
     members: list[classic.DescribedGroupMember] = field(default_factory=list)
     new_members: list[new.Member] = field(default_factory=list)
+    # of the consumer protocol: what the coordinator wants read by whom, and what each member last said that it reads
+    target: list[TopicPartition] = field(default_factory=list)
+    epochs: dict[str, int] = field(default_factory=dict)
+    owned: dict[str, list[TopicPartition]] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,6 +92,7 @@ class CoordinatedCluster(ModelCluster):
         self.transactions: dict[str, ModelTransaction] = {}
         self.producers: dict[TopicPartition, list[producers.ProducerState]] = {}
         self._loading: dict[int, int] = {}
+        self._unstable: dict[str, int] = {}
 
     def group(self, name: str, coordinator: int = 1, **more: object) -> ModelGroup:
         found = self.groups[name] = ModelGroup(coordinator, **more)  # type: ignore[arg-type]
@@ -90,9 +101,21 @@ class CoordinatedCluster(ModelCluster):
     def loading(self, node: int, times: int) -> None:
         self._loading[node] = times
 
+    def unstable(self, group: str, times: int) -> None:
+        """A transaction that commits offsets of this group is open for so many requests."""
+        self._unstable[group] = times
+
     def asked(self, kind: type[Message]) -> list[int]:
         """The nodes that requests of this kind went to."""
         return [node for node, request in self.requests if isinstance(request, kind)]
+
+    def refusal(self, request: Message, error: ErrorCode) -> Message:
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            return ConsumerGroupHeartbeatResponse(error_code=error)
+        if isinstance(request, OffsetCommitRequest):
+            parts = [OffsetCommitResponsePartition(partition_index=0, error_code=error)]
+            return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=parts)])
+        return super().refusal(request, error)
 
     # -- what brokers do --------------------------------------------------------------------------------------------
 
@@ -106,6 +129,7 @@ class CoordinatedCluster(ModelCluster):
             OffsetFetchRequest: self._offset_fetch,
             OffsetCommitRequest: self._offset_commit,
             OffsetDeleteRequest: self._offset_delete,
+            ConsumerGroupHeartbeatRequest: self._heartbeat,
             ListTransactionsRequest: self._list_transactions,
             transactions.DescribeTransactionsRequest: self._describe_transactions,
             producers.DescribeProducersRequest: self._describe_producers,
@@ -201,7 +225,11 @@ class CoordinatedCluster(ModelCluster):
                 group_id=asked.group_id, error_code=self._refusal(node, asked.group_id, exists=False)
             )
             group = self.groups.get(asked.group_id)
-            if group is not None and not answer.error_code:
+            if request.require_stable and self._unstable.get(asked.group_id):
+                self._unstable[asked.group_id] -= 1
+                unsure = OffsetFetchResponsePartitions(committed_offset=-1, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                answer.topics = [OffsetFetchResponseTopics(name="t", partitions=[unsure])]
+            elif group is not None and not answer.error_code:
                 answer.topics = [
                     OffsetFetchResponseTopics(
                         name=place.topic,
@@ -220,8 +248,8 @@ class CoordinatedCluster(ModelCluster):
         group = self.groups.get(request.group_id)
         if not code and group is None:
             group = self.group(request.group_id, node)
-        if not code and group is not None and group.state != "Empty":
-            code = ErrorCode.UNKNOWN_MEMBER_ID
+        if not code and group is not None:
+            code = _who_may_not_commit(group, request)
         topics = []
         for topic in request.topics:
             parts = []
@@ -231,6 +259,42 @@ class CoordinatedCluster(ModelCluster):
                 parts.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code))
             topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=parts))
         return OffsetCommitResponse(topics=topics)
+
+    def _heartbeat(self, node: int, request: Message) -> Message:
+        """The only member there is gets all of the target, or is fenced if the group has forgotten it."""
+        assert isinstance(request, ConsumerGroupHeartbeatRequest)
+        group = self.groups[request.group_id]
+        code, name = self._refusal(node, request.group_id, exists=True), request.member_id
+        if not code and request.member_epoch > 0 and name not in group.epochs:
+            code = ErrorCode.UNKNOWN_MEMBER_ID
+        if code:
+            return ConsumerGroupHeartbeatResponse(error_code=code)
+        if request.member_epoch < 0:
+            group.epochs.pop(name, None)
+            group.owned.pop(name, None)
+            return ConsumerGroupHeartbeatResponse(member_epoch=-1)
+        names = {topic.topic_id: topic.name for topic in self.topics.values()}
+        group.state = "Stable"
+        group.owned[name] = [
+            TopicPartition(names[topic.topic_id], partition)
+            for topic in request.topic_partitions or []
+            for partition in topic.partitions
+        ]
+        if group.owned[name] != group.target or request.member_epoch == 0:
+            group.epochs[name] = group.epochs.get(name, 0) + 1
+        return ConsumerGroupHeartbeatResponse(
+            member_id=name,
+            member_epoch=group.epochs[name],
+            heartbeat_interval_ms=1000,
+            assignment=HeartbeatAssignment(
+                topic_partitions=[
+                    ConsumerGroupHeartbeatResponseTopicPartitions(
+                        topic_id=self.topics[place.topic].topic_id, partitions=[place.partition]
+                    )
+                    for place in group.target
+                ]
+            ),
+        )
 
     def _offset_delete(self, node: int, request: Message) -> Message:
         assert isinstance(request, OffsetDeleteRequest)
@@ -308,3 +372,12 @@ class CoordinatedCluster(ModelCluster):
                 topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=parts))
             results.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
         return WriteTxnMarkersResponse(markers=results)
+
+
+def _who_may_not_commit(group: ModelGroup, request: OffsetCommitRequest) -> ErrorCode:
+    if not request.member_id:
+        return ErrorCode.NONE if group.state == "Empty" else ErrorCode.UNKNOWN_MEMBER_ID
+    epoch = group.epochs.get(request.member_id)
+    if epoch is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if epoch == request.generation_id_or_member_epoch else ErrorCode.STALE_MEMBER_EPOCH

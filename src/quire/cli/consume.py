@@ -2,18 +2,19 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import BinaryIO
 
 import click
 
-from quire.cli.filters import Condition, Filter, InvalidConditionError, build_filter, parse_condition
+from quire.cli.consume_group import read_as_member
+from quire.cli.filters import Condition, InvalidConditionError, build_filter, parse_condition
 from quire.cli.moments import Moment
 from quire.cli.options import cluster_options, collect_rarely, connect
 from quire.cli.output import count as count_of
 from quire.cli.record_format import Formatter, hex_line, json_line, text_formatter
+from quire.cli.record_printer import Printer
 from quire.client.admin.topics import describe_topics
 from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
-from quire.client.fetched import Fetched
+from quire.client.group_consumer import GroupConsumer
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError, ErrorCode
@@ -28,13 +29,15 @@ Examples:
   quire consume orders --follow                           what comes from now on, until Ctrl-C
   quire consume orders --from-timestamp 2026-01-31T12:00:00Z --follow --format json
   quire consume orders --from-offset -10 --partition 3    the last ten of a partition
-  quire consume orders --from-beginning --where 'total>100' --where 'customer.country=CH' --count 5"""
+  quire consume orders --from-beginning --where 'total>100' --where 'customer.country=CH' --count 5
+  quire consume orders --group readers --from-beginning   on from where the group is, and commit"""
 )
 @click.argument("topic")
 @click.option("--from-beginning", is_flag=True, help="Start at the first record there is.")
 @click.option("--from-offset", type=int, metavar="N", help="Start at this offset; negative: N before the end.")
 @click.option("--from-timestamp", type=Moment(), help="Start at this time: milliseconds or ISO 8601.")
 @click.option("-F", "--follow", is_flag=True, help="Wait for more instead of stopping at the end.")
+@click.option("-g", "--group", metavar="NAME", help="As a member of this group: share the partitions, commit offsets.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after so many records.")
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only these.")
 @click.option("--key", "keys", multiple=True, metavar="TEXT", help="Only records with this key; repeatable.")
@@ -58,6 +61,7 @@ def consume(
     from_offset: int | None,
     from_timestamp: int | None,
     follow: bool,
+    group: str | None,
     count: int | None,
     partitions: Sequence[int],
     keys: Sequence[str],
@@ -73,69 +77,49 @@ def consume(
     """Read TOPIC and print its records, all partitions together.
 
     Reading starts at the end unless told otherwise, and stops at what was the end when it began unless it follows.
+    A member of a group starts where the group has got to, and only where it has committed nothing as told otherwise;
+    it reads what the group leaves to it, and commits what was printed.
     """
     if sum((from_beginning, from_offset is not None, from_timestamp is not None)) > 1:
         raise click.UsageError("give only one of --from-beginning, --from-offset and --from-timestamp")
+    if group is not None and (from_offset is not None or partitions):
+        raise click.UsageError("a group decides by itself about --partition, and --from-offset is for reading alone")
     wanted = build_filter(keys, headers, _conditions(conditions))
     formatter = _formatter(style, key_separator, verbose)
     collect_rarely()
     with connect(servers, timeout_s) as client:
         places = _places(client, topic, partitions)
-        ends = _offsets(client, places, LATEST, read_committed)
-        starts = _starts(client, ends, from_beginning, from_offset, from_timestamp)
-        if not follow and END in starts.values():
-            click.echo(
-                "Reading starts at the end: add --from-beginning for what is there, --follow for what comes.", err=True
-            )
-            return
-        consumer = Consumer(client.cluster, ConsumerConfig(read_committed=read_committed))
-        client.run(consumer.assign(starts))
-        printer = _Printer(sys.stdout.buffer, formatter, wanted, count)
-        _read(client, consumer, printer, None if follow else ends)
+        config = ConsumerConfig(read_committed=read_committed)
+        printer = Printer(sys.stdout.buffer, formatter, wanted, count)
+        if group is not None:
+            since = END if from_timestamp is None else Start(timestamp_ms=from_timestamp)
+            otherwise = BEGINNING if from_beginning else since
+            member = GroupConsumer(client.cluster, group, [topic], config, otherwise)
+            read_as_member(client, member, printer, follow=follow, read_committed=read_committed)
+        else:
+            ends = _offsets(client, places, LATEST, read_committed)
+            starts = _starts(client, ends, from_beginning, from_offset, from_timestamp)
+            if not follow and END in starts.values():
+                click.echo(
+                    "Reading starts at the end: add --from-beginning for what is there, --follow for what comes.",
+                    err=True,
+                )
+                return
+            consumer = Consumer(client.cluster, config)
+            client.run(consumer.assign(starts))
+            _read(client, consumer, printer, None if follow else ends)
     if wanted is not None and wanted.seen and not wanted.matched:
         not_json = f" ({wanted.not_json:,} were not JSON)" if conditions else ""
         click.echo(f"0 of {count_of(wanted.seen, 'record')} matched{not_json}", err=True)
 
 
-def _read(
-    client: BlockingClient, consumer: Consumer, printer: "_Printer", ends: dict[TopicPartition, int] | None
-) -> None:
+def _read(client: BlockingClient, consumer: Consumer, printer: Printer, ends: dict[TopicPartition, int] | None) -> None:
     while not printer.full:
         if ends is not None and all(offset >= ends[place] for place, offset in consumer.positions.items()):
             return
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
             printer.show(fetched, None if ends is None else ends[fetched.place])
-
-
-class _Printer:
-    """Prints what the filter lets through, until it has printed enough."""
-
-    def __init__(self, out: BinaryIO, formatter: Formatter, wanted: Filter | None, count: int | None) -> None:
-        self._out = out
-        self._formatter = formatter
-        self._wanted = wanted
-        self._left = count
-
-    @property
-    def full(self) -> bool:
-        return self._left == 0
-
-    def show(self, fetched: Fetched, end: int | None) -> None:
-        formatter, wanted, place = self._formatter, self._wanted, fetched.place
-        lines: list[bytes] = []
-        for record in fetched.records():
-            if end is not None and record.offset >= end:
-                break
-            if wanted is not None and not wanted(record):
-                continue
-            if self._left is not None:
-                if self._left == 0:
-                    break
-                self._left -= 1
-            lines.append(formatter(place, record))
-        self._out.write(b"".join(lines))
-        self._out.flush()
 
 
 def _conditions(texts: Sequence[str]) -> list[Condition]:

@@ -101,6 +101,19 @@ class Cluster:
             self._links[address] = link
         return link
 
+    def beside(self) -> "Cluster":
+        """The same cluster over connections of its own, where nothing waits behind a fetch that waits for records."""
+        other = Cluster(
+            self._servers,
+            clock=self.clock,
+            random=self.random,
+            network=self._network,
+            client_id=self._client_id,
+            request_timeout_ms=self.request_timeout_ms,
+        )
+        other.metadata = self.metadata
+        return other
+
     def close(self) -> None:
         for link in self._links.values():
             link.close()

@@ -6,7 +6,7 @@ while the caller reads. Leaders that move are followed; an offset that is no lon
 chose where to go then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,10 +62,17 @@ class _Position:
 
 
 class Consumer:
-    def __init__(self, cluster: Cluster, config: ConsumerConfig | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig | None = None,
+        moved: Callable[[TopicPartition, int], None] = lambda place, offset: None,
+    ) -> None:
+        """`moved` is told when an offset was not there any more, and where reading goes on instead."""
         self.config = config or ConsumerConfig()
         self._cluster = cluster
         self._clock = cluster.clock
+        self._moved = moved
         self._positions: dict[TopicPartition, _Position] = {}
         self._fetching: dict[int, bool] = {}
         self._refresher = Refresher(cluster, self._topics, self._refreshed)
@@ -114,6 +121,18 @@ class Consumer:
         else:
             self._arrival = arrival
         return arrival
+
+    def fail(self, error: Exception) -> None:
+        """Reading cannot go on, which `poll` says; the first reason counts."""
+        if self._failure is None:
+            self._failure = error
+        self.wake()
+
+    def wake(self) -> None:
+        """Lets whoever waits for an arrival look again."""
+        if self._arrival is not None:
+            arrival, self._arrival = self._arrival, None
+            arrival.complete_once(None)
 
     def close(self) -> None:
         self._closed = True
@@ -191,7 +210,7 @@ class Consumer:
         if isinstance(outcome, FetchResponse):
             if outcome.error_code:
                 code = ErrorCode(outcome.error_code)
-                self._fail(ApiError(code, f"the broker refused to be read from ({code.name})"))
+                self.fail(ApiError(code, f"the broker refused to be read from ({code.name})"))
             for topic in outcome.responses:
                 name = topic.topic or self._cluster.metadata.names_by_id.get(topic.topic_id, "")
                 for answer in topic.partitions:
@@ -199,7 +218,7 @@ class Consumer:
                     if asked is not None and self._positions.get(asked.place) is asked:
                         self._take(asked, answer)
         elif isinstance(outcome, UnsupportedError):
-            self._fail(outcome)
+            self.fail(outcome)
         else:
             for position in positions:
                 self._rest(position)
@@ -217,7 +236,7 @@ class Consumer:
             self._out_of_range(position, answer)
             return
         if not code.retriable or code == ErrorCode.CORRUPT_MESSAGE:
-            self._fail(ApiError(code, f"{position.place} cannot be read at offset {position.offset} ({code.name})"))
+            self.fail(ApiError(code, f"{position.place} cannot be read at offset {position.offset} ({code.name})"))
             return
         named = answer.current_leader
         if not self._cluster.metadata.new_leader(*position.place, named.leader_id, named.leader_epoch):
@@ -229,7 +248,7 @@ class Consumer:
         assert isinstance(records, (bytes, bytearray, memoryview))
         batches = walk_batches(records)
         if not batches:
-            self._fail(ClientError(f"{position.place}: the broker sent half a batch at offset {position.offset}"))
+            self.fail(ClientError(f"{position.place}: the broker sent half a batch at offset {position.offset}"))
             return
         aborted = [AbortedTransaction(old.producer_id, old.first_offset) for old in answer.aborted_transactions or []]
         fetched = Fetched(
@@ -242,11 +261,11 @@ class Consumer:
         )
         position.offset = fetched.next_offset
         position.fetched = fetched
-        self._tell()
+        self.wake()
 
     def _out_of_range(self, position: _Position, answer: PartitionData) -> None:
         if self.config.reset is None:
-            self._fail(
+            self.fail(
                 ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
                     f"offset {position.offset} of {position.place} is not there; "
@@ -259,10 +278,12 @@ class Consumer:
         def found(outcome: dict[TopicPartition, int] | Exception) -> None:
             position.fetching = False
             if isinstance(outcome, Exception):
-                self._fail(outcome)
+                self.fail(outcome)
             else:
                 position.offset = outcome[position.place]
+                self._moved(position.place, position.offset)
                 self._pump()
+                self.wake()
 
         perform(self._resolve({position.place: self.config.reset})).when_done(found)
 
@@ -275,16 +296,6 @@ class Consumer:
         if outcome is None:
             for place in self._positions:
                 if place.topic not in self._cluster.metadata.topics:
-                    self._fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {place.topic} was deleted"))
+                    self.fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {place.topic} was deleted"))
                     return
         self._pump()
-
-    def _fail(self, error: Exception) -> None:
-        if self._failure is None:
-            self._failure = error
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._arrival is not None:
-            arrival, self._arrival = self._arrival, None
-            arrival.complete_once(None)

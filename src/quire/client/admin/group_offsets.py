@@ -1,7 +1,6 @@
-"""The offsets a group has committed: reading them, setting them from outside, and forgetting them.
+"""The offsets a group has committed: reading them, setting them, and forgetting them.
 
-Setting and forgetting is for groups that nobody is in: while there are members, the offsets are theirs and the
-coordinator refuses.
+While a group has members its offsets are theirs: the coordinator refuses who sets or forgets them from outside.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,8 +45,23 @@ class Committed(NamedTuple):
 Offsets = dict[TopicPartition, Committed]
 
 
-def committed_offsets(cluster: Cluster, group_ids: Iterable[str]) -> Steps[dict[str, Offsets | ApiError]]:
-    """Everything each group has committed; nothing, for a group that does not exist."""
+class Committer(NamedTuple):
+    """Who commits as a member: its id and the epoch it is in."""
+
+    member_id: str
+    epoch: int
+
+
+OUTSIDER = Committer("", -1)
+
+
+def committed_offsets(
+    cluster: Cluster, group_ids: Iterable[str], *, require_stable: bool = False
+) -> Steps[dict[str, Offsets | ApiError]]:
+    """Everything each group has committed; nothing, for a group that does not exist.
+
+    `require_stable` is for who goes on from there: it is refused while a transaction that commits offsets is open.
+    """
 
     def read(response: OffsetFetchResponse) -> Mapping[str, Offsets | ApiError]:
         return {answer.group_id: _offsets(answer) for answer in response.groups}
@@ -58,7 +72,8 @@ def committed_offsets(cluster: Cluster, group_ids: Iterable[str]) -> Steps[dict[
             CoordinatorType.GROUP,
             list(group_ids),
             lambda names: OffsetFetchRequest(
-                groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+                groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names],
+                require_stable=require_stable,
             ),
             OffsetFetchResponse,
             read,
@@ -68,19 +83,22 @@ def committed_offsets(cluster: Cluster, group_ids: Iterable[str]) -> Steps[dict[
 
 
 def _offsets(answer: OffsetFetchResponseGroup) -> Offsets | ApiError:
-    failed = error(answer.error_code, None, f"the offsets of group {answer.group_id} could not be had")
+    codes = [answer.error_code, *(part.error_code for topic in answer.topics for part in topic.partitions)]
+    failed = error(next(filter(None, codes), 0), None, f"the offsets of group {answer.group_id} could not be had")
     return failed or {
         TopicPartition(topic.name, part.partition_index): Committed(
             part.committed_offset, part.committed_leader_epoch, part.metadata or ""
         )
         for topic in answer.topics
         for part in topic.partitions
-        if not part.error_code and part.committed_offset >= 0
+        if part.committed_offset >= 0
     }
 
 
-def commit_offsets(cluster: Cluster, group_id: str, offsets: Offsets) -> Steps[dict[TopicPartition, ApiError | None]]:
-    """Sets offsets of a group without members; a group that does not exist comes to be."""
+def commit_offsets(
+    cluster: Cluster, group_id: str, offsets: Offsets, member: Committer = OUTSIDER
+) -> Steps[dict[TopicPartition, ApiError | None]]:
+    """Sets offsets as a member, or from outside those of a group without members; then it comes to be if need be."""
     by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
     for place, (offset, leader_epoch, metadata) in offsets.items():
         by_topic.setdefault(place.topic, []).append(
@@ -93,6 +111,8 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Offsets) -> Steps[d
         )
     request = OffsetCommitRequest(
         group_id=group_id,
+        member_id=member.member_id,
+        generation_id_or_member_epoch=member.epoch,
         topics=[OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in by_topic.items()],
     )
     response = yield from ask_coordinator(
@@ -104,8 +124,9 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Offsets) -> Steps[d
         lambda answer: _asks_again(part.error_code for topic in answer.topics for part in topic.partitions),
         versions=COMMIT_BY_NAME,
     )
+    refusal = _refusal if member == OUTSIDER else _refusal_of_a_member
     return {
-        TopicPartition(topic.name, part.partition_index): _refusal(
+        TopicPartition(topic.name, part.partition_index): refusal(
             part.error_code, group_id, f"the offset of {topic.name}-{part.partition_index} was not set"
         )
         for topic in response.topics
@@ -157,3 +178,7 @@ def _refusal(code: int, group_id: str, otherwise: str) -> ApiError | None:
     if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
         return ApiError(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, f"{otherwise}: members of {group_id} read the topic")
     return error(code, None, otherwise)
+
+
+def _refusal_of_a_member(code: int, group_id: str, otherwise: str) -> ApiError | None:
+    return error(code, None, f"{otherwise} in group {group_id}")
