@@ -204,11 +204,22 @@ def test_a_disk_that_takes_longer_than_the_client_waits_is_a_timeout(node: Simul
     assert node.clock.monotonic_ms() - asked_ms == pytest.approx(1000)
 
 
+def test_what_has_come_together_shares_one_flush(node: SimulatedNode) -> None:
+    node.create_topic("t", flush_messages="1")
+    written(node)
+    synced = log_syncs(node.disk)
+    answers = [write(node) for _ in range(5)]
+    node.clock.run_until(lambda: all(answer.done for answer in answers))
+    assert [error_of(answer) for answer in answers] == [ErrorCode.NONE] * 5
+    assert len(synced) == 1
+
+
 def test_deleting_the_topic_answers_whoever_waits_for_its_disk(node: SimulatedNode) -> None:
     node.create_topic("t", flush_messages="1")
     written(node)
     node.jobs.longest_ms = 1e6
     answer = write(node)
+    node.clock.run_for(0)
     node.jobs.longest_ms = 5
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
     assert node.call(request, 6, DeleteTopicsResponse).responses[0].error_code == 0

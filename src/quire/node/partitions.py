@@ -39,6 +39,7 @@ class Partitions:
         "_image",
         "_node_id",
         "_offline",
+        "_to_flush",
         "_to_wake",
         "_unopened",
     )
@@ -58,6 +59,7 @@ class Partitions:
         """Partitions whose logs are, or may be, in a directory that failed: an empty log must not take their place."""
         self._unopened: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs could not be opened though their directory works: this is tried again."""
+        self._to_flush: dict[Partition, None] = {}
         self._to_wake: dict[Partition, None] = {}
         self._flush_schedule = FlushSchedule(clock, config.get_int("log.flush.scheduler.interval.ms"))
         config.when_changed(lambda _changed: self._refresh_settings())
@@ -225,7 +227,7 @@ class Partitions:
             opened,
             settings,
             self._wake_soon,
-            self._flush,
+            self._flush_soon,
             self._storage_failed,
             self._high_watermarks.pop(key, 0),
         )
@@ -258,6 +260,7 @@ class Partitions:
             return
         del self._by_name[topic.name, index]
         directory = self._directory_of.pop(partition)
+        self._to_flush.pop(partition, None)
         self._to_wake.pop(partition, None)
         partition.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:
@@ -338,8 +341,19 @@ class Partitions:
     def failed_directory_ids(self) -> list[bytes]:
         return [directory.meta.directory_id for directory in self._directories if directory.failure and directory.meta]
 
-    def _flush(self, partition: Partition) -> None:
-        self._directory_of[partition].flush(partition.log, partition.flushed, partition.flush_failed)
+    def _flush_soon(self, partition: Partition) -> None:
+        """Not before everything that has come by now is dealt with: it shares the flush."""
+        if not self._to_flush:
+            self._clock.call_soon(self._flush)
+        self._to_flush[partition] = None
+
+    def _flush(self) -> None:
+        flushing, self._to_flush = self._to_flush, {}
+        for partition in flushing:
+            # It may be gone by now, or the node stopping.
+            directory = self._directory_of.get(partition)
+            if directory is not None and not partition.log.closed:
+                directory.flush(partition.log, partition.flushed, partition.flush_failed)
 
     def checkpoint(self) -> None:
         for directory in self._directories:
