@@ -43,6 +43,20 @@ class HeldChannel:
             go()
 
 
+class MarkerlessChannel:
+    """Loses requests for markers."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.lost = 0
+
+    def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
+        if not isinstance(request, WriteTxnMarkersRequest):
+            return self._channel.send(node_id, request, version)
+        self.lost += 1
+        return Pending()
+
+
 @pytest.fixture
 def node() -> SimulatedNode:
     node = SimulatedNode(settings={"transaction.state.log.num.partitions": "2"}).start()
@@ -249,6 +263,21 @@ def test_a_restart_in_the_middle_of_a_transaction_loses_nothing(node: SimulatedN
     assert producer.end(commit=True) == 0
     assert committed(again) == ([0, 1], 3)
     assert committed(again, 1) == ([0], 2)
+
+
+def test_what_a_start_finds_unfinished_is_ended_in_a_leader_epoch_of_its_own(node: SimulatedNode) -> None:
+    """A power loss may have freed offsets: a reader could not tell a marker there from what it has read before."""
+    channel = node.node.channel = MarkerlessChannel(node.node.channel)
+    producer = begun(node, PROTOCOL_2)
+    producer.produce(0)
+    assert producer.end(commit=True) == 0
+    assert channel.lost == 1
+    before = node.node.partitions.leader(TOPIC, None, 0).leader_epoch
+    again = SimulatedNode(node.disk.kill(), settings={"transaction.state.log.num.partitions": "2"}).start()
+    again.clock.run_until(lambda: committed(again) == ([0], 2))
+    log = again.node.partitions.leader(TOPIC, None, 0).log
+    assert log.epochs.epoch_of(0) == before
+    assert log.epochs.epoch_of(1) > before
 
 
 @BOTH

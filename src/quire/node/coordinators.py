@@ -1,17 +1,20 @@
 """The coordinators of a node: which groups and transactions it keeps, as the metadata says, and their internal topics.
 
-A shard is loaded when the node becomes the leader of its partition and unloaded when it no longer is. The topics are
+A shard is loaded when the node becomes the leader of its partition and unloaded when it no longer is; but none before
+the node is let into the cluster: with that its leader epochs go up, and a coordinator that wrote before, such as the
+markers it finds unwritten, would give offsets that a power loss freed a second time in one epoch. The topics are
 created when somebody first asks for a coordinator, with Kafka's settings.
 """
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quire.coordinators.runtime.machine import StateMachine, Surroundings, Timers
 from quire.coordinators.runtime.runtime import CoordinatorRuntime
 from quire.coordinators.runtime.shard import Shard, State
 from quire.coordinators.runtime.state_log import StateLog
 from quire.metadata.delta import ImageDelta
-from quire.metadata.image import ClusterImage
+from quire.metadata.image import ClusterImage, TopicImage
 from quire.node.own_state_log import OwnStateLog
 from quire.node.producer_ids import NO_ID
 from quire.pending import Pending
@@ -28,16 +31,27 @@ M = TypeVar("M", bound=StateMachine)
 
 
 class Coordinators:
-    __slots__ = ("_node", "groups", "transactions")
+    __slots__ = ("_node", "_started", "groups", "transactions")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
+        self._started = False
         self.groups: CoordinatorRuntime[GroupMachine] = CoordinatorRuntime(GROUP_OFFSETS, self._group_shard)
         self.transactions: CoordinatorRuntime[TransactionMachine] = CoordinatorRuntime(
             TRANSACTION_STATE, self._transaction_shard
         )
 
+    def start(self, image: ClusterImage) -> None:
+        """The node is part of the cluster, and leads what the image says."""
+        self._started = True
+        runtimes: tuple[CoordinatorRuntime[Any], ...] = (self.groups, self.transactions)
+        for runtime in runtimes:
+            topic = image.topic(runtime.topic)
+            if topic is not None:
+                _take_over(runtime, topic, topic.partitions, self._node.node_id)
+
     def stop(self) -> None:
+        self._started = False
         self.groups.stop()
         self.transactions.stop()
 
@@ -45,6 +59,8 @@ class Coordinators:
 
     def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
         """Comes after the partitions have been opened, or given up."""
+        if not self._started:
+            return
         _follow(self.groups, image, delta, self._node.node_id)
         _follow(self.transactions, image, delta, self._node.node_id)
         if delta.created_topics or delta.removed_topics or delta.partitions:
@@ -171,10 +187,13 @@ def _follow(runtime: CoordinatorRuntime[M], image: ClusterImage, delta: ImageDel
             runtime.topic_changed(0)
             runtime.stop()
     topic = image.topic(runtime.topic)
-    if topic is None or topic.topic_id not in delta.partitions:
-        return
+    if topic is not None and topic.topic_id in delta.partitions:
+        _take_over(runtime, topic, delta.partitions[topic.topic_id], node_id)
+
+
+def _take_over(runtime: CoordinatorRuntime[M], topic: TopicImage, indexes: Iterable[int], node_id: int) -> None:
     runtime.topic_changed(len(topic.partitions))
-    for index in delta.partitions[topic.topic_id]:
+    for index in indexes:
         partition = topic.partitions[index]
         if partition.leader == node_id:
             runtime.elected(index, partition.leader_epoch)

@@ -198,6 +198,7 @@ class Node:
             "log.retention.check.interval.ms", self.retention.look_at_all, first_after="log.initial.task.delay.ms"
         )
         self.cleaner.start()
+        self.coordinators.start(self.image)
         self._dispatcher.ready()
         self.ready.complete(self._address())
 
