@@ -94,7 +94,7 @@ class TransactionMachine:
         return Result(describe(self._transactions, transactional_id))
 
     def list_transactions(self, request: ListTransactionsRequest, now_ms: int) -> Result[ListTransactionsResponse]:
-        """Those of this shard."""
+        """Those of this shard, whatever their ids: `id_pattern.by_pattern` chooses among those of all shards."""
         return Result(list_transactions(self._transactions, request, now_ms))
 
     def _watched(self, result: Result[R]) -> Result[R]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from quire.coordinators.transaction.id_pattern import by_pattern
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.pending import Pending, gather
@@ -19,7 +20,7 @@ def handle(
         shard.run(lambda machine, now_ms: machine.list_transactions(request, now_ms))
         for shard in node.coordinators.transactions
     ]
-    return gather(parts).then(lambda listed: _merged(node, context, listed))
+    return gather(parts).then(lambda listed: _merged(node, context, request.transactional_id_pattern, listed))
 
 
 def refuse(request: ListTransactionsRequest, error: ApiError) -> ListTransactionsResponse:
@@ -27,7 +28,7 @@ def refuse(request: ListTransactionsRequest, error: ApiError) -> ListTransaction
 
 
 def _merged(
-    node: "Node", context: Context, parts: list[ListTransactionsResponse | ApiError]
+    node: "Node", context: Context, pattern: str | None, parts: list[ListTransactionsResponse | ApiError]
 ) -> ListTransactionsResponse | ApiError:
     """One list; an error where a part of it is missing, because nobody could tell what was left out."""
     merged = ListTransactionsResponse()
@@ -40,4 +41,8 @@ def _merged(
             for state in part.transaction_states
             if node.authorizer.allows(context, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, state.transactional_id)
         )
+    try:
+        merged.transaction_states = by_pattern(merged.transaction_states, pattern)
+    except ApiError as error:
+        return error
     return merged

@@ -6,7 +6,7 @@ deterministic automaton, made as it is needed). An expression can be written so 
 has to be looked up is therefore limited too, and an expression that reaches the limit is refused.
 """
 
-from quire.coordinators.group.consumer.regex.characters import BITS, WORD
+from quire.coordinators.group.consumer.regex.characters import TOPIC_NAMES, Alphabet
 from quire.coordinators.group.consumer.regex.syntax import (
     Assertion,
     Chars,
@@ -42,20 +42,22 @@ class _Place:
 _NOWHERE = _Place((), None)
 
 
-class TopicRegex:
-    """An expression, ready to be asked about topic names."""
+class Regex:
+    """An expression, ready to be asked about names that are made of the characters of an alphabet."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, alphabet: Alphabet) -> None:
         self.text = text
+        self._bits = alphabet.bits
+        self._word = alphabet.word
         self._work = 0
         # A step is (mask, following) for a character, (assertion, following), or (None, several) to go on at each.
         self._program: list[tuple[int | str | None, tuple[int, ...]]] = []
-        start = self._compile(parse(text), _MATCH)
+        start = self._compile(parse(text, alphabet), _MATCH)
         self._places: dict[tuple[tuple[int, ...], bool | None], _Place] = {}
         self._start = self._place((start,), None)
 
     def matches(self, name: str) -> bool:
-        """Whether the whole of `name`, a topic's name, is what the expression says. RegexError when that is not found
+        """Whether the whole of `name` is what the expression says. RegexError when that is not found
         out within the limit."""
         place = self._start
         for character in name:
@@ -70,7 +72,7 @@ class TopicRegex:
     # Running
 
     def _follow(self, place: _Place, character: str) -> _Place:
-        bit = BITS.get(character, 0)
+        bit = self._bits.get(character, 0)
         steps: dict[int, None] = {}
         for step in self._reach(place, bit):
             if step != _MATCH:
@@ -82,7 +84,7 @@ class TopicRegex:
 
     def _place(self, steps: tuple[int, ...], last: int | None) -> _Place:
         # Of the character before only this much matters to what comes after it.
-        key = steps, None if last is None else bool(last & WORD)
+        key = steps, None if last is None else bool(last & self._word)
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = _Place(steps, last)
@@ -102,7 +104,7 @@ class TopicRegex:
             condition, following = self._program[step]
             if isinstance(condition, int):
                 reached[step] = None
-            elif condition is None or _holds(condition, place.last, upcoming):
+            elif condition is None or _holds(condition, place.last, upcoming, self._word):
                 for each in following:
                     if each not in seen:
                         seen.add(each)
@@ -148,10 +150,17 @@ class TopicRegex:
         return len(self._program) - 1
 
 
-def _holds(assertion: str, last: int | None, upcoming: int) -> bool:
+class TopicRegex(Regex):
+    """About topic names."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, TOPIC_NAMES)
+
+
+def _holds(assertion: str, last: int | None, upcoming: int, word: int) -> bool:
     if assertion == "begin":
         return last is None
     if assertion == "end":
         return upcoming == _END
-    at_boundary = bool((last or 0) & WORD) != bool(upcoming & WORD)
+    at_boundary = bool((last or 0) & word) != bool(upcoming & word)
     return at_boundary == (assertion == "boundary")

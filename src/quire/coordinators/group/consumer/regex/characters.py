@@ -1,89 +1,84 @@
-"""Sets of the characters that a topic's name can have, as bits of a number.
+"""Sets of characters, as bits of a number.
 
-Classes are built over these 65 characters alone: what else a class may hold never meets a name.
+What is matched is made of few different characters (a topic's name has 65 to choose from), and classes are built over
+these alone: what else a class may hold never meets a name.
 """
 
-from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
 from unicodedata import category
 
-ALPHABET = ascii_letters + digits + "._-"
-BITS = {character: 1 << position for position, character in enumerate(ALPHABET)}
+_SPACES = "\t\n\f\r "
+_ASCII = "".join(map(chr, range(128)))
+_GRAPH = ascii_letters + digits + punctuation
 
-
-def mask_of(characters: str) -> int:
-    mask = 0
-    for character in characters:
-        mask |= BITS.get(character, 0)
-    return mask
-
-
-EVERY = mask_of(ALPHABET)
-WORD = mask_of(ascii_letters + digits + "_")
-
-PERL = {
-    "d": mask_of(digits),
-    "D": EVERY & ~mask_of(digits),
-    "w": WORD,
-    "W": EVERY & ~WORD,
-    "s": 0,
-    "S": EVERY,
+_PERL = {"d": digits, "w": ascii_letters + digits + "_", "s": _SPACES}
+_POSIX = {
+    "alnum": ascii_letters + digits,
+    "alpha": ascii_letters,
+    "ascii": _ASCII,
+    "blank": "\t ",
+    "cntrl": "".join(map(chr, (*range(32), 127))),
+    "digit": digits,
+    "graph": _GRAPH,
+    "lower": ascii_lowercase,
+    "print": _GRAPH + " ",
+    "punct": punctuation,
+    "space": _SPACES + "\v",
+    "upper": ascii_uppercase,
+    "word": ascii_letters + digits + "_",
+    "xdigit": digits + "abcdefABCDEF",
 }
-
-POSIX = {
-    "alnum": mask_of(ascii_letters + digits),
-    "alpha": mask_of(ascii_letters),
-    "ascii": EVERY,
-    "blank": 0,
-    "cntrl": 0,
-    "digit": mask_of(digits),
-    "graph": EVERY,
-    "lower": mask_of(ascii_lowercase),
-    "print": EVERY,
-    "punct": mask_of("._-"),
-    "space": 0,
-    "upper": mask_of(ascii_uppercase),
-    "word": WORD,
-    "xdigit": mask_of(digits + "abcdefABCDEF"),
-}
-
-_SCRIPTS = {"Any": EVERY, "Latin": mask_of(ascii_letters), "Common": mask_of(digits + "._-")}
-_CATEGORIES = ("C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl")
-_MORE_CATEGORIES = (
-    "No",
-    "P",
-    "Pc",
-    "Pd",
-    "Pe",
-    "Pf",
-    "Pi",
-    "Po",
-    "Ps",
-    "S",
-    "Sc",
-    "Sk",
-    "Sm",
-    "So",
-    "Z",
-    "Zl",
-    "Zp",
-    "Zs",
-)
+_CATEGORIES = {"C": "cfos", "L": "lmotu", "M": "cen", "N": "dlo", "P": "cdefios", "S": "ckmo", "Z": "lps"}
+"""Unicode's: `L` is all letters, `Lu` those in upper case."""
 
 
-def unicode_class(name: str) -> int | None:
-    """A general category, or one of the scripts that topic names are written in; None for what is not known here."""
-    if name in _SCRIPTS:
-        return _SCRIPTS[name]
-    if name not in _CATEGORIES + _MORE_CATEGORIES:
-        return None
-    return mask_of("".join(character for character in ALPHABET if category(character).startswith(name)))
+class Alphabet:
+    """The characters there are. A set of them is a number; `every` is all of them, `dot` what a dot stands for."""
+
+    __slots__ = ("_same_letters", "bits", "dot", "every", "perl", "posix", "word")
+
+    def __init__(self, characters: str) -> None:
+        self.bits = {character: 1 << place for place, character in enumerate(dict.fromkeys(characters))}
+        self.every = (1 << len(self.bits)) - 1
+        self.dot = self.every & ~self.mask_of("\n")
+        self.perl: dict[str, int] = {}
+        for name, members in _PERL.items():
+            self.perl[name] = self.mask_of(members)
+            self.perl[name.upper()] = self.every & ~self.perl[name]
+        self.posix = {name: self.mask_of(members) for name, members in _POSIX.items()}
+        self.word = self.perl["w"]
+        letters: dict[str, int] = {}
+        for character, bit in self.bits.items():
+            letter = character.casefold()
+            letters[letter] = letters.get(letter, 0) | bit
+        self._same_letters = list(letters.values())
+
+    def mask_of(self, characters: str) -> int:
+        mask = 0
+        for character in characters:
+            mask |= self.bits.get(character, 0)
+        return mask
+
+    def mask_of_range(self, first: str, last: str) -> int:
+        return self.mask_of("".join(character for character in self.bits if first <= character <= last))
+
+    def unicode_class(self, name: str) -> int | None:
+        """A general category, or one of the scripts that names are written in; None for what is not known here."""
+        if name == "Any":
+            return self.every
+        if name in ("Latin", "Common"):
+            # Of the Latin script only letters of ASCII are known for certain; what is no letter is common to all.
+            letters = self.mask_of(ascii_letters)
+            return letters if name == "Latin" else self.mask_of(_ASCII) & ~letters
+        if name[:1] not in _CATEGORIES or (name[1:] and name[1:] not in tuple(_CATEGORIES[name[0]])):
+            return None
+        return self.mask_of("".join(character for character in self.bits if category(character).startswith(name)))
+
+    def either_case(self, mask: int) -> int:
+        for letter in self._same_letters:
+            if mask & letter:
+                mask |= letter
+        return mask
 
 
-def mask_of_range(first: str, last: str) -> int:
-    return mask_of("".join(character for character in ALPHABET if first <= character <= last))
-
-
-def either_case(mask: int) -> int:
-    lower, upper = mask_of(ascii_lowercase), mask_of(ascii_uppercase)
-    # In the alphabet the upper-case letters come 26 places after the lower-case ones.
-    return mask | (mask & lower) << 26 | (mask & upper) >> 26
+TOPIC_NAMES = Alphabet(ascii_letters + digits + "._-")

@@ -1,20 +1,12 @@
 """Reads a regular expression in RE2's syntax into a tree.
 
-All of RE2 is here except what cannot matter to a topic's name (scripts other than Latin). What RE2 does not have, back
+All of RE2 is here except what hardly matters to a name (scripts other than Latin). What RE2 does not have, back
 references and looking around, is refused as RE2 does. Lazy and greedy are the same to a whole match.
 """
 
 from typing import NamedTuple
 
-from quire.coordinators.group.consumer.regex.characters import (
-    EVERY,
-    PERL,
-    POSIX,
-    either_case,
-    mask_of,
-    mask_of_range,
-    unicode_class,
-)
+from quire.coordinators.group.consumer.regex.characters import Alphabet
 
 MOST_REPEATS = 1000
 DEEPEST_NESTING = 100
@@ -58,8 +50,8 @@ class Assertion(NamedTuple):
 Node = Chars | Sequence | Choice | Repeat | Assertion
 
 
-def parse(text: str) -> Node:
-    parser = _Parser(text)
+def parse(text: str, alphabet: Alphabet) -> Node:
+    parser = _Parser(text, alphabet)
     node = parser.choice(depth=0)
     if not parser.at_end:
         raise RegexError(f"unexpected ): `{text}`")
@@ -67,8 +59,9 @@ def parse(text: str) -> Node:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, alphabet: Alphabet) -> None:
         self._text = text
+        self._alphabet = alphabet
         self._at = 0
         self._ignores_case = False
         self._group_names: list[str] = []
@@ -149,7 +142,7 @@ class _Parser:
             case "[":
                 return self._class()
             case ".":
-                return Chars(EVERY)
+                return Chars(self._alphabet.dot)
             case "^":
                 return Assertion("begin")
             case "$":
@@ -166,10 +159,10 @@ class _Parser:
         return self._literal(character)
 
     def _literal(self, character: str) -> Chars:
-        return self._chars(mask_of(character))
+        return self._chars(self._alphabet.mask_of(character))
 
     def _chars(self, mask: int) -> Chars:
-        return Chars(either_case(mask) if self._ignores_case else mask)
+        return Chars(self._alphabet.either_case(mask) if self._ignores_case else mask)
 
     def _quoted(self) -> str:
         end = self._text.find("\\E", self._at)
@@ -232,16 +225,18 @@ class _Parser:
             return Assertion(places[character])
         if character == "C":
             self._at += 1
-            return Chars(EVERY)
+            return Chars(self._alphabet.every)
         named = self._named_class()
-        return self._chars(named if named is not None else mask_of(self._escaped_character()))
+        if named is None:
+            named = self._alphabet.mask_of(self._escaped_character())
+        return self._chars(named)
 
     def _named_class(self) -> int | None:
         """After a backslash: `d`, `pN`, `p{Lu}` and their opposites."""
         character = self._peek()
-        if character in PERL:
+        if character in self._alphabet.perl:
             self._at += 1
-            return PERL[character]
+            return self._alphabet.perl[character]
         if character not in "pP":
             return None
         start, self._at = self._at, self._at + 1
@@ -252,10 +247,10 @@ class _Parser:
         else:
             name = self._next() if not self.at_end else ""
         opposite = name.startswith("^") != (character == "P")
-        mask = unicode_class(name.removeprefix("^"))
+        mask = self._alphabet.unicode_class(name.removeprefix("^"))
         if mask is None:
             raise RegexError(f"invalid character class range: `\\{self._text[start : self._at]}`")
-        return EVERY & ~mask if opposite else mask
+        return self._alphabet.every & ~mask if opposite else mask
 
     def _escaped_character(self) -> str:
         """After a backslash, one character; `\\1` alone would be a back reference, which RE2 does not have."""
@@ -291,8 +286,8 @@ class _Parser:
         while not self._took("]"):
             mask |= self._class_item(start)
         if self._ignores_case:
-            mask = either_case(mask)
-        return Chars(EVERY & ~mask if opposite else mask)
+            mask = self._alphabet.either_case(mask)
+        return Chars(self._alphabet.every & ~mask if opposite else mask)
 
     def _class_item(self, class_start: int) -> int:
         if self.at_end:
@@ -308,20 +303,20 @@ class _Parser:
         start = self._at
         low = self._class_character()
         if not self._text.startswith("-", self._at) or self._text.startswith("-]", self._at):
-            return mask_of(low)
+            return self._alphabet.mask_of(low)
         self._at += 1
         high = self._class_character() if not self.at_end else ""
         if high < low:
             raise RegexError(f"invalid character class range: `{self._text[start : self._at]}`")
-        return mask_of_range(low, high)
+        return self._alphabet.mask_of_range(low, high)
 
     def _posix(self, end: int) -> int:
         name = self._text[self._at + 2 : end]
-        mask = POSIX.get(name.removeprefix("^"))
+        mask = self._alphabet.posix.get(name.removeprefix("^"))
         if mask is None:
             raise RegexError(f"invalid character class range: `[:{name}:]`")
         self._at = end + 2
-        return EVERY & ~mask if name.startswith("^") else mask
+        return self._alphabet.every & ~mask if name.startswith("^") else mask
 
     def _class_character(self) -> str:
         character = self._next()
