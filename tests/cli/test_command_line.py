@@ -99,6 +99,7 @@ def test_summaries_in_the_list_are_those_of_the_commands() -> None:
         ["groups", "reset-offsets", "g", "--from-file", "/dev/null"],
         ["transactions", "describe"],
         ["transactions", "list", "--state", "sleepy"],
+        ["transactions", "list", "--pattern", "copier-("],
         ["transactions", "abort", "t", "--partition", "0"],
         ["transactions", "describe-producers", "t:"],
         ["start", "--config", "/does/not/exist"],

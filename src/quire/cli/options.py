@@ -1,6 +1,7 @@
 """Options that several commands share, and the values they take."""
 
 import gc
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,6 +55,18 @@ class ListenAddress(click.ParamType[str]):
         if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
             self.fail(f"{value!r} is not HOST:PORT with a port of 1 to 65535 (or 0, a free one)", param, ctx)
         return str(value)
+
+
+class Pattern(click.ParamType[re.Pattern[str]]):
+    """A regular expression."""
+
+    name = "REGEX"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        try:
+            return re.compile(value)
+        except re.error as error:
+            self.fail(f"{value!r} is not a regular expression ({error})", param, ctx)
 
 
 def servers_option(command: Command) -> Command:

@@ -71,21 +71,19 @@ def list_transactions(
     states: Sequence[str] = (),
     producer_ids: Sequence[int] = (),
     longer_than_ms: int = -1,
-    pattern: str | None = None,
 ) -> Steps[tuple[list[ListedTransaction], ApiError | ClientError | None]]:
     """The transactional ids that are known, and why some may be missing, if a broker could not be asked."""
     request = ListTransactionsRequest(
         state_filters=list(states),
         producer_id_filters=list(producer_ids),
         duration_filter=longer_than_ms,
-        transactional_id_pattern=pattern,
     )
     answers, failure = yield from ask_every_broker(
         cluster,
         request,
         ListTransactionsResponse,
         lambda answer: answer.error_code,
-        versions=(2 if pattern is not None else 1 if longer_than_ms >= 0 else 0, 2),
+        versions=(1 if longer_than_ms >= 0 else 0, 2),
     )
     for answer in answers.values():
         if answer.unknown_state_filters:

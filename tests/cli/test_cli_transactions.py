@@ -1,30 +1,11 @@
 """`quire transactions` with transactions of confluent-kafka's, and one that hangs."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import confluent_kafka
-import pytest
 
-from interop.apache_kafka import ApacheKafka, settings
-from quire.protocol.messages.produce import ProduceResponse
-from quire.testing import WireConnection
 from tests.cli.command import quire
-from tests.wire.batches import batch
-from tests.wire.raw import NAMES_UP_TO, produce_request
-
-TRANSACTIONAL = 1 << 4
-
-
-@pytest.fixture(scope="module")
-def servers(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("kafka")
-    # Without this check a partition takes records of a transaction that no coordinator knows, as it did before KIP-890.
-    chosen = settings(folder / "data") | {"transaction.partition.verification.enable": "false"}
-    kafka.format(chosen, folder, "4L6g3nShT-eMCtK--X86sw")
-    with kafka.server(chosen, folder) as address:
-        yield address
 
 
 def shown(servers: str, *arguments: str) -> Any:
@@ -48,16 +29,6 @@ def begun(servers: str, name: str, topic: str, *partitions: int) -> confluent_ka
         producer.produce(topic, b"open", partition=partition)
     assert producer.flush(30) == 0
     return producer
-
-
-def hang(servers: str, topic: str, producer_id: int) -> None:
-    """A record of a transaction that no coordinator knows, and so nobody will ever end."""
-    records = batch([b"lost"], attributes=TRANSACTIONAL, producer_id=producer_id, producer_epoch=0, base_sequence=0)
-    request = produce_request(topic, records)
-    request.transactional_id = "nobody"
-    with WireConnection(servers) as connection:
-        answer = connection.call(request, NAMES_UP_TO - 1, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 def read_committed(servers: str, topic: str) -> list[str]:
@@ -116,33 +87,10 @@ def test_partitions_know_their_producers_and_where_a_transaction_starts(servers:
     assert (empty.returncode, empty.stderr) == (0, b"No producer with an id has written there lately.\n")
 
 
-def test_a_transaction_that_hangs_is_found_and_aborted(servers: str) -> None:
-    topic = created(servers, "hangs")
-    quire("produce", topic, servers=servers, stdin=b"before\n")
-    hang(servers, topic, producer_id=987_654)
-    quire("produce", topic, servers=servers, stdin=b"after\n")
-    under_way = begun(servers, "not-hanging", topic, 0)
-    assert read_committed(servers, topic) == ["before"]
-    (found,) = shown(servers, "find-hanging", topic, "--older-than", "0")
-    assert (found["producer_id"], found["start_offset"]) == (987_654, 1)
-    assert shown(servers, "find-hanging", "--older-than", "0") == [found]
-
-    abort = ("transactions", "abort", topic, "--partition", "0", "--start-offset")
-    elsewhere = quire(*abort, "0", servers=servers)
-    assert elsewhere.returncode == 4 and "there are some at 1, 3" in elsewhere.stderr.decode()
-    aborted = quire(*abort, "1", servers=servers)
-    assert (aborted.returncode, aborted.stdout.decode()) == (
-        0,
-        f"{topic}-0: aborted the transaction of producer 987654 at 1\n",
-    )
-    under_way.commit_transaction(30)
-    assert read_committed(servers, topic) == ["before", "after", "open"]
-    assert quire(*abort, "1", servers=servers).returncode == 4
-
-
 def test_a_transaction_that_is_under_way_is_aborted_only_by_force(servers: str) -> None:
     topic = created(servers, "forced")
     producer = begun(servers, "under-way", topic, 0)
+    assert shown(servers, "find-hanging", topic, "--older-than", "0") == []
     abort = ("transactions", "abort", topic, "-p", "0", "--start-offset", "0")
     refused = quire(*abort, "--yes", servers=servers)
     assert refused.returncode == 1

@@ -4,23 +4,21 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pytest
 
-from interop.apache_kafka import ApacheKafka, settings
+from quire.cli.lazy import EXIT_NOT_FOUND
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
-from tests.cli.group_members import commit, members
+from tests.cli.group_members import PROTOCOLS, commit, members
+
+pytestmark = pytest.mark.skipif("consumer" not in PROTOCOLS, reason="the node does not have the consumer protocol")
 
 
 @pytest.fixture(scope="module")
-def servers(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("kafka")
-    often = {"group.consumer.heartbeat.interval.ms": "500", "group.consumer.min.heartbeat.interval.ms": "500"}
-    chosen = settings(folder / "data") | often
-    kafka.format(chosen, folder, "4L6g3nShT-eMCtK--X86sw")
-    with kafka.server(chosen, folder) as address:
-        yield address
+def settings() -> Mapping[str, int | str]:
+    return {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.min.heartbeat.interval.ms": 500}
 
 
 def create(servers: str, topic: str, partitions: int) -> str:
@@ -48,19 +46,28 @@ def committed(servers: str, group: str) -> list[int | None]:
     return [part["committed"] for part in json.loads(shown.stdout)[0]["partitions"]]
 
 
-def follow(servers: str, topic: str, group: str, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+@contextmanager
+def follow(servers: str, topic: str, group: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A member that reads until it is told to stop, or until the test ends."""
+    process = subprocess.Popen(
         [*QUIRE, "consume", topic, "--group", group, "--follow", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment({"QUIRE_BOOTSTRAP": servers}),
     )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def owners(servers: str, group: str) -> list[int]:
     """How many partitions each member reads, while nothing changes any more."""
     result = quire("groups", "describe", group, "--json", servers=servers)
-    (described,) = json.loads(result.stdout or b'[{"state": "", "members": []}]')
+    if result.returncode == EXIT_NOT_FOUND:
+        return []
+    (described,) = json.loads(result.stdout)
     counts = [sum(map(len, member["assignment"].values())) for member in described["members"]]
     return sorted(counts) if described["state"] == "Stable" else []
 

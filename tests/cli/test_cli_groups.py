@@ -4,25 +4,20 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 import pytest
 
-from interop.apache_kafka import ApacheKafka, settings
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
-from tests.cli.group_members import PROTOCOLS, commit, consumer, members
+from tests.cli.group_members import ALL_PROTOCOLS, PROTOCOLS, commit, consumer, members
 
 
 @pytest.fixture(scope="module")
-def servers(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("kafka")
-    chosen = settings(folder / "data") | {"group.initial.rebalance.delay.ms": "0"}
-    kafka.format(chosen, folder, "4L6g3nShT-eMCtK--X86sw")
-    with kafka.server(chosen, folder) as address:
-        yield address
+def settings() -> Mapping[str, int | str]:
+    return {"group.initial.rebalance.delay.ms": 0}
 
 
 def filled(servers: str, topic: str, *counts: int) -> str:
@@ -92,17 +87,20 @@ def test_a_static_member_is_shown_with_its_instance(servers: str, protocol: str)
     assert [member["instance"] for member in described["members"]] == ["desk-1"]
 
 
-def test_groups_are_listed_by_state_and_protocol(servers: str) -> None:
-    topic = filled(servers, "listed", 0)
-    commit(servers, "left-alone", topic, 0)
-    with members(servers, "at-work", topic, protocol="consumer", partitions=1):
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_groups_are_listed_by_state_and_protocol(servers: str, protocol: str) -> None:
+    topic, alone, group = filled(servers, f"listed-{protocol}", 0), f"left-alone-{protocol}", f"at-work-{protocol}"
+    commit(servers, alone, topic, 0)
+    with members(servers, group, topic, protocol=protocol, partitions=1):
         empty = {found["name"] for found in shown(servers, "list", "--state", "empty")}
-        consumers = {found["name"] for found in shown(servers, "list", "--protocol", "consumer")}
+        by_protocol = {
+            name: {found["name"] for found in shown(servers, "list", "--protocol", name)} for name in ALL_PROTOCOLS
+        }
         table = quire("groups", "list", servers=servers).stdout.decode().splitlines()
-    assert "left-alone" in empty and "at-work" not in empty
-    assert "at-work" in consumers and "left-alone" not in consumers
+    assert alone in empty and group not in empty
+    assert {name for name, found in by_protocol.items() if group in found} == {protocol}
     assert table[0].split() == ["NAME", "PROTOCOL", "TYPE", "STATE", "COORDINATOR"]
-    assert ["at-work", "consumer", "consumer", "Stable", "1"] in [line.split() for line in table]
+    assert [group, protocol, "consumer", "Stable", "1"] in [line.split() for line in table]
 
 
 def test_a_group_without_members_is_deleted_with_its_offsets(servers: str) -> None:
