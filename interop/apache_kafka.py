@@ -19,19 +19,20 @@ VERSION = "4.3.1"
 FOLDER = Path(__file__).parent.parent / ".interop" / f"kafka-{VERSION}"
 TOOL_TIMEOUT_S = 120
 START_TIMEOUT_S = 90
+_ARTIFACTS = {
+    "org.apache.kafka:kafka_2.13": VERSION,
+    "org.apache.kafka:kafka-tools": VERSION,
+    "org.apache.kafka:kafka-streams": VERSION,
+    "org.apache.kafka:connect-runtime": VERSION,
+    "org.apache.kafka:connect-file": VERSION,
+    "org.slf4j:slf4j-simple": "1.7.36",
+}
+_DEPENDENCY = """
+    <dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>"""
 _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>quire</groupId><artifactId>interop</artifactId><version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
-    </dependency>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version>
-    </dependency>
+  <dependencies>{"".join(_DEPENDENCY.format(*name.split(":"), version) for name, version in _ARTIFACTS.items())}
   </dependencies>
 </project>
 """
@@ -48,8 +49,9 @@ class ToolError(AssertionError):
 def jars() -> Path:
     """The folder of jars, fetched if it is not there yet."""
     lib = FOLDER / "lib"
+    pom = FOLDER / "pom.xml"
     done = FOLDER / "done"
-    if done.exists():
+    if done.exists() and pom.read_text() == _POM:
         return lib
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
@@ -57,7 +59,7 @@ def jars() -> Path:
                 f"{program} is not installed: Apache Kafka {VERSION} is fetched with Maven, run by Java"
             )
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "pom.xml").write_text(_POM)
+    pom.write_text(_POM)
     command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
     fetched = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
     if fetched.returncode != 0:
@@ -86,6 +88,20 @@ class ApacheKafka:
         return done.stdout
 
     @contextlib.contextmanager
+    def program(self, folder: Path, *arguments: str, killed: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+        """Runs a Java program, a class or a source file, in a folder of its own; ended with what is done there."""
+        log_path = folder / "program.log"
+        with log_path.open("ab") as log:
+            process = subprocess.Popen([*self._java("-Xmx256m"), *arguments], stdout=log, stderr=log, cwd=folder)
+        try:
+            yield process
+        except BaseException:
+            print(f"--- the end of the program's log ---\n{log_path.read_text(errors='replace')[-8000:]}")
+            raise
+        finally:
+            _end(process, killed=killed)
+
+    @contextlib.contextmanager
     def server(self, properties: Mapping[str, str], folder: Path, *, killed: bool = False) -> Iterator[str]:
         """Runs a broker with these settings; its first listener's address when it answers, stopped at the end.
 
@@ -106,12 +122,7 @@ class ApacheKafka:
             print(f"--- the end of Apache Kafka's log ---\n{log_path.read_text(errors='replace')[-8000:]}")
             raise
         finally:
-            process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _end(process, killed=killed)
 
     def format(self, properties: Mapping[str, str], folder: Path, cluster_id: str) -> None:
         """Makes the directories that the settings name those of a new cluster of one node."""
@@ -122,6 +133,15 @@ class ApacheKafka:
     def _java(self, *options: str) -> list[str]:
         logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return ["java", *options, "-XX:+UseSerialGC", logs, "-cp", f"{self._lib}/*"]
+
+
+def _end(process: subprocess.Popen[bytes], *, killed: bool) -> None:
+    process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _wait_until_it_serves(process: subprocess.Popen[bytes], address: str, log_path: Path) -> None:
