@@ -8,6 +8,7 @@ from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.transaction_index import AbortedTransaction
 from simulator.disk import SimDisk
+from simulator.random import SimRandom
 from tests.storage.batches import FOLDER, append, batch, marker, open_log, read, read_all, replicate
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
@@ -114,6 +115,20 @@ def test_everything_is_known_again_after_a_stop(disk: SimDisk, clean: bool) -> N
         assert again.first_open_transaction_offset == 13
         again.close()
         assert index_files(disk) == files
+
+
+@pytest.mark.parametrize("interval_bytes", [100, 1 << 20])
+def test_a_clean_stop_has_the_index_on_disk_also_of_a_segment_without_any_other(
+    disk: SimDisk, interval_bytes: int
+) -> None:
+    log = open_log(disk, LogConfig(index_interval_bytes=interval_bytes))
+    append(log, transactional(1, 0))
+    append(log, transactional(1, 1))
+    append(log, marker(1, aborts=True))
+    log.close()
+    for seed in range(10):
+        again = open_log(disk.crash(SimRandom(seed)), clean=True, recovery_point=3)
+        assert all_aborted(again) == [AbortedTransaction(1, 0, 2, 3)]
 
 
 def test_a_kill_before_anything_is_saved_loses_no_entry(disk: SimDisk) -> None:

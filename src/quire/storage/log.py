@@ -475,9 +475,11 @@ class Log:
         Before `close`, which does it too; a flush in between then leaves `close` nothing to wait for.
         """
         active = self._segments.active
-        # Without an offset entry a clean start reads the whole segment, and needs neither index to be right.
-        if active.save_indexes() and active.offset_index.count:
-            self._flush_state.wrote(active.index_paths)
+        if active.save_indexes():
+            # Without an offset entry a clean start reads the whole segment, and needs neither index into it to be
+            # right; but it takes the word of that of aborted transactions.
+            paths = active.index_paths
+            self._flush_state.wrote(paths if active.offset_index.count else paths[2:])
         if (len(self._producers) or self._snapshots.offsets) and self.end_offset not in self._snapshots.offsets:
             self._flush_state.wrote([self._snapshots.write(self.end_offset, self._producers)])
         self.epochs.truncate_from_end(self.end_offset)
