@@ -44,17 +44,23 @@ class HeldChannel:
 
 
 class MarkerlessChannel:
-    """Loses requests for markers."""
+    """Holds back requests for markers until they are let go."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self.lost = 0
+        self.held: list[Callable[[], None]] | None = []
 
     def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
-        if not isinstance(request, WriteTxnMarkersRequest):
+        if self.held is None or not isinstance(request, WriteTxnMarkersRequest):
             return self._channel.send(node_id, request, version)
-        self.lost += 1
-        return Pending()
+        answer: Pending[Message | ApiError] = Pending()
+        self.held.append(lambda: self._channel.send(node_id, request, version).when_done(answer.complete))
+        return answer
+
+    def let_go(self) -> None:
+        held, self.held = self.held or [], None
+        for go in held:
+            go()
 
 
 @pytest.fixture
@@ -150,6 +156,33 @@ def test_a_write_that_is_let_in_while_its_transaction_ends_opens_nothing(node: S
     channel.let_go()
     node.clock.run_until(lambda: waiting.done)
     assert committed(node) == ([], 1), "only the marker is there"
+
+
+def test_a_replaced_producer_that_asks_in_vain_does_not_stand_in_its_successors_way(node: SimulatedNode) -> None:
+    old = begun(node, PROTOCOL_2)
+    new = begun(node, PROTOCOL_2)
+    channel = HeldChannel(node.node.channel)
+    node.node.channel = channel
+    waiting = node.send(new.request(0), new.produce_version)
+    node.node.channel = channel.channel
+    assert old.produce(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    channel.let_go()
+    node.clock.run_until(lambda: waiting.done)
+    assert new.end(commit=True) == 0
+    assert committed(node) == ([0], 2)
+
+
+def test_a_write_that_asks_while_the_last_transaction_is_being_ended_is_let_in_afterwards(node: SimulatedNode) -> None:
+    markers = node.node.channel = MarkerlessChannel(node.node.channel)
+    producer = begun(node, PROTOCOL_2)
+    producer.produce(0)
+    assert producer.end(commit=True) == 0
+    waiting = node.send(producer.request(0), producer.produce_version)
+    assert not waiting.done, "the coordinator has no marker yet"
+    markers.let_go()
+    node.clock.run_until(lambda: waiting.done)
+    assert producer.end(commit=True) == 0
+    assert committed(node) == ([0, 2], 4)
 
 
 def test_a_coordinator_that_does_not_answer_is_not_waited_for_without_end(node: SimulatedNode) -> None:
@@ -271,7 +304,7 @@ def test_what_a_start_finds_unfinished_is_ended_in_a_leader_epoch_of_its_own(nod
     producer = begun(node, PROTOCOL_2)
     producer.produce(0)
     assert producer.end(commit=True) == 0
-    assert channel.lost == 1
+    assert channel.held
     before = node.node.partitions.leader(TOPIC, None, 0).leader_epoch
     again = SimulatedNode(node.disk.kill(), settings={"transaction.state.log.num.partitions": "2"}).start()
     again.clock.run_until(lambda: committed(again) == ([0], 2))

@@ -285,6 +285,7 @@ class Partition:
                 timestamp=now_ms,
             )
             self.append_own(marker, now_ms)
+            self.admissions.end(producer_id, producer_epoch, bumps_epoch=bumps_epoch)
         return self.log.end_offset
 
     def append_own(self, batch: bytearray, now_ms: int, expected_offset: int | None = None) -> AppendInfo:
@@ -306,8 +307,6 @@ class Partition:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
-        if header.is_control:
-            self.admissions.end(header.producer_id)
         self._advance_high_watermark()
         return appended
 

@@ -92,7 +92,7 @@ class SimPartition:
             return error.code
         if not is_new:
             return ErrorCode.NONE
-        self._admissions.end(marker.producer_id)
+        self._admissions.end(marker.producer_id, marker.producer_epoch, bumps_epoch=bumps_epoch)
         batch = build_end_marker(
             marker.producer_id,
             marker.producer_epoch,

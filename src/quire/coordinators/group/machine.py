@@ -79,6 +79,10 @@ class GroupMachine:
     ) -> Result[TxnOffsetCommitResponse]:
         return self._offsets.commit_in_transaction(request, caller, now_ms)
 
+    def is_in_transaction(self, producer_id: int) -> bool:
+        """Whether the producer has committed offsets that count when its transaction, which is open, is committed."""
+        return self._offsets.is_in_transaction(producer_id)
+
     def offset_fetch_group(
         self, request: OffsetFetchRequestGroup, require_stable: bool, caller: Caller, now_ms: int
     ) -> Result[OffsetFetchResponseGroup]:

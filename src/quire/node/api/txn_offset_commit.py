@@ -53,7 +53,8 @@ def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> 
     index = runtime.partition_for(request.group_id)
     shard = runtime.shard(index)
     partition = node.partitions.leader(runtime.topic, None, index)
-    if partition.log.producer_state.has_open_transaction(request.producer_id, request.producer_epoch):
+    in_log = partition.log.producer_state.has_open_transaction(request.producer_id, request.producer_epoch)
+    if in_log and shard.machine.is_in_transaction(request.producer_id):  # And its marker is not on the way there.
         return _run(context, shard, partition, request)
     producer = Producer(
         request.transactional_id,

@@ -66,6 +66,8 @@ def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> P
             )
             if not is_new:
                 return completed(None)
+            # Now, not when the marker is appended: whatever the shard is asked for from here on comes behind it.
+            partition.admissions.end(marker.producer_id, marker.producer_epoch, bumps_epoch=bumps_epoch)
             return shard.end_transaction(
                 marker.producer_id,
                 marker.producer_epoch,

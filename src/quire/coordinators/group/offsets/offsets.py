@@ -62,6 +62,9 @@ class Offsets:
             )
         )
 
+    def is_in_transaction(self, producer_id: int) -> bool:
+        return self._store.has_pending_of(producer_id)
+
     def delete(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
         return delete_offsets(self._store, self._groups, self._surroundings.image(), request)
 

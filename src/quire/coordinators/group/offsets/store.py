@@ -103,6 +103,9 @@ class OffsetStore:
     def has_pending(self, group_id: str) -> bool:
         return bool(self._pending.topics_of(group_id))
 
+    def has_pending_of(self, producer_id: int) -> bool:
+        return producer_id in self._pending_of_producer
+
     def is_known(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a tombstone is needed for nothing to be left of it."""
         return self.committed.get(group_id, topic, partition) is not None or self.is_pending(group_id, topic, partition)
