@@ -90,6 +90,8 @@ def test_a_refused_append_makes_the_shard_start_over_from_its_log() -> None:
     desk.log.holding = False
     desk.clock.run_for(200)
     assert desk.notebook.numbers == {"kept": 1}
+    assert desk.get("kept").value == 1, "without waiting for what was lost"
+    assert code_of(desk.get("lost")) is ErrorCode.RESOURCE_NOT_FOUND
 
 
 def test_an_append_without_an_answer_is_given_up() -> None:

@@ -195,6 +195,8 @@ class Shard(Generic[M]):
         self._append_timer = self._retry_timer = None
         self._in_flight = None
         self._unsent.clear()
+        # Nobody waits for what was given up: from here on answers rest on what will be found in the log.
+        self._committed = self._last_number
         answers, self._answers = self._answers, deque()
         for answer in answers:
             _guarded(answer.refuse, error)
