@@ -1,16 +1,18 @@
 """`quire groups` with groups of both protocols, whose members are confluent-kafka's."""
 
 import json
+import os
 import re
 import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import confluent_kafka
 import pytest
 
+from quire.testing import Cluster
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
 from tests.cli.group_members import ALL_PROTOCOLS, PROTOCOLS, commit, consumer, members
 
@@ -255,20 +257,70 @@ def test_offsets_of_a_topic_that_is_gone_are_left_out(servers: str) -> None:
     assert [part["topic"] for part in json.loads(reset.stdout)["partitions"]] == [stays]
 
 
-def test_watching_shows_what_changes_and_ctrl_c_is_silent(servers: str) -> None:
-    topic = filled(servers, "watched", 10)
-    commit(servers, "watched", topic, 2)
-    with subprocess.Popen(
-        [*QUIRE, "groups", "describe", "watched", "--watch", "--interval", "0.1", "--json"],
+def watching(servers: str, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*QUIRE, "groups", "describe", *arguments, "--watch", "--interval", "0.1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment({"QUIRE_BOOTSTRAP": servers}),
-    ) as process:
+    )
+
+
+def test_watching_shows_what_changes_and_ctrl_c_is_silent(servers: str) -> None:
+    topic = filled(servers, "watched", 10)
+    commit(servers, "watched", topic, 2)
+    with watching(servers, "watched", "--json") as process:
         assert process.stdout is not None and process.stderr is not None
         assert json.loads(process.stdout.readline())[0]["lag"] == 8
         commit(servers, "watched", topic, 7)
-        lags = iter(lambda: json.loads(process.stdout.readline())[0]["lag"], None)  # type: ignore[union-attr]
-        assert next(lag for lag in lags if lag != 8) == 3
+        assert next(lag for line in process.stdout if (lag := json.loads(line)[0]["lag"]) != 8) == 3
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 130
         assert process.stderr.read() == b""
+
+
+def read_until(stream: IO[bytes], words: bytes) -> None:
+    for line in stream:
+        if words in line:
+            return
+    raise AssertionError(f"the view ended without {words!r}")
+
+
+def test_who_watches_sees_a_broker_go_and_come_back() -> None:
+    with Cluster() as cluster:
+        commit(cluster.bootstrap_servers, "kept-in-sight", filled(cluster.bootstrap_servers, "in-sight", 5), 2)
+        with watching(cluster.bootstrap_servers, "kept-in-sight") as process:
+            assert process.stdout is not None and process.stderr is not None
+            read_until(process.stdout, b"lag 3")
+            cluster.kill()
+            read_until(process.stdout, b"is not reachable: connection refused")
+            cluster.restart()
+            read_until(process.stdout, b"lag 3")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 130
+            assert process.stderr.read() == b""
+
+
+def test_at_a_terminal_each_view_takes_the_place_of_the_one_before(servers: str) -> None:
+    commit(servers, "on-screen", filled(servers, "screen", 5), 2)
+    ours, theirs = os.openpty()
+    try:
+        process = subprocess.Popen(
+            [*QUIRE, "groups", "describe", "on-screen", "--watch", "--interval", "0.1"],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment({"QUIRE_BOOTSTRAP": servers, "TERM": "xterm"}),
+        )
+        shown = b""
+        while shown.count(b"\x1b[H") < 4:
+            shown += os.read(ours, 10_000)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    whole_views = shown.split(b"\x1b[H")[1:-1]
+    for view in whole_views:
+        assert b"group on-screen  Empty  0 members  lag 3" in view
+        assert view.endswith(b"\x1b[J")
