@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import confluent_kafka
+import pytest
 
 from tests.cli.command import quire
 
@@ -101,10 +102,25 @@ def test_a_transaction_that_is_under_way_is_aborted_only_by_force(servers: str) 
     assert read_committed(servers, topic) == []
 
 
+def test_a_transactional_id_is_terminated_as_a_whole_and_its_producer_fenced(servers: str) -> None:
+    topic = created(servers, "terminated", 2)
+    producer = begun(servers, "stuck", topic, 0, 1)
+    done = quire("transactions", "force-terminate", "stuck", servers=servers)
+    assert (done.returncode, done.stdout) == (0, b"stuck: its transaction is aborted and its producer fenced\n")
+    assert {p["start_offset"] for p in shown(servers, "describe-producers", topic)} == {None}
+    assert read_committed(servers, topic) == []
+    with pytest.raises(confluent_kafka.KafkaException) as caught:
+        producer.commit_transaction(30)
+    assert caught.value.args[0].code() == confluent_kafka.KafkaError._FENCED
+    again = quire("transactions", "force-terminate", "stuck", "--json", servers=servers)
+    assert json.loads(again.stdout)["was"] in ("CompleteAbort", "Empty")
+
+
 def test_what_is_not_there_is_exit_code_4(servers: str) -> None:
     topic = created(servers, "quiet")
     for arguments in (
         ("describe", "no-such-id"),
+        ("force-terminate", "no-such-id"),
         ("abort", topic, "-p", "0", "--start-offset", "0"),
         ("abort", topic, "-p", "9", "--start-offset", "0"),
         ("abort", "no-such-topic", "-p", "0", "--start-offset", "0"),

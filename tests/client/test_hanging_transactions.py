@@ -1,7 +1,8 @@
 import pytest
 
 from quire.client.admin.hanging_transactions import find_hanging, find_owners, open_transactions
-from quire.client.admin.transactions import abort_transaction, describe_producers, describe_transactions
+from quire.client.admin.partition_producers import abort_transaction, describe_producers
+from quire.client.admin.transactions import describe_transactions
 from quire.client.errors import DisconnectedError, UnreachableError
 from quire.client.offsets import TopicPartition
 from quire.protocol.errors import ApiError, ErrorCode

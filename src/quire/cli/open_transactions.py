@@ -16,10 +16,10 @@ from quire.cli.output import Cell, print_json, print_table
 from quire.cli.record_format import iso_time
 from quire.cli.scopes import Scope, ScopeType, resolve
 from quire.client.admin import hanging_transactions as hanging
-from quire.client.admin import transactions as admin
+from quire.client.admin import partition_producers as admin
 from quire.client.admin.hanging_transactions import OpenTransaction
+from quire.client.admin.partition_producers import ActiveProducer
 from quire.client.admin.topics import describe_topics
-from quire.client.admin.transactions import ActiveProducer
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
 from quire.client.shell_blocking import BlockingClient
@@ -167,7 +167,7 @@ def _refuse_what_is_under_way(client: BlockingClient, opened: OpenTransaction) -
         raise Failure(
             f"the transaction does not hang: {owner.transaction.transactional_id} has it under way "
             f"({owner.transaction.state}) and it ends after {owner.transaction.timeout_ms / 1000:g} s at the latest; "
-            "--force aborts it in this partition all the same."
+            "`quire transactions force-terminate` aborts all of it now, --force only what is in this partition."
         )
 
 

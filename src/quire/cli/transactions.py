@@ -1,6 +1,7 @@
 """`quire transactions`: list and describe, as coordinators know them; `open_transactions` has what partitions know."""
 
 import re
+import sys
 from collections.abc import Sequence
 
 import click
@@ -112,6 +113,30 @@ def describe(names: Sequence[str], as_json: bool, servers: str, timeout_s: float
     for failed in found.values():
         if isinstance(failed, ApiError):
             raise failed
+
+
+@transactions.command(epilog="\b\nExample:\n  quire transactions force-terminate copier --yes")
+@click.argument("name", metavar="TRANSACTIONAL_ID")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@json_option
+@cluster_options
+def force_terminate(name: str, yes: bool, as_json: bool, servers: str, timeout_s: float) -> None:
+    """Abort the whole of what a transactional id has open, and fence its producer, which has to start anew then.
+
+    Asks first when a person is at the keyboard.
+    """
+    with connect(servers, timeout_s) as client:
+        found = client.run(admin.describe_transactions(client.cluster, [name]))[name]
+        if isinstance(found, ApiError):
+            raise found
+        if not yes and sys.stdin.isatty():
+            click.confirm(f"Fence the producer {name} ({found.state}), and abort what it has open?", abort=True)
+        client.run(admin.terminate_transaction(client.cluster, name))
+    if as_json:
+        print_json({"name": name, "terminated": True, "was": found.state})
+    else:
+        aborted = "its transaction is aborted and " if found.under_way else ""
+        click.echo(f"{name}: {aborted}its producer fenced")
 
 
 def _transaction_text(transaction: Transaction, now_ms: int) -> str:

@@ -8,13 +8,8 @@ may be on its way to its coordinator still, so only what is older than any trans
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from quire.client.admin.transactions import (
-    ActiveProducer,
-    Transaction,
-    describe_producers,
-    describe_transactions,
-    list_transactions,
-)
+from quire.client.admin.partition_producers import ActiveProducer, describe_producers
+from quire.client.admin.transactions import Transaction, describe_transactions, list_transactions
 from quire.client.cluster import Cluster
 from quire.client.offsets import TopicPartition
 from quire.client.steps import Steps

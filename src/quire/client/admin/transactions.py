@@ -1,30 +1,21 @@
-"""Transactions: which there are, what a coordinator knows of one, what a partition knows of its producers, and ending
-one that nobody ends any more.
-
-A transaction is known in two places: to its coordinator, by transactional id, and to the leader of every partition it
-has written to, by producer id. `abort_transaction` writes the marker at a leader without asking the coordinator.
+"""Transactions as their coordinators know them, by transactional id: which there are, what one has written to, and
+ending one from outside. `partition_producers` has what the partitions know.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from quire.client.admin.results import error
+from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
-from quire.client.coordinators import CoordinatorType, ask_coordinators, ask_every_broker
+from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator, ask_coordinators, ask_every_broker
 from quire.client.errors import ClientError
-from quire.client.leaders import ask_leaders
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps
+from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.messages import describe_producers as producers
 from quire.protocol.messages import describe_transactions as transactions
+from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from quire.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from quire.protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 
 AT_REST = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
 
@@ -51,18 +42,6 @@ class Transaction:
     @property
     def under_way(self) -> bool:
         return self.state not in AT_REST
-
-
-@dataclass(slots=True, frozen=True)
-class ActiveProducer:
-    """A producer that has written to a partition not long ago, as the partition's leader knows it."""
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp_ms: int
-    coordinator_epoch: int  # of the last marker; -1 where there was none yet
-    transaction_start_offset: int | None  # None without an open transaction
 
 
 def list_transactions(
@@ -130,74 +109,24 @@ def _transaction(cluster: Cluster, answer: transactions.TransactionState) -> Tra
     )
 
 
-def describe_producers(
-    cluster: Cluster, places: Sequence[TopicPartition]
-) -> Steps[dict[TopicPartition, list[ActiveProducer] | ApiError]]:
-    """Who writes to these partitions, of producers with an id."""
-
-    def build(asked: list[TopicPartition]) -> producers.DescribeProducersRequest:
-        topics: dict[str, list[int]] = {}
-        for place in asked:
-            topics.setdefault(place.topic, []).append(place.partition)
-        return producers.DescribeProducersRequest(
-            topics=[producers.TopicRequest(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
+def terminate_transaction(cluster: Cluster, transactional_id: str) -> Steps[None]:
+    """Aborts the whole of what a transactional id has open, and fences its producer, as a new one with its id does."""
+    # The time-out is for transactions of whoever initializes itself so, which nobody here is going to begin.
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
+    backoff = Backoff(cluster.random)
+    deadline_ms = cluster.clock.monotonic_ms() + cluster.request_timeout_ms
+    while True:
+        response = yield from ask_coordinator(
+            cluster,
+            CoordinatorType.TRANSACTION,
+            transactional_id,
+            request,
+            InitProducerIdResponse,
+            lambda answer: ErrorCode(answer.error_code) if answer.error_code in ASK_AGAIN else ErrorCode.NONE,
         )
-
-    yield from cluster.refresh(sorted({place.topic for place in places}))
-    return (yield from ask_leaders(cluster, places, build, producers.DescribeProducersResponse, _active_producers))
-
-
-def _active_producers(
-    response: producers.DescribeProducersResponse,
-) -> dict[TopicPartition, list[ActiveProducer] | ApiError]:
-    results: dict[TopicPartition, list[ActiveProducer] | ApiError] = {}
-    for topic in response.topics:
-        for answer in topic.partitions:
-            place = TopicPartition(topic.name, answer.partition_index)
-            failed = error(answer.error_code, answer.error_message, f"the producers of {place} could not be had")
-            results[place] = failed or [
-                ActiveProducer(
-                    found.producer_id,
-                    found.producer_epoch,
-                    found.last_sequence,
-                    found.last_timestamp,
-                    found.coordinator_epoch,
-                    found.current_txn_start_offset if found.current_txn_start_offset >= 0 else None,
-                )
-                for found in sorted(answer.active_producers, key=lambda found: found.producer_id)
-            ]
-    return results
-
-
-def abort_transaction(cluster: Cluster, place: TopicPartition, producer: ActiveProducer) -> Steps[None]:
-    """Ends the transaction that a producer has open in one partition, as its coordinator would when it aborts it."""
-    marker = WritableTxnMarker(
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        transaction_result=False,
-        topics=[WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
-        # A coordinator counts its epochs from 0; a partition that never saw a marker does not know which it is in.
-        coordinator_epoch=max(0, producer.coordinator_epoch),
-    )
-
-    def read(response: WriteTxnMarkersResponse) -> dict[TopicPartition, ApiError | None]:
-        return {
-            TopicPartition(topic.name, part.partition_index): error(
-                part.error_code, None, f"the transaction in {topic.name}-{part.partition_index} was not aborted"
-            )
-            for answer in response.markers
-            for topic in answer.topics
-            for part in topic.partitions
-        }
-
-    results = yield from ask_leaders(
-        cluster,
-        [place],
-        lambda _: WriteTxnMarkersRequest(markers=[marker]),
-        WriteTxnMarkersResponse,
-        read,
-        repeatable=False,
-    )
-    failed = results[place]
-    if failed is not None:
-        raise failed
+        code = ErrorCode(response.error_code)
+        if not code:
+            return
+        if code != ErrorCode.CONCURRENT_TRANSACTIONS or cluster.clock.monotonic_ms() > deadline_ms:
+            raise ApiError(code, f"transactional id {transactional_id} was not terminated ({code.name})")
+        yield from sleep(cluster.clock, backoff.next_ms())  # the old one is being aborted
