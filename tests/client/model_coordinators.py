@@ -60,6 +60,7 @@ from tests.client.model_cluster import PORT, ModelCluster
 
 API_KEYS = (8, 9, 10, 15, 16, 27, 42, 47, 61, 65, 66, 68, 69)
 GROUP, TRANSACTION = 0, 1
+STATES = ("Ongoing", "CompleteCommit")
 
 
 @dataclass
@@ -315,6 +316,7 @@ class CoordinatedCluster(ModelCluster):
         assert isinstance(request, ListTransactionsRequest)
         return ListTransactionsResponse(
             error_code=self._not_now(node),
+            unknown_state_filters=[state for state in request.state_filters if state not in STATES],
             transaction_states=[
                 TransactionState(transactional_id=name, producer_id=found.producer_id, transaction_state=found.state)
                 for name, found in self.transactions.items()
