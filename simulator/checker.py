@@ -16,15 +16,18 @@ Which promise stands after which fault:
   nothing that anybody was told of.
 - Compaction takes a record only for a later one with the same key (`simulator.superseded`).
 - Metadata that was acknowledged, and producer ids that were handed out, survive both.
+- What transactions promise is in `simulator.transaction_checker`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from quire.protocol.messages.fetch import PartitionData
 from quire.protocol.records import InvalidRecords, Record, check_crc, decode_batch, walk_batches
 from simulator.expiry import gone_before
 from simulator.ledger import Floor, Known, Ledger, PartitionBook
+from simulator.read_committed import Filter, as_marker, marker_of
 from simulator.superseded import check_survivors, is_compacted
+from simulator.transaction_checker import TransactionChecker
 from simulator.violation import Violation
 
 
@@ -33,6 +36,7 @@ class Checker:
         """`latest_ms` is the latest time that a node's clock has shown so far."""
         self._ledger = ledger
         self._latest_ms = latest_ms
+        self.transactions = TransactionChecker(ledger)
         self.read_up_to = 0
         """Where to read on after what was fetched last, and the epoch of the batch before that (-1: there was none)."""
         self.read_epoch = -1
@@ -74,9 +78,20 @@ class Checker:
     # Reading
 
     def fetched(
-        self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int, answer: PartitionData
+        self,
+        book: PartitionBook,
+        era: int,
+        floor: Floor,
+        wanted_offset: int,
+        answer: PartitionData,
+        *,
+        committed_only: bool = False,
     ) -> list[Record] | None:
-        """The records of an answer from `wanted_offset` on; None for one that a power loss has overtaken."""
+        """The records of an answer from `wanted_offset` on; None for one that a power loss has overtaken.
+
+        With `committed_only` those that a reader of committed records is shown. Otherwise the markers that end
+        transactions are among them, as records with a value of their own (`simulator.read_committed`).
+        """
         if self._is_over(book, era):
             return None
         self._ledger.counts.checks += 1
@@ -88,12 +103,28 @@ class Checker:
             raise Violation("nothing is deleted that is not committed", f"{book} starts behind its high watermark")
         if answer.last_stable_offset > answer.high_watermark:
             raise Violation("nobody reads past the high watermark", f"{book} has a last stable offset behind it")
+        limit = answer.high_watermark
+        view: Filter | None = None
+        if committed_only:
+            self._check_stable(book, floor, answer.last_stable_offset)
+            limit = answer.last_stable_offset
+            view = Filter(answer.aborted_transactions or [])
         assert not isinstance(answer.records, list)
-        records = self._records(book, bytes(answer.records or b""), wanted_offset, answer.high_watermark)
+        records = self._records(book, bytes(answer.records or b""), wanted_offset, limit, view)
         _reached(book, answer.high_watermark)
         return [record for record in records if record.offset >= wanted_offset]
 
-    def _records(self, book: PartitionBook, content: bytes, next_offset: int, high_watermark: int) -> list[Record]:
+    def _check_stable(self, book: PartitionBook, floor: Floor, stable_offset: int) -> None:
+        if stable_offset < floor.stable_offset:
+            raise Violation(
+                "the last stable offset never goes back for a reader",
+                f"{book} is stable up to {stable_offset}, but was up to {floor.stable_offset} before anybody asked",
+            )
+        book.stable_offset = max(book.stable_offset, stable_offset)
+
+    def _records(
+        self, book: PartitionBook, content: bytes, next_offset: int, limit: int, view: Filter | None
+    ) -> list[Record]:
         found: list[Record] = []
         leader_epoch = -1
         compacted = is_compacted(book.topic)
@@ -113,10 +144,10 @@ class Checker:
                     "a log has no holes",
                     f"{book} served offsets {header.base_offset} to {header.last_offset} where {next_offset} is next",
                 )
-            if header.last_offset >= high_watermark:
+            if header.last_offset >= limit:
+                what = "high watermark" if view is None else "last stable offset"
                 raise Violation(
-                    "nobody reads past the high watermark",
-                    f"{book} served offset {header.last_offset} at high watermark {high_watermark}",
+                    f"nobody reads past the {what}", f"{book} served offset {header.last_offset} at {what} {limit}"
                 )
             offsets = [record.offset for record in records]
             if compacted and offsets != sorted(set(offsets) & set(range(header.base_offset, header.next_offset))):
@@ -126,13 +157,20 @@ class Checker:
             if header.leader_epoch < leader_epoch:
                 raise Violation("leader epochs only rise", f"{book} at offset {header.base_offset}")
             leader_epoch = header.leader_epoch
+            if header.is_control:
+                records = [as_marker(header, record) for record in records]
             for record in records:
                 assert record.value is not None
                 self._learn(
                     book, record.offset, Known(bytes(record.value), "read", record.timestamp, header.leader_epoch)
                 )
             self._ledger.counts.records_read += len(records)
-            found += records
+            if view is None:
+                found += records
+            elif view.shows(header):
+                for record in records:
+                    self.transactions.shown(book, record)
+                found += records
             self.read_up_to = next_offset = header.next_offset
             self.read_epoch = leader_epoch
         return found
@@ -140,21 +178,31 @@ class Checker:
     def _learn(self, book: PartitionBook, offset: int, known: Known) -> None:
         """Something is at an offset: it must have been sent there, and be what everybody else saw there."""
         written = book.written.get(known.value)
-        if written is None:
+        is_marker = marker_of(known.value) is not None
+        if written is None and not is_marker:
             raise Violation(
                 "what is read was sent", f"{book} has {_text(known.value)} at {offset}, which nobody sent there"
             )
         before = book.known.get(offset)
+        is_another = before is not None and (before.value, before.leader_epoch) != (known.value, known.leader_epoch)
+        if is_another and is_marker and self._may_be_lost(book, offset):
+            # A coordinator ends what it finds open as soon as it is there, before anybody has looked at what is left.
+            self._ledger.counts.records_lost += book.forget(offset)
+            before = None
         if before is not None:
             _check_same(book, offset, before, known)
         if known.leader_epoch is not None:
             _check_unique(book, offset, known.leader_epoch, known.value)
-        if written.idempotent and book.places.get(known.value, offset) != offset:
+        idempotent = written is not None and written.idempotent
+        if idempotent and book.places.get(known.value, offset) != offset:
             raise Violation(
                 "an idempotent producer's record is in the log once",
                 f"{book} has {_text(known.value)} at {book.places[known.value]} and at {offset}",
             )
-        book.learn(offset, known, idempotent=written.idempotent)
+        book.learn(offset, known, idempotent=idempotent)
+
+    def _may_be_lost(self, book: PartitionBook, offset: int) -> bool:
+        return book.looked_at < self._ledger.era and offset >= max(book.flushed, book.promised)
 
     def out_of_range(self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int) -> None:
         """A reader was told that there is no such offset."""
@@ -243,7 +291,7 @@ class Checker:
             self._ledger.counts.checks += 1
             check_survivors(book, records, gone_before(book, self._latest_ms()), end_offset)
 
-    def whole_log(self, book: PartitionBook, records: Iterable[Record]) -> None:
+    def whole_log(self, book: PartitionBook, records: Sequence[Record]) -> None:
         """All that is in a log: no record more often than it was sent, idempotent ones in send order."""
         self._ledger.counts.checks += 1
         compacted = is_compacted(book.topic)
@@ -251,6 +299,8 @@ class Checker:
         last_numbers: dict[str, int] = {}
         for record in records:
             value = bytes(record.value or b"")
+            if marker_of(value) is not None:
+                continue
             written = book.written[value]
             copies[value] = copies.get(value, 0) + 1
             if copies[value] > (1 if written.idempotent else written.copies):
@@ -267,6 +317,8 @@ class Checker:
                         f"where {expected} is next",
                     )
                 last_numbers[written.session] = written.number
+        if book.topic.transactional:
+            self.transactions.whole_log(book, records)
 
     def found_after_power_loss(self, book: PartitionBook, start_offset: int, end_offset: int) -> int:
         """The log was read from start to end before anybody could write to it again: from here on it is the truth.
@@ -284,6 +336,7 @@ class Checker:
                 "with flush.messages=1 a power loss takes nothing that anybody was told of",
                 f"{book} ends at {end_offset}, but was promised up to {book.promised}",
             )
+        book.looked_at = self._ledger.era
         lost = book.cut(start_offset, end_offset)
         self._ledger.counts.records_lost += lost
         return lost

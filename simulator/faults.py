@@ -203,11 +203,13 @@ class Faults:
     def _jump_clock(self) -> None:
         minutes = self._random.below(100) - 50
         self._struck("clock jump", f"the clock is wrong by {minutes} minutes")
+        self._scene.clock_changes += 1
         self._machine.jump_clock(minutes * 60_000)
 
     def _stall(self) -> None:
         duration_ms = self._random.between(100.0, 30_000.0)
         self._struck("stall", f"the node stands still for {duration_ms:.0f} ms")
+        self._scene.clock_changes += 1
         self._machine.stall(duration_ms)
 
     # Telling

@@ -9,6 +9,9 @@ not been flushed.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from simulator.ticks import Ticks
+from simulator.transaction_ledger import TransactionLedger
+
 RECORD_OVERHEAD_BYTES = 200
 """What a record may need besides its value: a batch of its own, key, headers, a codec's frame."""
 
@@ -46,6 +49,7 @@ class Floor:
 
     end_offset: int
     start_offset: int
+    stable_offset: int = 0
 
 
 NOTHING_KNOWN = Floor(0, 0)
@@ -59,9 +63,11 @@ class PartitionBook:
         "flushed",
         "index",
         "known",
+        "looked_at",
         "places",
         "promised",
         "sent_bytes",
+        "stable_offset",
         "start_offset",
         "survived",
         "topic",
@@ -83,6 +89,8 @@ class PartitionBook:
         """The highest high watermark that anybody was told."""
         self.start_offset = 0
         """The highest log start offset that anybody was told."""
+        self.stable_offset = 0
+        """The highest last stable offset that anybody was told."""
         self.deletion_asked = 0
         """The highest offset that somebody asked to delete records before."""
         self.flushed = 0
@@ -91,13 +99,17 @@ class PartitionBook:
         """Everything below must be on disk, because somebody heard of it while flush.messages was 1."""
         self.survived: dict[int, int] = {}
         """For each era that is over, what was on disk at its end."""
+        self.looked_at = 0
+        """The last era in which somebody has seen what the power loss before left."""
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
 
     def floor(self, *, afresh: bool = False) -> Floor:
         """`afresh`, after a power loss, where the log ended counts for nothing; where it started still does."""
-        return Floor(0 if afresh else self.end_offset, self.start_offset)
+        if afresh:
+            return Floor(0, self.start_offset)
+        return Floor(self.end_offset, self.start_offset, self.stable_offset)
 
     def send(self, value: bytes, session: str, number: int, *, idempotent: bool, timestamp: int | None = None) -> None:
         """The record is on its way, once more if it was before."""
@@ -114,11 +126,19 @@ class PartitionBook:
 
     def cut(self, start_offset: int, end_offset: int) -> int:
         """After a power loss the log was found to be this. Returns how many known records it lost."""
-        lost = [offset for offset in self.known if offset >= end_offset]
-        for offset in lost:
-            self.places.pop(self.known.pop(offset).value, None)
+        lost = self.forget(end_offset)
         self.end_offset = end_offset
         self.start_offset = max(self.start_offset, start_offset)
+        if end_offset < self.stable_offset or self.topic.flushed_since != 0:
+            # A marker may have been lost, and what it ended is open again.
+            self.stable_offset = 0
+        return lost
+
+    def forget(self, offset: int) -> int:
+        """What was known to be there, or behind it, is lost. Returns how many records that are."""
+        lost = [each for each in self.known if each >= offset]
+        for each in lost:
+            self.places.pop(self.known.pop(each).value, None)
         return len(lost)
 
 
@@ -147,13 +167,18 @@ class TopicBook:
         "settings",
         "stays",
         "topic_id",
+        "transactional",
     )
 
-    def __init__(self, name: str, topic_id: bytes, partition_count: int, *, stays: bool) -> None:
+    def __init__(
+        self, name: str, topic_id: bytes, partition_count: int, *, stays: bool, transactional: bool = False
+    ) -> None:
         self.name = name
         self.topic_id = topic_id
         self.stays = stays
         """Nobody ever deletes it, so it may be asked for by name: no other topic will ever be called so."""
+        self.transactional = transactional
+        """Transactions write to it, and nobody takes records from it: neither by request nor by retention."""
         self.partitions = [PartitionBook(self, index) for index in range(partition_count)]
         self.partitions_asked = partition_count
         """More than there are while nobody knows whether a request for more was carried out."""
@@ -194,6 +219,11 @@ class Counts:
     records_lost: int = 0
     topics_created: int = 0
     topics_deleted: int = 0
+    sessions: int = 0
+    """Of transactional producers."""
+    transactions_committed: int = 0
+    transactions_aborted: int = 0
+    offsets_committed: int = 0
     errors: dict[str, int] = field(default_factory=dict)
     checks: int = 0
 
@@ -209,6 +239,8 @@ class Ledger:
         """Topics that somebody asked to create without learning whether that happened, or happens yet."""
         self.producer_ids: dict[int, str] = {}
         self.counts = Counts()
+        self.ticks = Ticks()
+        self.transactions = TransactionLedger(self.ticks)
 
     def live_topics(self) -> list[TopicBook]:
         """Topics that nobody has asked to delete."""
@@ -226,6 +258,7 @@ class Ledger:
             for partition in topic.partitions:
                 partition.survived[self.era] = partition.flushed
         self.era += 1
+        self.transactions.power_lost()
 
     def give_up_deleted(self) -> None:
         """What a power loss left of topics that are being deleted has not been looked at, and will not be."""

@@ -1,6 +1,6 @@
 """What a seed stands for: the node's settings, the topics, the clients, the pace. Drawn once, at the start."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from simulator.random import SimRandom
 
@@ -35,6 +35,18 @@ class TopicPlan:
     name: str
     partitions: int
     settings: dict[str, str]
+    transactional: bool = False
+    """Transactions write to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalPlan:
+    """One transactional id."""
+
+    protocols: tuple[int, ...]
+    """One producer for each, with this transaction protocol. Several fight for the id."""
+    abandons: bool
+    """Whether the last transaction is left open, for the coordinator to abort it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +66,24 @@ class Plan:
     session_consumers: int
     misbehaviour: float
     vandal: bool
+    durable: bool = True
+    """Whether coordinators, and the topics that transactions write to, flush at every message."""
+    coordinator_settings: dict[str, str] = field(default_factory=dict)
+    """Of the topics that coordinators keep their state in."""
+    transactional: list[TransactionalPlan] = field(default_factory=list)
+    committed_consumers: int = 0
+    offset_groups: list[str] = field(default_factory=list)
+    """Groups without members, for which transactions commit offsets."""
 
 
 def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     """`scale` 1 is a run of about a second of real time."""
     random = SimRandom(seed).stream("plan")
     compaction = SimRandom(seed).stream("compaction")
+    return _with_transactions(SimRandom(seed).stream("transactions"), _without_coordinators(random, compaction, scale))
+
+
+def _without_coordinators(random: SimRandom, compaction: SimRandom, scale: float) -> Plan:
     return Plan(
         duration_ms=scale * random.between(2_000.0, 8_000.0),
         faults={kind: random.choice((0, 1, 1, 2, 4)) for kind in FAULTS},
@@ -136,3 +160,46 @@ def _topic(random: SimRandom, name: str) -> TopicPlan:
         settings["retention.bytes"] = str(random.choice((0, 15_000, 40_000)))
     settings |= random.choice(FLUSH_POLICIES)
     return TopicPlan(name, 1 + random.below(3), settings)
+
+
+def _with_transactions(random: SimRandom, plan: Plan) -> Plan:
+    durable = random.chance(0.7)
+    kept = {"flush.messages": "1"} if durable else {}
+    coordinator_settings = dict(kept)
+    if random.chance(0.5):
+        coordinator_settings |= {"internal.segment.bytes": "4000", "min.cleanable.dirty.ratio": "0.01"}
+    return replace(
+        plan,
+        node_settings=plan.node_settings | _transaction_settings(random),
+        topics=[*plan.topics, _transactional_topic(random, "ledger", kept)],
+        durable=durable,
+        coordinator_settings=coordinator_settings,
+        transactional=[
+            TransactionalPlan(random.choice(((1,), (2,), (2,), (1, 2), (2, 2))), random.chance(0.3))
+            for _ in range(1 + random.below(2))
+        ],
+        committed_consumers=1,
+        offset_groups=["copier"],
+    )
+
+
+def _transaction_settings(random: SimRandom) -> dict[str, str]:
+    return {
+        "offsets.topic.num.partitions": str(1 + random.below(3)),
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.num.partitions": str(1 + random.below(3)),
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(random.choice((100, 1000))),
+    }
+
+
+def _transactional_topic(random: SimRandom, name: str, kept: dict[str, str]) -> TopicPlan:
+    """Nothing is ever taken from it, so that a transaction can be looked at as a whole."""
+    settings = {
+        "internal.segment.bytes": str(random.choice((8000, 20_000, 1 << 30))),
+        "index.interval.bytes": str(random.choice((0, 300, 4096))),
+        "compression.type": random.choice(("producer", "producer", "zstd", "uncompressed")),
+        "retention.ms": "-1",
+    }
+    return TopicPlan(name, 2 + random.below(2), settings | kept, transactional=True)

@@ -16,10 +16,12 @@ from simulator.checker import Checker
 from simulator.clients.administrator import Administrator
 from simulator.clients.auditor import Auditor
 from simulator.clients.client import Scene, SimClient
-from simulator.clients.consumer import Consumer
+from simulator.clients.consumer import READ_COMMITTED, Consumer
 from simulator.clients.idempotent_producer import IdempotentProducer
 from simulator.clients.plain_producer import PlainProducer
+from simulator.clients.rest import Rest
 from simulator.clients.seeker import Seeker
+from simulator.clients.transactional_producer import TransactionalProducer
 from simulator.clients.vandal import Vandal
 from simulator.clock import SimClock
 from simulator.disk import Crashed
@@ -28,6 +30,7 @@ from simulator.ledger import Counts, Ledger
 from simulator.machine import Death, Flushed, Machine, State
 from simulator.network import SimNetwork
 from simulator.node_log import NodeLog
+from simulator.offset_ledger import OffsetLedger
 from simulator.plan import Plan, plan_of
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Task
@@ -66,6 +69,7 @@ class World:
         network = SimNetwork(self.clock, random.stream("network"), trace=self.trace)
         self.machine = Machine(self.clock, network, random, self.trace, self.plan.node_settings)
         ledger = Ledger()
+        ledger.transactions.durable = self.plan.durable
         self.scene = Scene(
             clock=self.clock,
             network=network,
@@ -73,6 +77,7 @@ class World:
             trace=self.trace,
             ledger=ledger,
             checker=Checker(ledger, self.machine.latest_ms),
+            offsets=OffsetLedger(ledger),
             gate=Gate(is_open=True),
             life=self.machine.life,
             leaving_lives=self.machine.leaving_lives,
@@ -85,6 +90,7 @@ class World:
         self._auditor: Auditor | None = None
         self._audit: Task | None = None
         self._audits = 0
+        self._rests = 0
         names = [client.name for client in self._clients]
         self._faults = Faults(self.scene, self.machine, random.stream("faults"), self.plan, names)
         self._random = random.stream("world")
@@ -100,8 +106,27 @@ class World:
             *(IdempotentProducer(scene, f"idempotent-{number}") for number in range(plan.idempotent_producers)),
             *(Consumer(scene, f"consumer-{number}", sessions=False) for number in range(plan.consumers)),
             *(Consumer(scene, f"follower-{number}", sessions=True) for number in range(plan.session_consumers)),
+            *(
+                Consumer(scene, f"committed-{number}", sessions=True, isolation_level=READ_COMMITTED)
+                for number in range(plan.committed_consumers)
+            ),
+            *self._transactional_producers(),
             Seeker(scene, "seeker"),
             *([Vandal(scene, "vandal")] if plan.vandal else []),
+        ]
+
+    def _transactional_producers(self) -> list[TransactionalProducer]:
+        return [
+            TransactionalProducer(
+                self.scene,
+                f"transactional-{number}{'abc'[rival]}",
+                f"id-{number}",
+                protocol,
+                self.plan.offset_groups,
+                abandons=each.abandons,
+            )
+            for number, each in enumerate(self.plan.transactional)
+            for rival, protocol in enumerate(each.protocols)
         ]
 
     # The run
@@ -134,15 +159,20 @@ class World:
         Task(self.clock, "faults", self._faults.run())
         self._run_for(self.plan.duration_ms)
         self._come_to_rest()
+        self._await_rest()
         self._look_at_everything()
         self._check_nothing_is_left(self._serving_node())
         self._stop_and_start_again()
+        self._await_rest()
         self._look_at_everything()
 
     def _create_topics(self) -> None:
         async def create() -> None:
             for topic in self.plan.topics:
-                await self._administrator.create(topic.name, topic.partitions, topic.settings, stays=True)
+                await self._administrator.create(
+                    topic.name, topic.partitions, topic.settings, stays=True, transactional=topic.transactional
+                )
+            await self._administrator.set_up_coordinators(self.plan.coordinator_settings)
 
         task = Task(self.clock, "create topics", create())
         self._run_until(lambda: task.ended, FINISH_LIMIT_MS, "creating topics")
@@ -151,10 +181,23 @@ class World:
         """Ends the faults, and lets every client finish what it began."""
         self._faults.stop()
         self.scene.tell("no more faults")
+        self._set_clock_right()
         self._run_until(self._is_nursed_well, START_LIMIT_MS + STOP_LIMIT_MS, "getting well after the last fault")
         self.scene.finishing = True
         self.clock.call_later(CALM_AFTER_MS, self._calm_down)
         self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, "finishing everybody's work")
+
+    def _set_clock_right(self) -> None:
+        """By a clock that has gone back, what was begun before would take for ever to time out."""
+        self.scene.clock_changes += 1
+        self.machine.jump_clock(self.machine.latest_ms() - self.clock.now_ms())
+
+    def _await_rest(self) -> None:
+        """Every transaction ends, though its producer may be gone, and all of it is there or nothing."""
+        self._rests += 1
+        task = Task(self.clock, "rest", Rest(self.scene, f"rest-{self._rests}").run())
+        self._tasks.append(task)
+        self._run_until(lambda: task.ended, FINISH_LIMIT_MS, "every transaction coming to an end")
 
     def _calm_down(self) -> None:
         self.scene.calm = True
@@ -259,6 +302,8 @@ class World:
         ledger.flushed(flushed)
         if death.loses_power:
             ledger.power_lost()
+            if not self.plan.durable:
+                self.scene.offsets.power_lost()
             self.scene.gate.close()
         self.scene.life = self.machine.life
         self.clock.call_later(self._faults.restart_delay_ms(), self._start)

@@ -7,6 +7,7 @@ be carried out afterwards; the ledger keeps that possibility.
 from collections.abc import Awaitable
 
 from quire.protocol.errors import ErrorCode
+from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
 from quire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from quire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -18,6 +19,7 @@ from quire.protocol.messages.incremental_alter_configs import (
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from quire.protocol.schema import Message
 from simulator.clients.client import Scene, SimClient
+from simulator.clients.coordinator import GROUP, TRANSACTION, find_coordinator
 from simulator.clients.describe import describe_settings, describe_topics
 from simulator.clients.wire import Lost
 from simulator.ledger import FLUSH_MESSAGES, Setting, TopicBook
@@ -40,7 +42,7 @@ SETTINGS = {
 }
 """What may be altered under the eyes of producers: Kafka's default, and values that none of them minds."""
 RETENTION = ("retention.ms", "retention.bytes")
-"""Only of topics that stay: of the others nobody asks where they start."""
+"""Only of topics that stay: of the others nobody asks where they start. Transactions are looked at as a whole."""
 
 
 class Administrator(SimClient):
@@ -87,7 +89,9 @@ class Administrator(SimClient):
 
     # What it can do
 
-    async def create(self, name: str, partitions: int, settings: dict[str, str], *, stays: bool) -> TopicBook:
+    async def create(
+        self, name: str, partitions: int, settings: dict[str, str], *, stays: bool, transactional: bool = False
+    ) -> TopicBook:
         ledger = self.scene.ledger
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         topic.configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
@@ -100,7 +104,7 @@ class Administrator(SimClient):
         if error is ErrorCode.TOPIC_ALREADY_EXISTS and not lost:
             raise Violation("errors have a cause", f"{name} exists already, but was never created")
         topic_id = await self._id_of(name)
-        book = ledger.topics[topic_id] = TopicBook(name, topic_id, partitions, stays=stays)
+        book = ledger.topics[topic_id] = TopicBook(name, topic_id, partitions, stays=stays, transactional=transactional)
         book.settings = {key: Setting(value) for key, value in settings.items()}
         if sure and not lost:
             ledger.doubtful_names.remove(name)
@@ -139,7 +143,8 @@ class Administrator(SimClient):
         self.scene.tell(f"{self.name} grew {topic} to {partitions} partitions")
 
     async def _alter(self, topic: TopicBook) -> None:
-        keys = [key for key in SETTINGS if topic.stays or key not in RETENTION]
+        kept = (*RETENTION, FLUSH_MESSAGES) if topic.transactional else () if topic.stays else RETENTION
+        keys = [key for key in SETTINGS if key not in kept]
         key = self.random.choice(keys)
         default, *values = SETTINGS[key]
         value = self.random.choice(values)
@@ -156,6 +161,15 @@ class Administrator(SimClient):
         setting.acknowledged = value
         if not lost:
             setting.doubtful.remove(value)
+
+    async def set_up_coordinators(self, settings: dict[str, str]) -> None:
+        """Has the topics created that coordinators keep their state in, with these settings."""
+        for key_type, topic in ((GROUP, GROUP_OFFSETS), (TRANSACTION, TRANSACTION_STATE)):
+            self.scene.ledger.doubtful_names.append(topic)
+            await find_coordinator(self, key_type, "any")
+            configs = [AlterableConfig(name=key, config_operation=SET, value=value) for key, value in settings.items()]
+            resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
+            await self._insist(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic)
 
     # How it asks
 

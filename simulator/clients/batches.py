@@ -58,7 +58,15 @@ class BatchMaker:
         self._random = random
 
     def make(
-        self, book: PartitionBook, session: str, first_number: int, *, producer_id: int = -1, sequence: int = -1
+        self,
+        book: PartitionBook,
+        session: str,
+        first_number: int,
+        *,
+        producer_id: int = -1,
+        epoch: int = 0,
+        sequence: int = -1,
+        transactional: bool = False,
     ) -> Batch:
         random = self._random
         now_ms = self._scene.clock.now_ms()
@@ -82,8 +90,9 @@ class BatchMaker:
             records,
             compression=compression,
             producer_id=producer_id,
-            producer_epoch=0 if producer_id >= 0 else -1,
+            producer_epoch=epoch if producer_id >= 0 else -1,
             base_sequence=sequence,
+            transactional=transactional,
         )
         self._scene.ledger.counts.records_sent += len(values)
         return Batch(

@@ -14,6 +14,7 @@ from simulator.clock import SimClock
 from simulator.ledger import Ledger
 from simulator.life import Life
 from simulator.network import SimNetwork
+from simulator.offset_ledger import OffsetLedger
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Promise, sleep
 from simulator.trace import Trace
@@ -40,6 +41,7 @@ class Scene:
     trace: Trace
     ledger: Ledger
     checker: Checker
+    offsets: OffsetLedger
     gate: Gate
     """Closed from a power loss until what is left has been looked at: nobody may write in between."""
     life: Life
@@ -52,6 +54,8 @@ class Scene:
     """Lives in which the disk was slow: writers that wait for it may be told that it took too long."""
     leaving_lives: list[int] = field(default_factory=list)
     """Lives in which the node was asked to stop: it gives up its partitions before it closes connections."""
+    clock_changes: int = 0
+    """How often the node's clock was changed, or stood still."""
     finishing: bool = False
     """No new work; what is under way is brought to its end."""
     calm: bool = False
@@ -119,7 +123,7 @@ class SimClient:
         request = ApiVersionsRequest(client_software_name="simulated", client_software_version="1")
         if version < 3:
             request = ApiVersionsRequest()
-        response = await self._answer(wire.ask(request, version, REQUEST_TIMEOUT_MS)[0])
+        response = await self.answer(wire.ask(request, version, REQUEST_TIMEOUT_MS)[0])
         self.expect(response.error_code, "ApiVersions")
         self._ranges = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
 
@@ -137,13 +141,15 @@ class SimClient:
 
     # Asking
 
-    async def ask(self, request: Message, *, at_least: int = 0, at_most: int = 99) -> Any:
+    async def ask(
+        self, request: Message, *, at_least: int = 0, at_most: int = 99, timeout_ms: float = REQUEST_TIMEOUT_MS
+    ) -> Any:
         """One attempt; Lost when nobody knows what became of it."""
         wire = await self.connected()
         version = self.version(type(request), at_least, at_most)
-        return await self._answer(self.send(wire, request, version))
+        return await self.answer(self.send(wire, request, version, timeout_ms))
 
-    def send(self, wire: Wire, request: Message, version: int) -> Promise[Any]:
+    def send(self, wire: Wire, request: Message, version: int, timeout_ms: float = REQUEST_TIMEOUT_MS) -> Promise[Any]:
         """Sends a request, sometimes twice, and promises the first answer; sometimes only a part of it goes out."""
         counts = self.scene.ledger.counts
         counts.requests += 1
@@ -152,12 +158,12 @@ class SimClient:
         if self.misbehaves():
             wire.nap(self.random.between(1.0, 400.0))
         self.sent_twice = self.misbehaves()
-        return wire.ask(request, version, REQUEST_TIMEOUT_MS, copies=1 + self.sent_twice)[0]
+        return wire.ask(request, version, timeout_ms, copies=1 + self.sent_twice)[0]
 
     def misbehaves(self) -> bool:
         return not self.scene.calm and self.random.chance(self.scene.misbehaviour)
 
-    async def _answer(self, promise: Promise[T]) -> T:
+    async def answer(self, promise: Promise[T]) -> T:
         try:
             return await promise
         except Lost as lost:

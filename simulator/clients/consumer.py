@@ -26,6 +26,7 @@ from simulator.ledger import Floor, PartitionBook
 from simulator.superseded import is_compacted
 from simulator.violation import Violation
 
+READ_COMMITTED = 1
 FIRST_VERSION_WITH_SESSIONS = 7
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 NO_SESSION = 0
@@ -53,8 +54,10 @@ class Session:
 
 
 class Consumer(SimClient):
-    def __init__(self, scene: Scene, name: str, *, sessions: bool) -> None:
+    def __init__(self, scene: Scene, name: str, *, sessions: bool, isolation_level: int | None = None) -> None:
+        """`isolation_level` is another one with each fetch unless it is given."""
         super().__init__(scene, name)
+        self._isolation_level = isolation_level
         self._with_sessions = sessions
         self._by_id = self.random.chance(0.7)
         """Whether it asks by topic id; by name it only follows topics that stay."""
@@ -79,8 +82,9 @@ class Consumer(SimClient):
         self.close()
 
     def _is_at_the_end(self) -> bool:
+        committed_only = self._isolation_level == READ_COMMITTED
         return all(
-            self.positions.get(book, 0) >= book.end_offset
+            self.positions.get(book, 0) >= (book.stable_offset if committed_only else book.end_offset)
             for book in self.scene.ledger.live_partitions()
             if book in self.positions or book.topic.stays
         )
@@ -114,17 +118,19 @@ class Consumer(SimClient):
             max_wait_ms=self.random.choice((0, 50, 500)),
             min_bytes=self.random.choice((0, 1, 1, 5000)),
             max_bytes=self.random.choice((500, 20_000, 1 << 20)),
-            isolation_level=self.random.below(2),
+            isolation_level=self.random.below(2) if self._isolation_level is None else self._isolation_level,
         )
         if self._with_sessions:
             self._continue_session(request, wire, books)
         else:
             request.topics = self._topics(books)
-        answer = await self._answer(self.send(wire, request, version))
+        answer = await self.answer(self.send(wire, request, version))
         if self._with_sessions and not self._session_goes_on(wire, answer):
             return
         failed = [
-            self._take(wire, floors, found, partition) for found in answer.responses for partition in found.partitions
+            self._take(wire, floors, found, partition, committed_only=request.isolation_level == READ_COMMITTED)
+            for found in answer.responses
+            for partition in found.partitions
         ]
         if any(failed):
             await self.back_off()
@@ -157,6 +163,8 @@ class Consumer(SimClient):
         floors: dict[PartitionBook, tuple[int, Floor]],
         topic: FetchableTopicResponse,
         answer: PartitionData,
+        *,
+        committed_only: bool,
     ) -> bool:
         """Checks one partition's answer; True if it was an error."""
         book = next(
@@ -179,14 +187,14 @@ class Consumer(SimClient):
         if answer.diverging_epoch.epoch >= 0:
             self._go_back(book, wanted, answer.diverging_epoch)
             return False
-        records = self.scene.checker.fetched(book, era, floor, wanted, answer)
+        records = self.scene.checker.fetched(book, era, floor, wanted, answer, committed_only=committed_only)
         checker = self.scene.checker
         if records is not None and checker.read_up_to > wanted and book in self.positions:
             self._check_history(book, wanted)
             self.positions[book] = checker.read_up_to
             # Compaction may have left a batch without records, whose epoch counts all the same.
-            value = bytes(records[-1].value or b"") if records else b""
-            self._last_read[book] = LastRead(checker.read_epoch, value, era)
+            before = book.known.get(checker.read_up_to - 1)
+            self._last_read[book] = LastRead(checker.read_epoch, before.value if before is not None else b"", era)
         return False
 
     # History

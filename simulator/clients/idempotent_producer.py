@@ -100,7 +100,7 @@ class IdempotentProducer(SimClient):
 
     async def _outcome(self, batch: Batch) -> ErrorCode:
         """What became of the oldest batch: all its copies must be told the same."""
-        outcomes = [base_offset_for(self, batch, await self._answer(answer)) for answer in batch.answers]
+        outcomes = [base_offset_for(self, batch, await self.answer(answer)) for answer in batch.answers]
         for error, base_offset in outcomes:
             judge(self, batch, error, base_offset, self._allowed(batch.book))
         return ErrorCode.NONE if any(error is ErrorCode.NONE for error, _ in outcomes) else outcomes[0][0]
@@ -114,7 +114,7 @@ class IdempotentProducer(SimClient):
         for batch in list(batches)[1:]:
             for answer in batch.answers:
                 try:
-                    error, _ = base_offset_for(self, batch, await self._answer(answer))
+                    error, _ = base_offset_for(self, batch, await self.answer(answer))
                 except Lost:
                     break
                 allowed = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, *TROUBLE, *LEAVING, *GONE)

@@ -55,7 +55,7 @@ class PlainProducer(SimClient):
             wire.nap(self.random.between(1.0, 400.0))
         answers = wire.ask(request, version, REQUEST_TIMEOUT_MS, copies=copies)
         try:
-            again = [batch for answer in answers for batch in self._judge(batches, await self._answer(answer))]
+            again = [batch for answer in answers for batch in self._judge(batches, await self.answer(answer))]
         except Lost:
             await self.back_off()
             return batches

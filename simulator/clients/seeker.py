@@ -14,8 +14,9 @@ class Seeker(SimClient):
     async def run(self) -> None:
         while not self.scene.finishing:
             book = self.random.choice(self.scene.ledger.live_partitions(that_stay=True))
+            takes_records = self.random.chance(DELETE_CHANCE) and not book.topic.transactional
             try:
-                if self.random.chance(DELETE_CHANCE):
+                if takes_records:
                     await self._delete_records(book)
                 else:
                     await list_offset(self, book, self._timestamp(book))

@@ -1,0 +1,290 @@
+"""The requests of one transaction, each repeated until there is an answer that says something: of either protocol.
+
+In protocol 1 a producer adds partitions and groups to its transaction before it writes to them, in protocol 2 the
+cluster does that when they are written to. Whoever is told that it may not go on (`Fenced`) must have been replaced, or
+have taken too long.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from quire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from quire.protocol.messages.end_txn import EndTxnRequest
+from quire.protocol.messages.produce import ProduceRequest
+from quire.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from quire.protocol.records import Compression
+from quire.protocol.schema import Message
+from simulator.clients.batches import Batch
+from simulator.clients.client import SimClient
+from simulator.clients.coordinator import NOT_NOW
+from simulator.clients.produce import FIRST_VERSION_WITH_ZSTD, base_offset_for, judge, request_for
+from simulator.clients.wire import Lost
+from simulator.ledger import PartitionBook
+from simulator.transaction_ledger import Session, TransactionBook
+from simulator.violation import Violation
+
+ACKS_ALL = -1
+PROTOCOL_2 = 2
+FIRST_PRODUCE_OF_PROTOCOL_2 = 12
+FIRST_END_TXN_OF_PROTOCOL_2 = 5
+FIRST_TXN_OFFSET_COMMIT_OF_PROTOCOL_2 = 5
+LAST_ADD_PARTITIONS_OF_CLIENTS = 3
+OLDEST_TRANSACTIONAL_PRODUCE = 3
+
+AGAIN = (*NOT_NOW, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS)
+FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
+SURELY_NOT_DONE = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+)
+
+ErrorsOf = Callable[[Any], list[int]]
+
+
+class Fenced(Exception):  # noqa: N818
+    """The session is over: another one, or the coordinator, has ended its transaction."""
+
+
+@dataclass(slots=True, eq=False)
+class Ongoing:
+    """A transaction that a producer has begun, and how it speaks."""
+
+    book: TransactionBook
+    protocol: int
+    era: int
+    timeout_ms: float
+    began_ms: float
+    clock_changes: int
+    added: dict[PartitionBook, None] = field(default_factory=dict)
+    added_groups: dict[str, None] = field(default_factory=dict)
+    in_doubt: bool = False
+    """Of some request nobody knows whether it was, or will be, carried out."""
+
+    @property
+    def session(self) -> Session:
+        return self.book.session
+
+
+class TransactionRequests:
+    """Made by, and for, one client."""
+
+    def __init__(self, client: SimClient) -> None:
+        self._client = client
+        self._scene = client.scene
+
+    # Growing
+
+    async def add_partitions(self, ongoing: Ongoing, books: Sequence[PartitionBook]) -> None:
+        """Protocol 1 only."""
+        new = [book for book in books if book not in ongoing.added]
+        if ongoing.protocol == PROTOCOL_2 or not new:
+            return
+        topics: dict[str, list[int]] = {}
+        for book in new:
+            topics.setdefault(book.topic.name, []).append(book.index)
+        session = ongoing.session
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=session.owner.name,
+            v3_and_below_producer_id=session.producer_id,
+            v3_and_below_producer_epoch=session.epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()
+            ],
+        )
+
+        def errors_of(answer: Any) -> list[int]:
+            topics = answer.results_by_topic_v3_and_below
+            return [each.partition_error_code for topic in topics for each in topic.results_by_partition]
+
+        await self._insist(ongoing, request, errors_of, at_most=LAST_ADD_PARTITIONS_OF_CLIENTS)
+        ongoing.added.update(dict.fromkeys(new))
+
+    async def write(self, ongoing: Ongoing, batches: Sequence[Batch]) -> None:
+        """Brings one batch for each of some partitions into their logs."""
+        session = ongoing.session
+        oldest, newest = OLDEST_TRANSACTIONAL_PRODUCE, FIRST_PRODUCE_OF_PROTOCOL_2 - 1
+        if any(batch.compression is Compression.ZSTD for batch in batches):
+            oldest = FIRST_VERSION_WITH_ZSTD
+        if ongoing.protocol == PROTOCOL_2:
+            oldest, newest = FIRST_PRODUCE_OF_PROTOCOL_2, 99
+        left = list(batches)
+        for batch in left:
+            self._scene.ledger.transactions.sent(ongoing.book, batch.book, batch.values)
+        while left:
+            wire = await self._client.connected()
+            self._check_era(ongoing)
+            was_superseded = session.superseded
+            for batch in left:
+                batch.sending(wire.life.era, 1)
+            request = request_for(left, ACKS_ALL)
+            request.transactional_id = session.owner.name
+            try:
+                version = self._client.version(ProduceRequest, oldest, newest)
+                answer = await self._client.answer(self._client.send(wire, request, version))
+            except Lost:
+                ongoing.in_doubt = True
+                await self._client.back_off()
+                continue
+            again = []
+            for batch in left:
+                error, base_offset = base_offset_for(self._client, batch, answer)
+                if self._judged(ongoing, error, f"a batch for {batch.book}"):
+                    self._scene.checker.transactions.let_in(session, was_superseded, f"a batch for {batch.book}")
+                    judge(self._client, batch, error, base_offset, ())
+                else:
+                    again.append(batch)
+            left = again
+            if left:
+                await self._client.back_off()
+
+    async def commit_offsets(self, ongoing: Ongoing, group: str, offsets: dict[PartitionBook, int]) -> None:
+        session = ongoing.session
+        if ongoing.protocol != PROTOCOL_2 and group not in ongoing.added_groups:
+            adding = AddOffsetsToTxnRequest(
+                transactional_id=session.owner.name,
+                producer_id=session.producer_id,
+                producer_epoch=session.epoch,
+                group_id=group,
+            )
+            await self._insist(ongoing, adding, lambda answer: [answer.error_code])
+            ongoing.added_groups[group] = None
+        ledger = self._scene.offsets
+        while True:
+            await self._client.connected()
+            self._check_era(ongoing)
+            was_superseded = session.superseded
+            attempts = [ledger.attempt(group, book, offset, ongoing.book) for book, offset in offsets.items()]
+            request = TxnOffsetCommitRequest(
+                transactional_id=session.owner.name,
+                group_id=group,
+                producer_id=session.producer_id,
+                producer_epoch=session.epoch,
+                topics=[
+                    TxnOffsetCommitRequestTopic(
+                        name=book.topic.name,
+                        partitions=[
+                            TxnOffsetCommitRequestPartition(
+                                partition_index=book.index,
+                                committed_offset=attempt.offset,
+                                committed_metadata=attempt.tag,
+                            )
+                        ],
+                    )
+                    for book, attempt in zip(offsets, attempts, strict=True)
+                ],
+            )
+            oldest = FIRST_TXN_OFFSET_COMMIT_OF_PROTOCOL_2 if ongoing.protocol == PROTOCOL_2 else 0
+            newest = 99 if ongoing.protocol == PROTOCOL_2 else FIRST_TXN_OFFSET_COMMIT_OF_PROTOCOL_2 - 1
+            try:
+                answer = await self._client.ask(request, at_least=oldest, at_most=newest)
+            except Lost:
+                ongoing.in_doubt = True
+                await self._client.back_off()
+                continue
+            codes = [each.error_code for topic in answer.topics for each in topic.partitions]
+            done = [self._judged(ongoing, ErrorCode(code), f"offsets of {group}") for code in codes]
+            if len(done) != len(attempts):
+                raise Violation("every partition of a request is answered", f"{self._client.name} got {len(done)}")
+            if all(done):
+                self._scene.checker.transactions.let_in(session, was_superseded, f"offsets of {group}")
+                for attempt in attempts:
+                    ledger.acknowledged(attempt, copies_left=self._client.sent_twice)
+                return
+            await self._client.back_off()
+
+    # Ending
+
+    async def end(self, ongoing: Ongoing, *, commit: bool) -> None:
+        session, book = ongoing.session, ongoing.book
+        request = EndTxnRequest(
+            transactional_id=session.owner.name,
+            producer_id=session.producer_id,
+            producer_epoch=session.epoch,
+            committed=commit,
+        )
+        oldest = FIRST_END_TXN_OF_PROTOCOL_2 if ongoing.protocol == PROTOCOL_2 else 0
+        newest = 99 if ongoing.protocol == PROTOCOL_2 else FIRST_END_TXN_OF_PROTOCOL_2 - 1
+        unknown = False
+        while True:
+            await self._client.connected()
+            self._check_era(ongoing)
+            book.commit_asked = book.commit_asked or commit
+            was_superseded = session.superseded
+            try:
+                answer = await self._client.ask(request, at_least=oldest, at_most=newest)
+            except Lost:
+                unknown = ongoing.in_doubt = True
+                await self._client.back_off()
+                continue
+            unknown = unknown or self._client.sent_twice
+            error = ErrorCode(answer.error_code)
+            if error in FENCED and not unknown:
+                book.commit_asked = False
+            if self._judged(ongoing, error, "EndTxn"):
+                break
+            unknown = unknown or error not in SURELY_NOT_DONE
+            await self._client.back_off()
+        self._scene.checker.transactions.let_in(session, was_superseded, "EndTxn")
+        self._ended(ongoing, commit)
+        if ongoing.protocol == PROTOCOL_2:
+            session.owner.moved_on(session, (answer.producer_id, answer.producer_epoch))
+
+    def _ended(self, ongoing: Ongoing, commit: bool) -> None:
+        ledger = self._scene.ledger
+        if commit:
+            if ongoing.book.trace is False and not ongoing.book.suspended:
+                raise Violation("an acknowledged commit holds", f"{ongoing.book} is aborted {ongoing.book.trace_text}")
+            ongoing.book.committed_tick = ledger.ticks.next()
+            ledger.counts.transactions_committed += 1
+        else:
+            ledger.counts.transactions_aborted += 1
+
+    # Asking
+
+    async def _insist(self, ongoing: Ongoing, request: Message, errors_of: ErrorsOf, *, at_most: int = 99) -> None:
+        what = type(request).__name__
+        while True:
+            await self._client.connected()
+            self._check_era(ongoing)
+            was_superseded = ongoing.session.superseded
+            try:
+                answer = await self._client.ask(request, at_most=at_most)
+            except Lost:
+                ongoing.in_doubt = True
+                await self._client.back_off()
+                continue
+            done = [self._judged(ongoing, ErrorCode(code), what) for code in errors_of(answer)]
+            if all(done):
+                self._scene.checker.transactions.let_in(ongoing.session, was_superseded, what)
+                return
+            await self._client.back_off()
+
+    def _judged(self, ongoing: Ongoing, error: ErrorCode, what: str) -> bool:
+        """True if it is done, False if it is to be asked for again; Fenced if that makes no sense."""
+        client = self._client
+        may_end = ongoing.session.may_be_fenced or self._may_have_timed_out(ongoing)
+        allowed = (*AGAIN, *client.excuses, *(FENCED if may_end else ()))
+        client.expect(error, f"{what} of {ongoing.book}", *allowed)
+        if error in FENCED:
+            raise Fenced(error.name)
+        if client.sent_twice or (error is not ErrorCode.NONE and error not in SURELY_NOT_DONE):
+            ongoing.in_doubt = True
+        return error is ErrorCode.NONE
+
+    def _may_have_timed_out(self, ongoing: Ongoing) -> bool:
+        took_ms = self._scene.clock.monotonic_ms() - ongoing.began_ms
+        return took_ms >= ongoing.timeout_ms or self._scene.clock_changes != ongoing.clock_changes
+
+    def _check_era(self, ongoing: Ongoing) -> None:
+        """Unless nothing is lost with the power, nobody goes on where it was."""
+        if not self._scene.ledger.transactions.durable and ongoing.era != self._scene.life.era:
+            raise Fenced("the power was lost")

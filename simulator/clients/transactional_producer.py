@@ -1,0 +1,199 @@
+"""A producer with a transactional id: transactions over several partitions, some with a group's offsets in them.
+
+It commits and aborts as it pleases, crashes in the middle and comes back under its id, or takes longer than it
+announced. Several may share an id: who has been replaced goes on until it is told, and takes over again a while later.
+"""
+
+from collections.abc import Sequence
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.init_producer_id import InitProducerIdRequest
+from simulator.clients.batches import Batch, BatchMaker
+from simulator.clients.client import Scene, SimClient
+from simulator.clients.coordinator import NOT_NOW, TRANSACTION, find_coordinator
+from simulator.clients.transaction_requests import FENCED, PROTOCOL_2, Fenced, Ongoing, TransactionRequests
+from simulator.clients.wire import Lost
+from simulator.ledger import PartitionBook
+from simulator.transaction_ledger import Session, TransactionalIdBook
+
+MOST_WRITES = 4
+MOST_PARTITIONS = 3
+COMMIT_CHANCE = 0.65
+CRASH_CHANCE = 0.05
+PAUSE_CHANCE = 0.03
+OFFSETS_CHANCE = 0.3
+NEW_SESSION_CHANCE = 0.1
+FIRST_INIT_WITH_IDENTITY = 3
+NEWEST_INIT = 5
+"""Version 6 is for two-phase commits."""
+
+
+class Crash(Exception):  # noqa: N818
+    """The producer is gone, and what it was about to do is not done."""
+
+
+class TransactionalProducer(SimClient):
+    def __init__(
+        self, scene: Scene, name: str, transactional_id: str, protocol: int, groups: Sequence[str], *, abandons: bool
+    ) -> None:
+        """`groups` it commits offsets for; at the end it finishes a last transaction, or `abandons` it."""
+        super().__init__(scene, name)
+        self._transactional_id = transactional_id
+        self._protocol = protocol
+        self._groups = groups
+        self._abandons = abandons
+        self._maker = BatchMaker(scene, self.random)
+        self._requests = TransactionRequests(self)
+        self._timeout_ms = self.random.choice((1500, 5000, 15_000))
+        self._session: Session | None = None
+        self._era = -1
+        self._next_numbers: dict[PartitionBook, int] = {}
+
+    async def run(self) -> None:
+        while not self.scene.finishing:
+            try:
+                await self._work()
+            except Fenced:
+                self._session = None
+                await self.scene.sleep(self.random.between(0.0, 500.0))
+            except Crash:
+                self._crash()
+                await self.scene.sleep(self.random.between(0.0, 300.0))
+        await self._finish()
+        self.close()
+
+    async def _work(self) -> None:
+        session = await self._live_session()
+        ongoing = self._begin(session)
+        for _ in range(self.random.below(MOST_WRITES + 1)):
+            await self._write(ongoing)
+            if self.random.chance(OFFSETS_CHANCE):
+                await self._commit_offsets(ongoing)
+            await self.scene.sleep(self.random.between(0.0, 20.0))
+            if self.random.chance(PAUSE_CHANCE):
+                await self.scene.sleep(self._timeout_ms * self.random.between(0.5, 1.5))
+            if self.random.chance(CRASH_CHANCE):
+                raise Crash
+        if not ongoing.book.values and not ongoing.book.commits:
+            return  # It has not begun: there is nothing to be ended.
+        await self._end(ongoing, commit=self.random.chance(COMMIT_CHANCE))
+        await self.scene.sleep(self.random.between(0.0, 50.0))
+
+    async def _finish(self) -> None:
+        """Nobody stands in the way of a last transaction, except another producer of the same id."""
+        while True:
+            try:
+                ongoing = self._begin(await self._live_session())
+                await self._write(ongoing)
+                if not self._abandons:
+                    await self._end(ongoing, commit=True)
+                return
+            except Fenced:
+                self._session = None
+                await self.scene.sleep(self.random.between(0.0, 3000.0))
+
+    def _crash(self) -> None:
+        self._session = None
+        if self.wire is not None:
+            self.wire.abort()
+
+    # A session
+
+    def _id_book(self) -> TransactionalIdBook:
+        """After a power loss that may have taken what coordinators knew, everybody goes by a new name."""
+        ledger = self.scene.ledger.transactions
+        name = self._transactional_id if ledger.durable else f"{self._transactional_id}@{self.scene.life.era}"
+        return ledger.id_named(name)
+
+    async def _live_session(self) -> Session:
+        if self._session is not None and self._era != self.scene.life.era:
+            self._session = self._session if self.scene.ledger.transactions.durable else None
+        if self._session is None or self.random.chance(NEW_SESSION_CHANCE):
+            await find_coordinator(self, TRANSACTION, self._transactional_id)
+            await self._begin_session()
+        assert self._session is not None
+        return self._session
+
+    async def _begin_session(self) -> None:
+        """With the identity it had, if it still has one: then it must be the last under its id, or it is refused."""
+        old = self._session
+        oldest = 0 if old is None else FIRST_INIT_WITH_IDENTITY
+        while True:
+            await self.connected()
+            book, era = self._id_book(), self.scene.life.era
+            if old is not None and old.owner is not book:
+                raise Fenced("the power was lost")
+            init = book.asking(self.scene.ledger.ticks.next())
+            was_superseded = old is not None and old.superseded
+            request = InitProducerIdRequest(transactional_id=book.name, transaction_timeout_ms=self._timeout_ms)
+            if old is not None:
+                request.producer_id, request.producer_epoch = old.identity
+            try:
+                answer = await self.ask(request, at_least=oldest, at_most=NEWEST_INIT)
+            except Lost:
+                await self.back_off()
+                continue
+            fenced = FENCED if old is not None and old.may_be_fenced else ()
+            allowed = (*NOT_NOW, ErrorCode.CONCURRENT_TRANSACTIONS, *fenced, *self.excuses)
+            error = self.expect(answer.error_code, "InitProducerId", *allowed)
+            if not self.sent_twice and error not in NOT_NOW:
+                init.settled_tick = self.scene.ledger.ticks.next()
+            if error in FENCED:
+                raise Fenced(error.name)
+            if error is ErrorCode.NONE:
+                break
+            await self.back_off()
+        if old is not None:
+            self.scene.checker.transactions.let_in(old, was_superseded, "InitProducerId")
+        self._session = book.given(self.name, (answer.producer_id, answer.producer_epoch), init)
+        self.scene.checker.producer_id(answer.producer_id, book.name)
+        self.scene.ledger.counts.sessions += 1
+        self._era = era
+        self._next_numbers.clear()
+
+    # A transaction
+
+    def _begin(self, session: Session) -> Ongoing:
+        return Ongoing(
+            self.scene.ledger.transactions.begin(session),
+            self._protocol,
+            self._era,
+            self._timeout_ms,
+            self.scene.clock.monotonic_ms(),
+            self.scene.clock_changes,
+        )
+
+    async def _write(self, ongoing: Ongoing) -> None:
+        partitions = [book for book in self.scene.ledger.live_partitions() if book.topic.transactional]
+        chosen = {self.random.below(len(partitions)) for _ in range(1 + self.random.below(MOST_PARTITIONS))}
+        books = [partitions[slot] for slot in sorted(chosen)]
+        await self._requests.add_partitions(ongoing, books)
+        await self._requests.write(ongoing, [self._make(ongoing.session, book) for book in books])
+
+    def _make(self, session: Session, book: PartitionBook) -> Batch:
+        number = self._next_numbers.get(book, 0)
+        batch = self._maker.make(
+            book,
+            f"{session.producer_id}.{session.epoch}@{book}",
+            number,
+            producer_id=session.producer_id,
+            epoch=session.epoch,
+            sequence=number,
+            transactional=True,
+        )
+        self._next_numbers[book] = number + len(batch.values)
+        return batch
+
+    async def _commit_offsets(self, ongoing: Ongoing) -> None:
+        books = self.scene.ledger.live_partitions(that_stay=True)
+        chosen = {self.random.below(len(books)) for _ in range(1 + self.random.below(2))}
+        offsets = {books[slot]: self.random.below(1000) for slot in sorted(chosen)}
+        await self._requests.commit_offsets(ongoing, self.random.choice(self._groups), offsets)
+
+    async def _end(self, ongoing: Ongoing, *, commit: bool) -> None:
+        await self._requests.end(ongoing, commit=commit)
+        if self._protocol == PROTOCOL_2:
+            self._next_numbers.clear()
+        elif ongoing.in_doubt:
+            # A late copy of a request could take part in the next transaction: that gets another epoch.
+            await self._begin_session()
