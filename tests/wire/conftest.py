@@ -1,21 +1,29 @@
 """What the wire tests share: a node to talk to, topics of their own, and the clients.
 
 The tests hold for any Kafka broker: `QUIRE_WIRE_BOOTSTRAP=host:port pytest tests/wire` runs them against that one, and
-Apache Kafka 4.3.1 passes all of them. Without it they start a Quire of their own, one per worker.
+Apache Kafka 4.3.1 passes all of them; `python -m interop.wire_broker` starts one with the settings they need. Without it
+they start a Quire of their own, one per worker.
 """
 
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from quire.testing import Cluster, WireConnection
-from tests.wire.clients import CLIENTS, OTHER_BROKER, WAIT_S, Client, at_once
+from tests.wire.broker_settings import SETTINGS
+from tests.wire.clients import CLIENTS, OTHER_BROKER, WAIT_S, Client, at_once, eventually
 from tests.wire.raw import list_offset
 
+pytest.register_assert_rewrite("tests.wire.raw_groups", "tests.wire.raw_transactions")
+
 MakeTopic = Callable[..., str]
+NewName = Callable[[], str]
 
 
 @pytest.fixture(scope="session")
@@ -23,9 +31,9 @@ def bootstrap() -> Iterator[str]:
     if OTHER_BROKER is not None:
         yield OTHER_BROKER
         return
-    # Many records here are from long ago, and must not be found to be too old in the middle of a test.
-    with Cluster(config={"log.initial.task.delay.ms": 24 * 3600 * 1000}) as cluster:
+    with Cluster(config=SETTINGS) as cluster:
         yield cluster.bootstrap_servers
+        cluster.kill()  # nobody waits for the flush of a thousand partitions
 
 
 @pytest.fixture(scope="session")
@@ -66,3 +74,33 @@ def client(request: pytest.FixtureRequest) -> Client:
 def connection(bootstrap: str) -> Iterator[WireConnection]:
     with WireConnection(bootstrap) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def coordinators(bootstrap: str) -> None:
+    """Both coordinators are there: the first who asks has their topics made, and waits a little for that."""
+    with WireConnection(bootstrap) as connection:
+        for key_type in (0, 1):
+            asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["anyone"])
+            eventually(partial(_answers, connection, asked))
+
+
+def _answers(connection: WireConnection, asked: FindCoordinatorRequest) -> bool:
+    (found,) = connection.call(asked, 4, FindCoordinatorResponse).coordinators
+    return found.error_code == ErrorCode.NONE
+
+
+@pytest.fixture(scope="session")
+def new_group(coordinators: None) -> NewName:
+    """new_group() -> the id of a group that nobody has used."""
+    numbers = itertools.count()
+    prefix = f"group-{uuid.uuid4().hex[:8]}"
+    return lambda: f"{prefix}-{next(numbers)}"
+
+
+@pytest.fixture(scope="session")
+def new_transactional_id(coordinators: None) -> NewName:
+    """new_transactional_id() -> one that nobody has used."""
+    numbers = itertools.count()
+    prefix = f"txn-{uuid.uuid4().hex[:8]}"
+    return lambda: f"{prefix}-{next(numbers)}"

@@ -1,0 +1,309 @@
+"""Members of a consumer group, through each real client, polling in threads of their own as applications do.
+
+    with member(bootstrap, group, [topic]) as first, member(bootstrap, group, [topic]) as second:
+        eventually(lambda: shared_out([first, second], topic, 4))
+
+What happened to a member can be read at any time: `assigned` now, every rebalance callback in `events`, every record in
+`received`. `do` runs something on the client itself, in its thread: not all of them may be used from two.
+"""
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, ClassVar, NamedTuple
+
+import aiokafka
+import confluent_kafka
+import kafka
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AioRoundRobin
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as AioSticky
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+from tests.wire.clients import WAIT_S, eventually
+
+HEARTBEAT_MS = 100
+SESSION_MS = 10_000
+POLL_S = 0.02
+KAFKA_PYTHON_POLL_MS = 200
+"""It starts anew with every poll to wait for metadata and for the group, and gets nowhere when all are short."""
+
+Place = tuple[str, int]
+"""A partition: its topic and number."""
+Places = frozenset[Place]
+
+
+class Got(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    value: bytes | None
+
+
+class GroupMember:
+    """One consumer that subscribed, and the thread that polls it."""
+
+    def __init__(self, name: str) -> None:
+        self.assigned: Places = frozenset()
+        self.events: list[tuple[str, Places]] = []
+        self.received: list[Got] = []
+        self.error: BaseException | None = None
+        self._stopping = False
+        self._tasks: queue.SimpleQueue[tuple[Callable[[Any], Any], Future[Any]]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Leaves as the client does it: dynamic members say goodbye, static ones do not."""
+        self._stopping = True
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive(), "the client did not close in time"
+        if self.error is not None:
+            raise self.error
+
+    def do(self, task: Callable[[Any], Any]) -> Any:
+        """Calls `task(consumer)` between two polls; for aiokafka it may return an awaitable."""
+        result: Future[Any] = Future()
+        self._tasks.put((task, result))
+        return result.result(WAIT_S)
+
+    def values(self) -> list[bytes | None]:
+        return [got.value for got in list(self.received)]
+
+    def _run(self) -> None:
+        try:
+            self._consume()
+        except BaseException as error:
+            self.error = error
+
+    def _consume(self) -> None:
+        raise NotImplementedError
+
+    def _happened(self, what: str, places: Iterable[Any]) -> None:
+        self.events.append((what, _places(places)))
+
+    def _next_tasks(self) -> Iterator[tuple[Callable[[Any], Any], Future[Any]]]:
+        while not self._tasks.empty():
+            yield self._tasks.get()
+
+    def _do_tasks(self, consumer: Any) -> None:
+        for task, result in self._next_tasks():
+            try:
+                result.set_result(task(consumer))
+            except BaseException as error:
+                result.set_exception(error)
+
+
+class ConfluentMember(GroupMember):
+    def __init__(
+        self, bootstrap: str, group: str, topics: Sequence[str], *, assignor: str | None = None, **settings: Any
+    ) -> None:
+        chosen: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 100,
+            "log_level": 0,
+        }
+        if settings.get("group.protocol") != "consumer":  # there the broker decides about time
+            chosen |= {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
+        if assignor is not None:
+            chosen["partition.assignment.strategy"] = assignor
+        self._settings = chosen | settings
+        self._topics = list(topics)
+        super().__init__("confluent-kafka")
+
+    def _consume(self) -> None:
+        consumer = confluent_kafka.Consumer(self._settings)
+        try:
+            consumer.subscribe(
+                self._topics,
+                on_assign=lambda _, places: self._happened("assigned", places),
+                on_revoke=lambda _, places: self._happened("revoked", places),
+                on_lost=lambda _, places: self._happened("lost", places),
+            )
+            while not self._stopping:
+                self._do_tasks(consumer)
+                message = consumer.poll(POLL_S)
+                self.assigned = _places(consumer.assignment())
+                if message is not None:
+                    self._take(message)
+        finally:
+            consumer.close()
+            self.assigned = frozenset()
+
+    def _take(self, message: Any) -> None:
+        if message.error() is None:
+            self.received.append(Got(message.topic(), message.partition(), message.offset(), message.value()))
+        elif not message.error().retriable():
+            raise confluent_kafka.KafkaException(message.error())
+
+
+class _KafkaPythonListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, happened: Callable[[str, Iterable[Any]], None]) -> None:
+        self._happened = happened
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        self._happened("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self._happened("revoked", revoked)
+
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        self._happened("lost", lost)
+
+
+class KafkaPythonMember(GroupMember):
+    ASSIGNORS: ClassVar[dict[str, Any]] = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+        "cooperative-sticky": CooperativeStickyAssignor,
+    }
+
+    def __init__(
+        self, bootstrap: str, group: str, topics: Sequence[str], *, assignor: str | None = None, **settings: Any
+    ) -> None:
+        chosen: dict[str, Any] = {
+            "bootstrap_servers": bootstrap,
+            "group_id": group,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "fetch_max_wait_ms": 100,
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+        }
+        if assignor is not None:
+            chosen["partition_assignment_strategy"] = [self.ASSIGNORS[assignor]]
+        self._settings = chosen | settings
+        self._topics = list(topics)
+        super().__init__("kafka-python")
+
+    def _consume(self) -> None:
+        consumer = kafka.KafkaConsumer(**self._settings)
+        listener = _KafkaPythonListener(self._happened)
+        try:
+            if self._topics[0].startswith("^"):
+                consumer.subscribe(pattern=self._topics[0], listener=listener)
+            else:
+                consumer.subscribe(self._topics, listener=listener)
+            while not self._stopping:
+                self._do_tasks(consumer)
+                for records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS).values():
+                    self.received += [Got(r.topic, r.partition, r.offset, r.value) for r in records]
+                self.assigned = _places(consumer.assignment())
+        finally:
+            consumer.close()
+            self.assigned = frozenset()
+
+
+class _AiokafkaListener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, happened: Callable[[str, Iterable[Any]], None]) -> None:
+        self._happened = happened
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        self._happened("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self._happened("revoked", revoked)
+
+
+class AiokafkaMember(GroupMember):
+    ASSIGNORS: ClassVar[dict[str, Any]] = {"range": AioRange, "roundrobin": AioRoundRobin, "sticky": AioSticky}
+
+    def __init__(
+        self, bootstrap: str, group: str, topics: Sequence[str], *, assignor: str | None = None, **settings: Any
+    ) -> None:
+        chosen: dict[str, Any] = {
+            "bootstrap_servers": bootstrap,
+            "group_id": group,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "fetch_max_wait_ms": 100,
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+        }
+        if assignor is not None:
+            chosen["partition_assignment_strategy"] = [self.ASSIGNORS[assignor]]
+        self._settings = chosen | settings
+        self._topics = list(topics)
+        super().__init__("aiokafka")
+
+    def _consume(self) -> None:
+        asyncio.run(self._consume_async())
+
+    async def _consume_async(self) -> None:
+        consumer = aiokafka.AIOKafkaConsumer(**self._settings)
+        listener = _AiokafkaListener(self._happened)
+        await consumer.start()
+        try:
+            if self._topics[0].startswith("^"):
+                consumer.subscribe(pattern=self._topics[0], listener=listener)
+            else:
+                consumer.subscribe(self._topics, listener=listener)
+            while not self._stopping:
+                await self._do_awaitable_tasks(consumer)
+                for records in (await consumer.getmany(timeout_ms=int(POLL_S * 1000))).values():
+                    self.received += [Got(r.topic, r.partition, r.offset, r.value) for r in records]
+                self.assigned = _places(consumer.assignment())
+        finally:
+            await consumer.stop()
+            self.assigned = frozenset()
+
+    async def _do_awaitable_tasks(self, consumer: Any) -> None:
+        for task, result in self._next_tasks():
+            try:
+                answer = task(consumer)
+                result.set_result(await answer if asyncio.iscoroutine(answer) else answer)
+            except BaseException as error:
+                result.set_exception(error)
+
+
+MEMBERS: dict[str, type[GroupMember]] = {
+    "confluent-kafka": ConfluentMember,
+    "kafka-python": KafkaPythonMember,
+    "aiokafka": AiokafkaMember,
+}
+
+
+@contextlib.contextmanager
+def member(
+    bootstrap: str, group: str, topics: Sequence[str], *, client: str = "confluent-kafka", **settings: Any
+) -> Iterator[Any]:
+    """A member that leaves at the end of the block. `settings` are the client's own, besides `assignor`."""
+    made: Any = MEMBERS[client](bootstrap, group, topics, **settings)  # type: ignore[call-arg]
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def shared_out(members: Sequence[GroupMember], topic: str, partitions: int) -> bool:
+    """Whether each partition belongs to exactly one of the members, and none of them has much more than the others."""
+    owned = [place for each in members for place in each.assigned]
+    sizes = [len(each.assigned) for each in members]
+    return sorted(owned) == [(topic, number) for number in range(partitions)] and max(sizes) - min(sizes) <= 1
+
+
+def wait_until_shared_out(members: Sequence[GroupMember], topic: str, partitions: int) -> None:
+    def ready() -> bool:
+        for each in members:
+            if each.error is not None:
+                raise each.error
+        return shared_out(members, topic, partitions)
+
+    try:
+        eventually(ready)
+    except AssertionError:
+        raise AssertionError(f"not shared out in time: {[(sorted(m.assigned), m.events) for m in members]}") from None
+
+
+def _places(partitions: Iterable[Any]) -> Places:
+    return frozenset((each.topic, each.partition) for each in partitions)
