@@ -1,0 +1,60 @@
+"""Reads a topic as a member of a group, and handles every record at least once.
+
+    python examples/at_least_once_consumer.py orders --group billing
+
+A record counts as read only after it has been handled. Whoever crashes in between, or loses a partition to another
+member, has handled a few records whose successor will handle them again: make handling them twice do no harm. Start it
+twice, and the two share the topic's partitions.
+"""
+
+import argparse
+import signal
+import threading
+
+from confluent_kafka import Consumer, KafkaException, Message
+
+
+def handle(message: Message) -> None:
+    """Your work. When it raises, the process ends, and this record comes again."""
+    print(f"{message.topic()}-{message.partition()} {message.offset()}: {message.value().decode()}", flush=True)
+
+
+def consume(bootstrap_servers: str, topic: str, group: str, stop: threading.Event) -> None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            # What is stored is committed every few seconds, before a partition is given away and in close().
+            # By default a record is stored when poll() returns it: too early, it has not been handled yet.
+            "enable.auto.offset.store": False,
+        }
+    )
+    consumer.subscribe([topic])
+    try:
+        while not stop.is_set():
+            message = consumer.poll(0.2)
+            if message is None:
+                continue
+            if message.error():
+                raise KafkaException(message.error())
+            handle(message)
+            consumer.store_offsets(message)
+    finally:
+        consumer.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="read a topic as a member of a group, each record at least once")
+    parser.add_argument("topic")
+    parser.add_argument("--group", required=True)
+    parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092")
+    arguments = parser.parse_args()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    consume(arguments.bootstrap_servers, arguments.topic, arguments.group, stop)
+
+
+if __name__ == "__main__":
+    main()
