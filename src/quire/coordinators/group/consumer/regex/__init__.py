@@ -5,7 +5,7 @@ Whoever joins a group decides what the expression is, and the node's only thread
 `characters` knows that a topic's name has only 65 different ones. Other names have alphabets of their own.
 
     regex = TopicRegex("orders-.*")        # RegexError, with RE2's words, for what is no regular expression
-    regex.matches("orders-eu")             # the whole name or not at all
+    regex.matching(["orders-eu", "eu"])    # the whole name or not at all
 """
 
 from quire.coordinators.group.consumer.regex.automaton import Regex, TopicRegex

@@ -6,6 +6,8 @@ deterministic automaton, made as it is needed). An expression can be written so 
 has to be looked up is therefore limited too, and an expression that reaches the limit is refused.
 """
 
+from collections.abc import Iterable
+
 from quire.coordinators.group.consumer.regex.characters import TOPIC_NAMES, Alphabet
 from quire.coordinators.group.consumer.regex.syntax import (
     Assertion,
@@ -21,6 +23,9 @@ from quire.coordinators.group.consumer.regex.syntax import (
 LONGEST_PROGRAM = 50_000
 MOST_WORK = 300_000
 """Steps visited while sets are looked up: roughly a tenth of a second of the node's only thread."""
+
+MOST_PLACES = 10_000
+"""What is remembered is forgotten from time to time: topics come and go, and with them what was looked up."""
 
 _MATCH = -1
 _END = 0
@@ -52,9 +57,20 @@ class Regex:
         self._work = 0
         # A step is (mask, following) for a character, (assertion, following), or (None, several) to go on at each.
         self._program: list[tuple[int | str | None, tuple[int, ...]]] = []
-        start = self._compile(parse(text, alphabet), _MATCH)
+        self._first_step = self._compile(parse(text, alphabet), _MATCH)
         self._places: dict[tuple[tuple[int, ...], bool | None], _Place] = {}
-        self._start = self._place((start,), None)
+        self._forget()
+
+    def matching(self, names: Iterable[str]) -> list[str]:
+        """Those that match. The limit is on all of them together, so it holds whoever asks how often."""
+        self._work = 0
+        if len(self._places) > MOST_PLACES:
+            self._forget()
+        try:
+            return [name for name in names if self.matches(name)]
+        except RegexError:
+            self._forget()
+            raise
 
     def matches(self, name: str) -> bool:
         """Whether the whole of `name` is what the expression says. RegexError when that is not found
@@ -70,6 +86,10 @@ class Regex:
         return place.accepts
 
     # Running
+
+    def _forget(self) -> None:
+        self._places.clear()
+        self._start = self._place((self._first_step,), None)
 
     def _follow(self, place: _Place, character: str) -> _Place:
         bit = self._bits.get(character, 0)

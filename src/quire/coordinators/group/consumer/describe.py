@@ -1,0 +1,48 @@
+"""A consumer group as ConsumerGroupDescribe shows it."""
+
+from quire.coordinators.group.consumer.assignors import Assignment
+from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
+from quire.coordinators.group.consumer.member import Member, to_assignment
+from quire.metadata.image import ClusterImage
+from quire.protocol.messages import consumer_group_describe as messages
+
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+
+
+def described(group: ConsumerGroup, assignor: str, image: ClusterImage) -> messages.DescribedGroup:
+    return messages.DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state_name,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=assignor,
+        members=[_member(group, group.members[member_id], image) for member_id in sorted(group.members)],
+    )
+
+
+def _member(group: ConsumerGroup, member: Member, image: ClusterImage) -> messages.Member:
+    said, current = member.subscription, member.current
+    return messages.Member(
+        member_id=member.member_id,
+        instance_id=said.instance_id,
+        rack_id=said.rack_id,
+        member_epoch=current.member_epoch,
+        client_id=said.client_id,
+        client_host=said.client_host,
+        subscribed_topic_names=list(said.topic_names),
+        subscribed_topic_regex=said.topic_regex,
+        assignment=_assignment(to_assignment(current.assigned), image),
+        target_assignment=_assignment(group.targets.get(member.member_id, {}), image),
+        member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
+    )
+
+
+def _assignment(assignment: Assignment, image: ClusterImage) -> messages.Assignment:
+    """A topic that has been deleted is left out: it has no name any more."""
+    return messages.Assignment(
+        topic_partitions=[
+            messages.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(assignment[topic_id]))
+            for topic_id in sorted(assignment)
+            if (topic := image.topic_by_id(topic_id)) is not None
+        ]
+    )

@@ -1,0 +1,41 @@
+"""The `group.consumer.*` settings, read when they are needed: some can be changed while the node runs."""
+
+from quire.config.broker_config import BrokerConfig
+from quire.coordinators.group.consumer.assignors import ASSIGNORS
+
+
+class ConsumerSettings:
+    __slots__ = ("_config",)
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return self._config.get_int("group.consumer.session.timeout.ms")
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        return self._config.get_int("group.consumer.heartbeat.interval.ms")
+
+    @property
+    def assignment_interval_ms(self) -> int:
+        return self._config.get_int("group.consumer.assignment.interval.ms")
+
+    @property
+    def regex_refresh_interval_ms(self) -> int:
+        return self._config.get_int("group.consumer.regex.refresh.interval.ms")
+
+    @property
+    def most_members(self) -> int:
+        return self._config.get_int("group.consumer.max.size")
+
+    @property
+    def assignors(self) -> list[str]:
+        """Their names, the default one first."""
+        return [name for name in self._config.get_list("group.consumer.assignors") if name in ASSIGNORS]
+
+    def assignor(self, preferred: str | None) -> str:
+        """What members ask for, unless that is not allowed any more."""
+        allowed = self.assignors
+        return preferred if preferred in allowed else allowed[0]
