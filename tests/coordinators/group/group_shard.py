@@ -9,6 +9,10 @@ from quire.metadata.image import ClusterImage
 from quire.pending import Pending
 from quire.protocol.codec import encoder
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from quire.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from quire.protocol.messages.list_groups import ListGroupsRequest
@@ -65,8 +69,7 @@ class GroupShard(SimShard[GroupMachine]):
 
     # Members of classic groups
 
-    def stable_classic(self, group_id: str, *topics: str, protocol_type: str = "consumer") -> str:
-        """Makes a stable group of one member, in generation 1, and returns the member's id."""
+    def join_classic(self, group_id: str, *topics: str, protocol_type: str = "consumer") -> Pending[Any]:
         request = JoinGroupRequest(
             group_id=group_id,
             session_timeout_ms=10_000,
@@ -74,7 +77,11 @@ class GroupShard(SimShard[GroupMachine]):
             protocol_type=protocol_type,
             protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(*topics))],
         )
-        joining = self.ask("join_group", request, 3)
+        return self.ask("join_group", request, 3)
+
+    def stable_classic(self, group_id: str, *topics: str, protocol_type: str = "consumer") -> str:
+        """Makes a stable group of one member, in generation 1, and returns the member's id."""
+        joining = self.join_classic(group_id, *topics, protocol_type=protocol_type)
         self.wait(0)
         joined = joining.value
         assert joined.error_code == ErrorCode.NONE and joined.generation_id == 1
@@ -87,6 +94,30 @@ class GroupShard(SimShard[GroupMachine]):
         assert synced.error_code == ErrorCode.NONE
         assert isinstance(joined.member_id, str)
         return joined.member_id
+
+    # Members of consumer groups
+
+    def beat_as_consumer(
+        self, group_id: str, member: str, epoch: int, *topics: str
+    ) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+        """An epoch of 0 joins and subscribes to `topics`, -1 leaves."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member,
+            member_epoch=epoch,
+            rebalance_timeout_ms=60_000 if epoch == 0 else -1,
+            subscribed_topic_names=list(topics) if epoch == 0 else None,
+            topic_partitions=[] if epoch == 0 else None,
+        )
+        answer = self.outcome("consumer_group_heartbeat", request, 1)
+        assert isinstance(answer, ErrorCode | ConsumerGroupHeartbeatResponse)
+        return answer
+
+    def join_consumer(self, group_id: str, member: str, *topics: str) -> int:
+        """The epoch in which it has joined."""
+        answer = self.beat_as_consumer(group_id, member, 0, *topics)
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse), answer
+        return answer.member_epoch
 
     # Administration
 

@@ -5,8 +5,9 @@ import pytest
 from quire.coordinators.group.machine import GroupMachine
 from quire.coordinators.runtime.machine import Caller
 from quire.coordinators.runtime.record import UnknownRecordError, encode_key, tombstone
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.heartbeat import HeartbeatRequest
+from quire.protocol.messages.join_group import JoinGroupRequest
 from quire.protocol.messages.leave_group import LeaveGroupRequest
 from quire.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -14,6 +15,7 @@ from quire.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from quire.protocol.messages.share_group_records import ShareGroupMetadataKey
+from quire.protocol.messages.sync_group import SyncGroupRequest
 from quire.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -142,6 +144,147 @@ def test_of_members_that_are_no_consumers_nobody_knows_what_they_use() -> None:
     assert delete_offset(shard, "g", "t") == ErrorCode.NON_EMPTY_GROUP
 
 
+# Offsets of consumer groups
+
+
+def test_a_member_of_a_consumer_group_commits_and_reads_in_its_epoch() -> None:
+    shard = shard_of()
+    epoch = shard.join_consumer("g", "m", "t")
+    assert shard.commit_offset("g", 5, member="m", generation=epoch) == NONE
+    assert shard.commit_offset("g", 6, member="m", generation=epoch + 1) == ErrorCode.STALE_MEMBER_EPOCH
+    assert shard.commit_offset("g", 6, member="m", generation=epoch, version=8) == ErrorCode.UNSUPPORTED_VERSION
+    assert shard.commit_offset("g", 6, member="stranger", generation=epoch) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert shard.commit_offset("g", 6) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert shard.offsets("g", member="m", epoch=epoch) == {"t": 5}
+    assert shard.offsets("g", member="m", epoch=epoch + 1) == ErrorCode.STALE_MEMBER_EPOCH
+    assert shard.offsets("g") == {"t": 5}
+
+
+def test_a_member_that_has_not_heard_of_its_newest_epoch_commits_what_it_still_owns() -> None:
+    shard = shard_of()
+    epoch = shard.join_consumer("g", "a", "t")
+    shard.join_consumer("g", "b", "u")
+    shard.wait(1_001)
+    answer = shard.beat_as_consumer("g", "a", epoch)
+    assert not isinstance(answer, ErrorCode) and answer.member_epoch > epoch, "it gets an answer that it never reads"
+    assert shard.commit_offset("g", 7, topic="t", member="a", generation=epoch) == NONE
+    assert shard.commit_offset("g", 7, topic="u", member="a", generation=epoch) == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_a_producer_commits_for_a_member_of_a_consumer_group() -> None:
+    shard = shard_of()
+    epoch = shard.join_consumer("g", "m", "t")
+    assert commit_in_transaction(shard, "g", 5, member="m", generation=epoch) == NONE
+    assert commit_in_transaction(shard, "g", 6, member="m", generation=epoch + 1) == ErrorCode.ILLEGAL_GENERATION
+    shard.end_transaction(7, 0, committed=True)
+    assert shard.offsets("g") == {"t": 5}
+
+
+def test_offsets_of_a_consumer_group_expire_when_its_members_do_not_read_the_topic() -> None:
+    shard = shard_of(offsets_retention_minutes="10")
+    epoch = shard.join_consumer("g", "m", "t")
+    for topic in ("t", "u"):
+        assert shard.commit_offset("g", 1, topic=topic, member="m", generation=epoch) == NONE
+    for _ in range(70):
+        shard.wait(20_000)
+        assert not isinstance(shard.beat_as_consumer("g", "m", epoch), ErrorCode)
+    assert shard.offsets("g") == {"t": 1}
+
+
+def test_a_consumer_group_goes_with_its_last_offset() -> None:
+    shard = shard_of(offsets_retention_minutes="10")
+    epoch = shard.join_consumer("g", "m", "t")
+    shard.commit_offset("g", 1, member="m", generation=epoch)
+    shard.beat_as_consumer("g", "m", -1)
+    assert shard.listed() == {"g": ("Empty", "consumer")}
+    shard.wait(21 * MINUTE_MS)
+    for _ in range(2):
+        assert shard.listed() == {} and shard.offsets("g") == {}
+        shard.reload()
+
+
+def test_offsets_that_consumers_use_cannot_be_deleted() -> None:
+    shard = shard_of()
+    epoch = shard.join_consumer("g", "m", "t")
+    for topic in ("t", "u"):
+        shard.commit_offset("g", 1, topic=topic, member="m", generation=epoch)
+    assert delete_offset(shard, "g", "t") == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    assert delete_offset(shard, "g", "u") == NONE
+
+
+# One id, two protocols
+
+
+def test_groups_of_both_protocols_are_listed_each_as_what_it_is() -> None:
+    shard = shard_of()
+    shard.stable_classic("a", "t")
+    shard.join_consumer("b", "m", "t")
+    shard.commit_offset("c", 1)
+    listed = {"a": ("Stable", "classic"), "b": ("Stable", "consumer"), "c": ("Empty", "classic")}
+    assert shard.listed() == listed
+    shard.reload()
+    assert shard.listed() == listed
+
+
+def test_a_consumer_group_takes_the_place_and_the_offsets_of_an_empty_classic_one() -> None:
+    shard = shard_of()
+    member = shard.stable_classic("g", "t")
+    shard.commit_offset("g", 5, member=member, generation=1)
+    assert shard.beat_as_consumer("g", "m", 0, "t") == ErrorCode.GROUP_ID_NOT_FOUND
+    shard.ask("leave_group", LeaveGroupRequest(group_id="g", member_id=member), 2)
+    shard.join_consumer("g", "m", "t")
+    for _ in range(2):
+        assert shard.listed() == {"g": ("Stable", "consumer")}
+        assert shard.offsets("g") == {"t": 5}
+        shard.reload()
+
+
+def test_a_consumer_group_takes_the_place_of_one_that_only_kept_offsets() -> None:
+    shard = shard_of()
+    shard.commit_offset("g", 5)
+    shard.join_consumer("g", "m", "t")
+    for _ in range(2):
+        assert shard.listed() == {"g": ("Stable", "consumer")}
+        assert shard.offsets("g") == {"t": 5}
+        shard.reload()
+
+
+def test_a_classic_group_takes_the_place_and_the_offsets_of_an_empty_consumer_group() -> None:
+    shard = shard_of()
+    epoch = shard.join_consumer("g", "m", "t")
+    shard.commit_offset("g", 5, member="m", generation=epoch)
+    refused = shard.join_classic("g", "t").value
+    assert isinstance(refused, ApiError) and refused.code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    shard.beat_as_consumer("g", "m", -1)
+    shard.stable_classic("g", "t")
+    for _ in range(2):
+        assert shard.listed() == {"g": ("Stable", "classic")}
+        assert shard.offsets("g") == {"t": 5}
+        shard.reload()
+
+
+def test_an_empty_consumer_group_is_what_it_was_when_a_classic_member_is_refused() -> None:
+    shard = shard_of()
+    shard.join_consumer("g", "m", "t")
+    shard.beat_as_consumer("g", "m", -1)
+    before = len(shard.log)
+    refused = shard.ask("join_group", JoinGroupRequest(group_id="g", session_timeout_ms=1), 3).value
+    assert isinstance(refused, ApiError) and refused.code == ErrorCode.INVALID_SESSION_TIMEOUT
+    assert shard.listed() == {"g": ("Empty", "consumer")} and len(shard.log) == before
+
+
+@pytest.mark.parametrize("api", ["sync_group", "heartbeat", "leave_group"])
+def test_who_was_a_member_of_the_classic_group_is_none_of_the_consumer_group(api: str) -> None:
+    shard = shard_of()
+    shard.join_consumer("g", "m", "t")
+    requests = {
+        "sync_group": SyncGroupRequest(group_id="g", generation_id=1, member_id="old"),
+        "heartbeat": HeartbeatRequest(group_id="g", generation_id=1, member_id="old"),
+        "leave_group": LeaveGroupRequest(group_id="g", member_id="old"),
+    }
+    assert shard.outcome(api, requests[api], 2) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 # Deleting groups
 
 
@@ -167,6 +310,18 @@ def test_a_deleted_group_does_not_come_back_with_the_end_of_a_transaction() -> N
     assert shard.offsets("g") == {} and shard.listed() == {}
 
 
+def test_a_deleted_consumer_group_is_gone_with_its_offsets() -> None:
+    shard = shard_of()
+    epoch = shard.join_consumer("g", "m", "t")
+    shard.commit_offset("g", 1, member="m", generation=epoch)
+    assert shard.delete("g") == ErrorCode.NON_EMPTY_GROUP
+    shard.beat_as_consumer("g", "m", -1)
+    assert shard.delete("g") == NONE
+    for _ in range(2):
+        assert shard.listed() == {} and shard.offsets("g") == {}
+        shard.reload()
+
+
 def test_only_what_exists_can_be_deleted() -> None:
     assert shard_of().delete("g") == ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -190,6 +345,19 @@ def test_a_classic_group_is_described_with_its_members() -> None:
     assert (described.group_state, described.protocol_data) == ("Stable", "range")  # type: ignore[union-attr]
     (shown,) = described.members  # type: ignore[union-attr]
     assert (shown.member_id, shown.client_host, shown.member_assignment) == (member, "/host", b"mine")
+
+
+def test_each_protocol_describes_its_own_groups() -> None:
+    shard = shard_of()
+    shard.stable_classic("a", "t")
+    shard.join_consumer("b", "m", "t")
+    caller = Caller("client", "/host", 6)
+    described = shard.run(lambda now_ms: shard.machine.describe_group("b", caller, now_ms)).value
+    assert described.error_code == ErrorCode.GROUP_ID_NOT_FOUND  # type: ignore[union-attr]
+    refused = shard.run(lambda now_ms: shard.machine.describe_consumer_group("a", caller, now_ms)).value
+    assert isinstance(refused, ApiError) and refused.code == ErrorCode.GROUP_ID_NOT_FOUND
+    modern = shard.run(lambda now_ms: shard.machine.describe_consumer_group("b", caller, now_ms)).value
+    assert (modern.group_state, [member.member_id for member in modern.members]) == ("Stable", ["m"])  # type: ignore[union-attr]
 
 
 # Records

@@ -6,6 +6,8 @@ is one group, so what crosses protocols is decided here.
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.classic_groups import ClassicGroups
+from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
+from quire.coordinators.group.consumer.manager import ConsumerGroups
 from quire.coordinators.group.group import Groups
 from quire.coordinators.group.listing import list_groups
 from quire.coordinators.group.offsets.offsets import Offsets
@@ -13,6 +15,11 @@ from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
 from quire.coordinators.runtime.result import Result
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages import consumer_group_describe
+from quire.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from quire.protocol.messages.describe_groups import DescribedGroup
 from quire.protocol.messages.group_records import (
     KEY_TYPES,
@@ -34,7 +41,7 @@ from quire.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Offset
 from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from quire.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-_RECORD_TYPES = (0, 1, 2)
+_RECORD_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 16)
 """Those of share groups and streams groups are skipped: there are no such groups here."""
 
 GROUP_ID_NOT_FOUND_SINCE = 6
@@ -48,26 +55,53 @@ class GroupMachine:
         {number: VALUE_TYPES[number] for number in _RECORD_TYPES},
     )
 
-    __slots__ = ("_classic", "_groups", "_offsets")
+    __slots__ = ("_classic", "_consumer", "_groups", "_offsets")
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._groups = Groups()
         self._classic = ClassicGroups(self._groups, surroundings)
+        self._consumer = ConsumerGroups(self._groups, surroundings)
         self._offsets = Offsets(self._groups, surroundings, self._classic.offsets_only)
 
-    # Members
+    # Members of classic groups
 
     def join_group(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result[JoinGroupResponse]:
-        return self._classic.join(request, caller, now_ms)
+        """A consumer group whose members have all gone gives way to the classic one that begins."""
+        group = self._groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup) or not group.is_empty:
+            return self._classic.join(request, caller, now_ms)
+        del self._groups[request.group_id]
+        try:
+            result = self._classic.join(request, caller, now_ms)
+        except ApiError:
+            self._groups[request.group_id] = group
+            raise
+        result.records = [*group.tombstones(), *result.records]
+        return result
 
     def sync_group(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Result[SyncGroupResponse]:
+        self._check_classic(request.group_id)
         return self._classic.sync(request, caller, now_ms)
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Result[HeartbeatResponse]:
+        self._check_classic(request.group_id)
         return self._classic.heartbeat(request, caller, now_ms)
 
     def leave_group(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result[LeaveGroupResponse]:
+        self._check_classic(request.group_id)
         return self._classic.leave(request, caller, now_ms)
+
+    def _check_classic(self, group_id: str) -> None:
+        """Whoever was a member when the group was a classic one is none of the consumer group that it became."""
+        if isinstance(self._groups.get(group_id), ConsumerGroup):
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{group_id} is a consumer group now: join it as a consumer")
+
+    # Members of consumer groups
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> Result[ConsumerGroupHeartbeatResponse]:
+        return self._consumer.heartbeat(request, caller, now_ms)
 
     # Offsets
 
@@ -104,8 +138,16 @@ class GroupMachine:
         unknown = DescribedGroup(group_id=group_id, group_state=_DEAD)
         if caller.api_version >= GROUP_ID_NOT_FOUND_SINCE:
             unknown.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            unknown.error_message = _not_found(group_id).message
+            unknown.error_message = _not_found(group_id, "classic group").message
         return Result(unknown)
+
+    def describe_consumer_group(
+        self, group_id: str, caller: Caller, now_ms: int
+    ) -> Result[consumer_group_describe.DescribedGroup]:
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return Result(self._consumer.describe(group))
+        raise _not_found(group_id, "consumer group")
 
     def delete_group(self, group_id: str, now_ms: int) -> Result[None]:
         group = self._groups.get(group_id)
@@ -124,6 +166,8 @@ class GroupMachine:
         elif isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue)
             self._classic.replay(key, value)
+        else:
+            self._consumer.replay(record)
 
     def replay_end(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
         self._offsets.replay_end(producer_id, committed=committed)
@@ -131,13 +175,16 @@ class GroupMachine:
     def loaded(self, now_ms: int) -> None:
         self._offsets.loaded()
         self._classic.loaded(now_ms)
+        self._consumer.loaded(now_ms)
 
     def unloaded(self, reason: ErrorCode) -> None:
         self._classic.unloaded(reason)
+        self._consumer.unloaded(reason)
 
     def metadata_changed(self, now_ms: int) -> None:
         self._offsets.metadata_changed()
+        self._consumer.metadata_changed(now_ms)
 
 
-def _not_found(group_id: str) -> ApiError:
-    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+def _not_found(group_id: str, what: str = "group") -> ApiError:
+    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no {what} {group_id}")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import WrittenBy
 from quire.protocol.messages.group_records import OffsetCommitKey
 from quire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -31,8 +30,8 @@ from quire.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from tests.coordinators.compacted_log import compacted
 from tests.coordinators.group.offsets.offsets_shard import OffsetsShard, caller
-from tests.coordinators.sim_shard import LogEntry
 
 MINUTE_MS = 60_000
 INTERVAL_MS = 2 * MINUTE_MS
@@ -96,37 +95,6 @@ def known(history: Iterable[Event]) -> Known:
 def _end_of(commit: Commit, after: list[Event]) -> End | None:
     ends = (event for event in after if isinstance(event, End) and event.producer_id == commit.producer_id)
     return next(ends, None)
-
-
-def compacted(log: list[LogEntry], share: float, keep_tombstones: bool) -> list[LogEntry]:
-    """The first part of a log as a cleaner leaves it: of what counts the last record of each key, of what was aborted
-    nothing. It stops before what belongs to an open transaction."""
-
-    def end_of(position: int) -> LogEntry | None:
-        producer = log[position].written_by
-        ends = (entry for entry in log[position + 1 :] if entry.key is None and entry.written_by == producer)
-        return next(ends, None)
-
-    stop = int(len(log) * share)
-    for position, entry in enumerate(log):
-        if entry.key is not None and entry.written_by is not None and end_of(position) is None:
-            stop = min(stop, position)
-    last: dict[bytes, int] = {}
-    kept: list[LogEntry] = []
-    aborted = set()
-    for position, entry in enumerate(log[:stop]):
-        if entry.key is None:
-            continue
-        end = end_of(position) if entry.written_by is not None else None
-        if end is not None and not end.committed:
-            aborted.add(position)
-        else:
-            last[entry.key] = position
-    for position, entry in enumerate(log[:stop]):
-        counts = entry.key is None or (position not in aborted and last[entry.key] == position)
-        if counts and (entry.key is None or entry.value is not None or keep_tombstones):
-            kept.append(entry)
-    return kept + log[stop:]
 
 
 class OffsetsModel(RuleBasedStateMachine):
@@ -222,7 +190,7 @@ class OffsetsModel(RuleBasedStateMachine):
     @rule(share=st.floats(0, 1), keep_tombstones=st.booleans())
     def compact_and_reload(self, share: float, keep_tombstones: bool) -> None:
         self.let_go()
-        self.shard.log = compacted(self.shard.log, share, keep_tombstones)
+        self.shard.log = compacted(self.shard.log, share, keep_tombstones=keep_tombstones)
         self.shard.reload()
 
     # Time
@@ -281,23 +249,3 @@ class OffsetsModel(RuleBasedStateMachine):
 
 TestOffsetsModel = OffsetsModel.TestCase
 TestOffsetsModel.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
-
-
-def test_the_compaction_of_this_model_keeps_what_counts() -> None:
-    """So that it tests what it seems to test."""
-
-    def entry(key: bytes, value: bytes | None, producer: int | None = None) -> LogEntry:
-        return LogEntry(key, value, None if producer is None else WrittenBy(producer, 0))
-
-    def end(producer: int, committed: bool) -> LogEntry:
-        return LogEntry(None, None, WrittenBy(producer, 0), committed)
-
-    old, new = entry(b"k", b"1"), entry(b"k", b"2")
-    assert compacted([old, new], 1.0, True) == [new]
-    aborted = entry(b"k", b"3", 1)
-    assert compacted([old, aborted, end(1, False)], 1.0, True) == [old, end(1, False)]
-    assert compacted([old, aborted, end(1, True)], 1.0, True) == [aborted, end(1, True)]
-    assert compacted([old, aborted, new], 1.0, True) == [old, aborted, new], "the transaction is open"
-    gone = entry(b"k", None)
-    assert compacted([old, gone], 1.0, True) == [gone]
-    assert compacted([old, gone], 1.0, False) == []
