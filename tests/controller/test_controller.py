@@ -27,7 +27,7 @@ def wanted(*names: str) -> CreateTopicsRequest:
 def test_a_new_cluster_starts_with_the_features_it_was_formatted_with() -> None:
     sim = SimController().open()
     assert sim.controller.is_active
-    assert sim.image.features == {"metadata.version": 30, "transaction.version": 2}
+    assert sim.image.features == {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
 
 
 def test_whoever_waits_for_the_controller_hears_of_it_once() -> None:

@@ -59,6 +59,8 @@ SERVED: dict[str, Served] = {
     "DescribeProducers": Served(0, 0),
     "DescribeTransactions": Served(0, 0),
     "ListTransactions": Served(0, 2),
+    "ConsumerGroupHeartbeat": Served(0, 1),
+    "ConsumerGroupDescribe": Served(0, 1),
     "ListConfigResources": Served(0, 1),
     "DescribeTopicPartitions": Served(0, 0),
 }
