@@ -94,7 +94,9 @@ def test_a_flush_that_only_says_so_is_found(monkeypatch: pytest.MonkeyPatch) -> 
             run(self)
 
     monkeypatch.setattr(FlushPlan, "run", lazy)
-    assert broken_promise() in ("what was flushed survives a power loss", "a log has no holes")
+    # Or the log has its place and is damaged, as far as a start can tell, and a reader gets an error out of nowhere.
+    found = ("what was flushed survives a power loss", "a log has no holes", "errors have a cause")
+    assert broken_promise() in found
 
 
 def test_an_acknowledgement_that_does_not_wait_for_the_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Damage of every kind to every file of a log: opening never crashes, and no batch is served that is not intact.
 
-Everything before the damage stays. A log that was stopped cleanly is not scanned: there the damage shows when it is
-read, and what lies behind it may be served as well.
+Everything before the damage stays, and what lies behind it too if it was on disk. A log that was stopped cleanly is not
+scanned: there the damage shows when it is read.
 """
 
 from collections.abc import Iterator
@@ -62,14 +62,19 @@ def served(log: Log) -> Iterator[bytes]:
             yield from (data[header.position : header.end] for header in walk_batches(data))
 
 
-def check(content: dict[str, bytes], right: list[bytes], kept: int) -> None:
-    """However it is opened, all that is served is what was written, and the first `kept` batches are."""
+def check(content: dict[str, bytes], right: list[bytes], kept: int, *, all_others: bool = False) -> None:
+    """However it is opened, all that is served is what was written, and the first `kept` batches are.
+
+    Where everything was on disk, so are `all_others` behind the one that is damaged, if that part is scanned.
+    """
     for clean, recovery_point in ((True, 10), (False, 0), (False, 4), (False, 10)):
         log = open_log(with_files(content), CONFIG, clean=clean, recovery_point=recovery_point)
         found = [_comparable(data, clean) for data in dict.fromkeys(served(log))]
         expected = [_comparable(data, clean) for data in right]
         assert [data for data in found if data not in expected] == [], (clean, recovery_point)
         assert [data for data in expected[:kept] if data not in found] == [], (clean, recovery_point)
+        if all_others and not clean and recovery_point == len(right):
+            assert [data for data in expected[kept + 1 :] if data not in found] == []
         append(log, batch(b"more"), leader_epoch=100)
         log.close()
 
@@ -104,7 +109,8 @@ def test_each_byte_of_a_log_flipped(disk: SimDisk, number: int) -> None:
         for position in (*range(header.position, values), *range(values, header.end, 7)):
             data = bytearray(content[name])
             data[position] ^= 0x04
-            check({**content, name: bytes(data)}, right, batches_before(content, name, position))
+            kept = batches_before(content, name, position)
+            check({**content, name: bytes(data)}, right, kept, all_others=number == 2)
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint"])

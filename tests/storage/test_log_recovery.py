@@ -207,7 +207,10 @@ class TestAfterACrash:
         again = open_log(disk, SMALL_SEGMENTS, recovery_point=4)
         damaged = 4 if position < 118 else 5
         in_the_epoch = position % 118 in range(12, 16)
-        if in_the_epoch:
+        if position % 118 < 8:
+            # Its offset alone is wrong, which no crash does: see test_recovery_scan.py.
+            assert again.end_offset == 8
+        elif in_the_epoch:
             # The checksum does not cover the epoch: a higher one shows when the next batch's falls back behind it.
             assert values_of(again) in (letters(damaged), letters(damaged + 1))
         else:

@@ -158,6 +158,9 @@ class Accepting:
     def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         pass
 
+    def pass_over(self, damage: DamagedBatchError) -> int | None:
+        return None
+
 
 def test_recovery_rebuilds_the_indexes(disk: SimDisk) -> None:
     segment = filled(disk)
@@ -246,56 +249,3 @@ def test_retired_files_are_renamed_and_stay_readable(disk: SimDisk) -> None:
     ]
     assert disk.list_dir(FOLDER) == sorted(path.rpartition("/")[2] for path in renamed)
     assert file.pread(len(content), 0) == content
-
-
-class TestRolling:
-    def room(self, segment: Segment, config: LogConfig, **changes: int) -> bool:
-        asked = {"size": 100, "last_offset": 105, "timestamp": NOW_MS, "now_ms": NOW_MS, **changes}
-        return segment.has_room(asked["size"], asked["last_offset"], asked["timestamp"], asked["now_ms"], config)
-
-    def test_an_empty_segment_takes_anything_its_offsets_can_name(self, disk: SimDisk) -> None:
-        segment = new_segment(disk)
-        config = LogConfig(segment_bytes=10, segment_ms=1)
-        assert self.room(segment, config, size=1000, now_ms=NOW_MS * 2)
-        assert self.room(segment, config, last_offset=100 + 2**31 - 1)
-        assert not self.room(segment, config, last_offset=100 + 2**31)
-
-    def test_by_size(self, disk: SimDisk) -> None:
-        segment = new_segment(disk)
-        add(segment, 100)
-        config = LogConfig(segment_bytes=segment.size + 100)
-        assert self.room(segment, config, size=100)
-        assert not self.room(segment, config, size=101)
-
-    def test_by_the_records_own_time(self, disk: SimDisk) -> None:
-        segment = new_segment(disk)
-        add(segment, 100, timestamp=NOW_MS)
-        config = LogConfig(segment_ms=1000)
-        assert self.room(segment, config, timestamp=NOW_MS + 1000, now_ms=NOW_MS + 5000)
-        assert not self.room(segment, config, timestamp=NOW_MS + 1001)
-        again = reopened(disk)
-        assert not self.room(again, config, timestamp=NOW_MS + 1001), "read from the first batch"
-
-    def test_by_the_clock_where_records_have_no_time(self, disk: SimDisk) -> None:
-        segment = new_segment(disk)
-        add(segment, 100, timestamp=-1)
-        config = LogConfig(segment_ms=1000)
-        assert self.room(segment, config, timestamp=-1, now_ms=NOW_MS + 1000)
-        assert not self.room(segment, config, timestamp=-1, now_ms=NOW_MS + 1001)
-
-    def test_jitter_lets_it_happen_earlier_and_never_later(self, disk: SimDisk) -> None:
-        segment = new_segment(disk)
-        add(segment, 100, timestamp=NOW_MS)
-        config = LogConfig(segment_ms=100_000, segment_jitter_ms=50_000)
-        assert self.room(segment, config, timestamp=NOW_MS + 50_000)
-        assert not self.room(segment, config, timestamp=NOW_MS + 100_001)
-        rolled_after = [
-            after for after in range(0, 100_001, 100) if self.room(segment, config, timestamp=NOW_MS + after)
-        ]
-        assert 50_000 <= max(rolled_after) < 100_000
-
-    def test_by_a_full_index(self, disk: SimDisk) -> None:
-        segment = new_segment(disk, LogConfig(index_interval_bytes=0, segment_index_bytes=36))
-        for offset in range(100, 106):
-            assert self.room(segment, CONFIG) == (offset < 105)
-            add(segment, offset)

@@ -46,6 +46,9 @@ class Witness:
         self.markers.append((header.base_offset, marker.aborts))
         self.producers.end_transaction(header, marker)
 
+    def pass_over(self, damage: DamagedBatchError) -> int | None:
+        return None
+
 
 @pytest.fixture(params=ways(), ids=lambda way: way.__module__)
 def way(request: pytest.FixtureRequest) -> type[BatchWalk]:

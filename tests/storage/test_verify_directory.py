@@ -2,6 +2,7 @@
 
 import pytest
 
+from quire.protocol.records.batch import walk_batches
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_config import LogConfig
 from quire.storage.meta_properties import MetaProperties, write_meta
@@ -58,6 +59,14 @@ def test_each_flipped_byte_of_a_log_is_found(directory: SimDisk) -> None:
         overwrite(directory, name(0), bytes([right[position] ^ 0x10]), position)
         assert findings(directory), f"byte {position}"
         overwrite(directory, name(0), right)
+
+
+def test_of_a_wrong_offset_and_the_batch_behind_it_the_wrong_one_is_named(directory: SimDisk) -> None:
+    second = walk_batches(directory.read_file(name(0)))[1]
+    overwrite(directory, name(0), (second.base_offset + 1).to_bytes(8, "big"), second.position)
+    (found,) = [finding for finding in findings(directory) if finding.path == name(0)]
+    assert found.position == second.position
+    assert "its offset is 2, that behind it 2" in found.what
 
 
 def test_all_damages_of_a_log_are_found(directory: SimDisk) -> None:

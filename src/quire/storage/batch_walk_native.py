@@ -2,10 +2,11 @@
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, no-any-return"
 """Over the batches of a segment at the speed of their checksums: what is regular is dealt with here, batch by batch.
 
-A batch is regular if it is whole and intact, goes on where the one before it ended, in the same leader epoch, and is no
-transaction's end. Of such a batch only its offsets, its timestamp and its producer matter, and are gathered here with
-the entries that the segment's indexes get for it. At anything else the walk stops and leaves that one batch to its
-caller (`quire.storage.segment_scan`), who looks at it in peace and then says `take`.
+A batch is regular if it is whole and intact, goes on where the one before it ended (or behind a gap, and the next one
+behind it), in the same leader epoch, and is no transaction's end. Of such a batch only its offsets, its timestamp and
+its producer matter, and are gathered here with the entries that the segment's indexes get for it. At anything else the
+walk stops and leaves that one batch to its caller (`quire.storage.segment_scan`), who looks at it in peace, then says
+`take`.
 
 One source, run as it is or compiled where there is a C compiler, with identical results.
 """
@@ -81,7 +82,7 @@ class BatchWalk:
     end_limit = cython.declare(cython.longlong, visibility="public")
     """Which offset belongs to the next segment."""
     gaps_before = cython.declare(cython.longlong, visibility="public")
-    """Up to which offset a batch may begin later than where the last one ended."""
+    """Up to which offset a batch may begin later than where the last one ended, if the one behind it agrees."""
     leader_epoch = cython.declare(cython.longlong, visibility="public")
     first_timestamp = cython.declare(cython.longlong, visibility="public")
     max_timestamp = cython.declare(cython.longlong, visibility="public")
@@ -145,6 +146,8 @@ class BatchWalk:
                 break
             last_offset += base_offset
             if last_offset - self.base_offset > _MOST_RELATIVE:
+                break
+            if base_offset != self.next_offset and (filled - stop < 8 or _int64(data, stop) <= last_offset):
                 break
             leader_epoch = _int32(data, at + 12)
             if leader_epoch != self.leader_epoch and leader_epoch != -1:

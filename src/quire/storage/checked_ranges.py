@@ -45,6 +45,9 @@ class CheckedRanges:
         self._damages[damage.position] = damage
         return not known
 
+    def is_damaged(self, position: int) -> bool:
+        return position in self._damages
+
     def lost_before(self, position: int, offset: int, damage: DamagedBatchError) -> None:
         """What was before `offset`, with which the batch at `position` begins, may be in a damaged one."""
         self._lost[position] = offset, damage

@@ -44,6 +44,19 @@ def find_intact(file: File, position: int, end: int, lowest_offset: int) -> int 
     return None
 
 
+def next_intact(file: File, position: int, end: int, lowest_offset: int) -> int | None:
+    """As `find_intact`, behind a damaged batch at `position`, whose length is believed if it leads to an intact one."""
+    try:
+        behind = position + read_header(file.pread(HEADER_BYTES, position)).size
+    except InvalidRecords:
+        behind = end
+    if behind + HEADER_BYTES <= end:
+        chunk = file.pread(HEADER_BYTES, behind)
+        if chunk[_MAGIC_POSITION] == MAGIC and _is_intact(file, chunk, 0, behind, end, lowest_offset):
+            return behind
+    return find_intact(file, position + 1, end, lowest_offset)
+
+
 def _is_intact(file: File, chunk: bytes, at: int, start: int, end: int, lowest_offset: int) -> bool:
     offset = int.from_bytes(chunk[at : at + 8], "big", signed=True)
     size = int.from_bytes(chunk[at + 8 : at + _LENGTH_END], "big") + _LENGTH_END

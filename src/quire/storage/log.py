@@ -29,6 +29,7 @@ from quire.storage.producer_replay import replay_producers
 from quire.storage.producer_state import ProducerEntry, ProducerState, RememberedBatch
 from quire.storage.retention import Expired
 from quire.storage.retired import Remover, RetiredSegments, remove_now
+from quire.storage.rolling import has_room
 from quire.storage.segment import Segment
 from quire.storage.timestamp_lookup import TimestampedOffset
 from quire.storage.transaction_index import AbortedTransaction
@@ -202,7 +203,7 @@ class Log:
         self, records: Buffer, headers: Sequence[BatchHeader], last_offset: int, timestamp: int, now_ms: int
     ) -> None:
         active = self._segments.active
-        if not active.has_room(len(records), last_offset, timestamp, now_ms, self.config):
+        if not has_room(active, len(records), last_offset, timestamp, now_ms, self.config):
             # Not with the first batch: a segment begins where the one before it ends, until that is compacted.
             fits = last_offset - self.end_offset <= MAX_RELATIVE_OFFSET
             active = self._roll_to(self.end_offset if fits else headers[0].base_offset, now_ms)

@@ -1,24 +1,21 @@
 """Opening a log: from the files in a folder to segments, epochs and producers that agree with each other.
 
 After a clean stop everything was synced, and only the end of the last segment is read. After a crash every byte from
-the recovery point's segment on is read and checked. At the first batch that is torn or damaged the log ends: the rest
-of that segment is cut off and later segments go, because a log without its middle is no prefix of what was written.
-What comes before the damage is never touched. Another crash meanwhile does no harm: opening begins again from the same
-recovery point, and finds the same or less. A log that must not lose its end to damage in its middle is opened with
-`only_torn`: then nothing is cut but what a crash can have left.
+the recovery point's segment on is read and checked. At the first batch beyond the recovery point that is torn the log
+ends: the rest of that segment is cut off and later segments go, because a log without its middle is no prefix of what
+was written. What was on disk is never touched, not even if it is damaged now (see `recovery_scan`). Another crash
+meanwhile does no harm: opening begins again from the same recovery point, and finds the same or less. A log that must
+not lose its end to damage in its middle is opened with `only_torn`: then nothing is cut but what a crash can have left.
 """
 
 import logging
 from dataclasses import dataclass
 
-from quire.protocol.records.batch import BatchHeader
 from quire.seams import Disk
 from quire.storage import batch_scan, file_names, leader_epochs
 from quire.storage.batch_scan import DamagedBatchError
-from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.checkpoints import CheckpointError
 from quire.storage.damage import DamagedLogError, find_intact, is_hole
-from quire.storage.end_marker import EndMarker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs, read_epochs
 from quire.storage.left_overs import tidy
@@ -26,10 +23,9 @@ from quire.storage.log_config import LogConfig
 from quire.storage.producer_replay import rebuild_transaction_index, replay_producers
 from quire.storage.producer_snapshot import ProducerSnapshots
 from quire.storage.producer_state import ProducerState
+from quire.storage.recovery_scan import MAX_OFFSET, RecoveryScan
 from quire.storage.segment import Segment
 from quire.storage.segments import Segments
-
-MAX_OFFSET = (1 << 63) - 1
 
 _log = logging.getLogger("quire.storage")
 
@@ -62,12 +58,12 @@ def open_log(
     only_torn: bool = False,
     foreign: bool = False,
 ) -> OpenedLog:
-    opener = _Opener(disk, folder, config, cache, now_ms, only_torn, foreign)
+    opener = _Opener(disk, folder, config, cache, now_ms, recovery_point, only_torn, foreign)
     opener.load(log_start_offset)
     try:
         is_clean = clean and opener.read_end()
         if not is_clean:
-            opener.recover(recovery_point)
+            opener.recover()
         if opener.end_offset < recovery_point:
             _log.warning(
                 "%s ends at %d, though everything before %d was on disk: a file of it was removed, cut or damaged",
@@ -75,7 +71,7 @@ def open_log(
                 opener.end_offset,
                 recovery_point,
             )
-        return opener.finish(opener.end_offset if is_clean else recovery_point, log_start_offset)
+        return opener.finish(log_start_offset, clean=is_clean)
     finally:
         opener.close_files()
 
@@ -110,6 +106,7 @@ class _Opener:
         config: LogConfig,
         cache: IndexCache,
         now_ms: int,
+        recovery_point: int,
         only_torn: bool,
         foreign: bool,
     ) -> None:
@@ -118,6 +115,7 @@ class _Opener:
         self._config = config
         self._cache = cache
         self._now_ms = now_ms
+        self._recovery_point = recovery_point
         self._only_torn = only_torn
         self._foreign = foreign
         self._unsynced: list[str] = []
@@ -125,9 +123,6 @@ class _Opener:
         self._epochs_known = False
         self._epochs_saved = self._epochs.to_bytes()
         self._producers: ProducerState | None = None
-        self._trusted_before = 0
-        self._scanned: Segment | None = None
-        """The segment that is being scanned."""
         self._scanned_from = MAX_OFFSET
         """Of segments that begin before it, whatever is beside their logs is as it was found."""
         self.end_offset = 0
@@ -166,23 +161,47 @@ class _Opener:
         except (DamagedBatchError, CorruptIndexError) as error:
             _log.warning("%s was stopped cleanly but is damaged: %s", self._folder, error)
             return False
+        self._check_last_offset()
         return True
 
-    def recover(self, recovery_point: int) -> None:
+    def _check_last_offset(self) -> None:
+        """A clean stop notes where each log ends. If the last batch is not there, its offset has been damaged since.
+
+        Every other batch has one behind it, and is held against that before it is served.
+        """
+        active, recovery_point = self._segments.active, self._recovery_point
+        if self.end_offset == recovery_point or active.base_offset >= recovery_point or active.size == 0:
+            return
+        position, header, expected_offset = active.last_batch()
+        offset = header.base_offset
+        if offset < expected_offset or offset > expected_offset <= recovery_point < header.next_offset:
+            reason = f"its offset is {offset}, though the log ended at {recovery_point}"
+            active.refuse_last_batch(DamagedBatchError(active.path, position, reason))
+            self._begin_segment(max(recovery_point, expected_offset))
+
+    def recover(self) -> None:
         """Checks every byte from the recovery point's segment on."""
-        segments = self._segments
+        segments, recovery_point = self._segments, self._recovery_point
         first = segments[segments.slot_of(recovery_point)]
+        on_disk = LeaderEpochs(self._epochs.entries)
         self._learn_epochs_before(first.base_offset)
         if self._is_below_known_epochs(first):
             # Either the file or this batch is wrong. The log before it knows, and nothing is cut for the file's sake.
             _log.warning("finding the leader epochs of %s in the log itself: its file contradicts it", self._folder)
-            self._epochs, self._epochs_known = LeaderEpochs(), False
+            self._epochs, self._epochs_known, on_disk = LeaderEpochs(), False, LeaderEpochs()
             self._learn_epochs_before(first.base_offset)
         self._producers = replay_producers(segments, self._snapshots, segments[0].base_offset, first.base_offset)
         # Later ones were never synced. The scan makes them anew.
         self._snapshots.remove_after(first.base_offset)
         self.end_offset = first.base_offset
-        self._trusted_before = recovery_point
+        scan = RecoveryScan(
+            self._config,
+            self._epochs,
+            self._producers,
+            recovery_point,
+            only_torn=self._only_torn,
+            epochs_on_disk=on_disk,
+        )
         to_scan = list(segments)[segments.slot_of(recovery_point) :]
         self._scanned_from = first.base_offset
         for segment, following in zip(to_scan, [*to_scan[1:], None], strict=True):
@@ -193,10 +212,7 @@ class _Opener:
                 self._end_log_before(segment, reason)
                 break
             size = segment.size
-            self._scanned = segment
-            walk = self._walk(segment, following)
-            damage = segment.recover(walk, self)
-            self.end_offset = walk.next_offset
+            self.end_offset, damage = scan.run(segment, max(self.end_offset, segment.base_offset), following)
             if damage is not None:
                 if self._only_torn:
                     self._check_that_it_is_torn(segment, size, damage)
@@ -205,9 +221,11 @@ class _Opener:
             if following is not None:
                 self._save_producers(following.base_offset)
         self._save_indexes(first)
+        if scan.damaged_at_end and self.end_offset < recovery_point:
+            self._begin_segment(recovery_point)
 
-    def finish(self, recovery_point: int, log_start_offset: int) -> OpenedLog:
-        segments = self._segments
+    def finish(self, log_start_offset: int, *, clean: bool) -> OpenedLog:
+        segments, recovery_point = self._segments, self._recovery_point
         if self.end_offset < log_start_offset:
             _log.warning(
                 "%s ends at %d, before its start %d: it is empty", self._folder, self.end_offset, log_start_offset
@@ -235,7 +253,7 @@ class _Opener:
             epochs_saved=self._epochs_saved,
             start_offset=start_offset,
             end_offset=self.end_offset,
-            recovery_point=min(recovery_point, self.end_offset),
+            recovery_point=self.end_offset if clean else min(recovery_point, self.end_offset),
             unsynced=self._unsynced,
         )
 
@@ -244,55 +262,10 @@ class _Opener:
         for segment in self._segments:
             segment.close()
 
-    def _walk(self, segment: Segment, following: Segment | None) -> BatchWalk:
-        return BatchWalk(
-            segment.base_offset,
-            self._config.index_interval_bytes,
-            next_offset=max(self.end_offset, segment.base_offset),
-            end_limit=following.base_offset if following is not None else MAX_OFFSET,
-            gaps_before=MAX_OFFSET if self._config.compact else self._trusted_before,
-            leader_epoch=self._epochs.latest,
-        )
-
-    # What the scan meets
-
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
-        """Takes the epoch of an intact batch into account, or says why it cannot come next.
-
-        The checksum does not cover offset and epoch, but these only rise: that shows a damaged one, and the remains of
-        an overwritten log behind its new end.
-        """
-        self.end_offset = expected_offset
-        if header.base_offset < expected_offset or self._is_torn_off(header.base_offset, expected_offset):
-            return f"offset {header.base_offset} follows {expected_offset - 1}"
-        if 0 <= header.leader_epoch < self._epochs.latest:
-            return f"leader epoch {header.leader_epoch} follows {self._epochs.latest}"
-        if header.leader_epoch > self._epochs.latest:
-            self._epochs.assign(header.leader_epoch, header.base_offset)
-        return None
-
-    def meet_producer(self, header: BatchHeader) -> None:
-        assert self._producers is not None
-        self._producers.update(header)
-
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
-        assert self._producers is not None and self._scanned is not None
-        aborted = self._producers.end_transaction(header, marker)
-        if aborted is not None:
-            self._scanned.add_aborted(aborted)
-
-    def _is_torn_off(self, offset: int, expected_offset: int) -> bool:
-        """Whether a batch cannot be there though it comes later than expected.
-
-        Without compaction offsets have no gaps. Below the recovery point nothing can be missing, and a gap may be left
-        from when the topic was compacted.
-        """
-        return expected_offset < offset > self._trusted_before and not self._config.compact
-
     def _lacks_something_before(self, segment: Segment) -> bool:
         """Whether what should come before the segment is lost; see `quire.storage.gap_mark`."""
         compacted_by_others = self._config.compact and self._foreign
-        return self.end_offset < segment.base_offset > self._trusted_before and not compacted_by_others
+        return self.end_offset < segment.base_offset > self._recovery_point and not compacted_by_others
 
     def _check_that_it_is_torn(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
         behind = find_intact(segment.file, damage.position, size, self.end_offset)
@@ -417,9 +390,10 @@ class _Opener:
 
     def _begin_segment(self, base_offset: int) -> None:
         """The log goes on, and ends for now, at this offset."""
-        self._segments.active.save_indexes()
-        self._unsynced += self._segments.active.index_paths
-        self._segments.active.unpin_indexes()
+        active = self._segments.active
+        if active.save_indexes():
+            self._unsynced += active.index_paths
+        active.unpin_indexes()
         self._segments.add(self._new_segment(base_offset))
         self.end_offset = base_offset
 

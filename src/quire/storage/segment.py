@@ -17,14 +17,15 @@ from quire.storage import batch_scan, file_names, segment_scan
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.checked_ranges import CheckedRanges
-from quire.storage.damage import find_intact
+from quire.storage.damage import next_intact
 from quire.storage.end_marker import EndMarker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs
 from quire.storage.log_config import LogConfig
+from quire.storage.neighbours import intact_at, only_its_offset_is_wrong
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from quire.storage.range_check import NotCheckedError, RangeCheck
-from quire.storage.segment_scan import Visitor
+from quire.storage.segment_scan import RecoveryVisitor
 from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
 from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
 
@@ -42,7 +43,6 @@ class Segment:
         "_file",
         "_first_timestamp",
         "_folder",
-        "_indexes_full",
         "_indexes_saved",
         "_max_timestamp",
         "_max_timestamp_offset",
@@ -50,6 +50,7 @@ class Segment:
         "base_offset",
         "checked",
         "created_ms",
+        "indexes_full",
         "offset_index",
         "size",
         "time_index",
@@ -83,7 +84,8 @@ class Segment:
         self.offset_index = OffsetIndex(disk, self._path(file_names.OFFSET_INDEX), base_offset, cache)
         self.time_index = TimeIndex(disk, self._path(file_names.TIME_INDEX), base_offset, cache)
         self.transaction_index = TransactionIndex(disk, self._path(file_names.TRANSACTION_INDEX), base_offset, cache)
-        self._indexes_full = False
+        self.indexes_full = False
+        """Whether there is no room for another entry."""
         self._indexes_saved = True
         self._unindexed_bytes = 0
         self._first_timestamp: int | None = None
@@ -162,32 +164,12 @@ class Segment:
 
     def _see_whether_indexes_are_full(self) -> None:
         limit_bytes = self._config.segment_index_bytes
-        self._indexes_full = self.offset_index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes)
+        self.indexes_full = self.offset_index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes)
 
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         """The marker that aborts this transaction has been appended."""
         self.transaction_index.append(aborted)
         self._indexes_saved = False
-
-    def has_room(self, size: int, last_offset: int, timestamp: int, now_ms: int, config: LogConfig) -> bool:
-        """Whether an append belongs here, or a new segment has to be rolled for it."""
-        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
-            return False
-        if self.size == 0:
-            return True
-        if self.size + size > config.segment_bytes or self._indexes_full:
-            return False
-        allowed_ms = config.segment_ms
-        if config.segment_jitter_ms > 0:
-            allowed_ms -= self._jitter_ms(config)
-        return self._age_ms(timestamp, now_ms) <= allowed_ms
-
-    def _age_ms(self, timestamp: int, now_ms: int) -> int:
-        """How long this segment has waited to be rolled: on the records' own clock where they have one."""
-        first = self._first_timestamp
-        if first is None:
-            first = self.first_timestamp()
-        return timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def first_timestamp(self) -> int:
         """The highest timestamp of the first batch, which there must be; none if that is damaged."""
@@ -198,11 +180,6 @@ class Segment:
                 self._first_timestamp = header.max_timestamp
         return self._first_timestamp
 
-    def _jitter_ms(self, config: LogConfig) -> int:
-        """Spreads the rolls of many partitions; derived from the name, so that it needs no dice and no memory."""
-        seed = sum((at + 1) * byte for at, byte in enumerate(self.path.encode()))
-        return seed * 2654435761 % min(config.segment_jitter_ms, config.segment_ms)
-
     # Looking up
 
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
@@ -210,14 +187,20 @@ class Segment:
 
         Reads about one index interval of the file at most.
         """
+        damaged = None
         try:
             for position, header in self.batches_around(offset):
+                if damaged is not None and header.base_offset > offset:
+                    break
                 if header.last_offset >= offset:
-                    return position, header
+                    if self.checked is None or not self.checked.is_damaged(position):
+                        return position, header
+                    # Its offsets may be what is wrong with it; not if the next one leaves this one to it.
+                    damaged = damaged or (position, header)
         except DamagedBatchError as damage:
             self.report(damage)
             raise
-        return None
+        return damaged
 
     def batches_around(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers of all batches from the one that holds `offset` on, and possibly of some before it.
@@ -331,23 +314,42 @@ class Segment:
             end_offset = header.next_offset
         return end_offset
 
-    def recover(self, walk: BatchWalk, visitor: Visitor) -> DamagedBatchError | None:
+    def last_batch(self) -> tuple[int, BatchHeader, int]:
+        """Position and header of the last batch, which there must be, and where it should begin: as the index says."""
+        indexed = self.offset_index.last()
+        expected_offset = end_offset = self.base_offset
+        for number, batch in enumerate(self._batches_at(indexed)):
+            expected_offset = batch[1].base_offset if number == 0 and indexed is not None else end_offset
+            end_offset = batch[1].next_offset
+        return *batch, expected_offset
+
+    def refuse_last_batch(self, damage: DamagedBatchError) -> None:
+        """It is not what it says to be, so nothing of what it says counts."""
+        self.report(damage)
+        self._max_timestamp = None
+
+    def recover(self, walk: BatchWalk, visitor: RecoveryVisitor) -> DamagedBatchError | None:
         """Reads every byte, rebuilds the indexes (in memory) and tells `visitor` of all that matters to the log.
 
-        Returns what is wrong with the first batch that is not intact, or why the visitor does not accept it, and ends
-        the segment before it (in memory: `cut_tail` does it in the file).
+        Returns what is wrong with the first batch that is not intact, or why the visitor does not accept it, unless
+        that is to be passed over, and ends the segment before it (in memory: `cut_tail` does it in the file).
         """
         self._reset_indexes()
         self.transaction_index.reset()
-        if self.size == 0:
-            return None
-        damage = None
-        try:
-            segment_scan.scan(self.file, 0, self.size, walk, visitor)
-        except DamagedBatchError as found:
-            damage = found
-            self.size = damage.position
+        damage, position = None, 0
         self.unchecked_end = 0
+        while position < self.size:
+            try:
+                position = segment_scan.scan(self.file, position, self.size, walk, visitor)
+            except DamagedBatchError as found:
+                behind = visitor.pass_over(found)
+                if behind is None:
+                    damage, self.size = found, found.position
+                    break
+                self.report(found)
+                position = self.unchecked_end = behind
+                # What comes behind it can only be found through the index, so it has to be in there.
+                walk.unindexed_bytes = walk.index_interval + 1
         if self.size:
             self._take_over(walk)
         return damage
@@ -383,7 +385,7 @@ class Segment:
             self.time_index.truncate_to(offset)
             self.transaction_index.truncate_to(offset)
             self._indexes_saved = False
-            self._indexes_full = False
+            self.indexes_full = False
             offset = min(offset, header.base_offset)
         if self.size == 0:
             self._reset_indexes()
@@ -409,7 +411,7 @@ class Segment:
         end_offset = self.base_offset
         try:
             for at, header in batch_scan.headers(self.file, position, self.size):
-                if header.base_offset < end_offset or header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+                if self._does_not_belong(at, header, end_offset):
                     raise DamagedBatchError(self.path, at, f"offset {header.base_offset} does not belong here")
                 self._index(at, header)
                 end_offset = header.next_offset
@@ -417,14 +419,23 @@ class Segment:
             self.report(damage)
             # What comes behind it can only be found through the index, so it has to be in there.
             self._unindexed_bytes = self._config.index_interval_bytes + 1
-            return find_intact(self.file, damage.position + 1, self.size, end_offset)
+            return next_intact(self.file, damage.position, self.size, end_offset)
         return None
+
+    def _does_not_belong(self, position: int, header: BatchHeader, expected_offset: int) -> bool:
+        """Whether a batch cannot have the offset that it says to have, as far as can be told within the segment."""
+        if header.base_offset < expected_offset or header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return True
+        if header.base_offset == expected_offset:
+            return False
+        behind = intact_at(self.file, position + header.size, self.size)
+        return behind is not None and only_its_offset_is_wrong(header, expected_offset, behind)
 
     def _reset_indexes(self) -> None:
         self.offset_index.reset()
         self.time_index.reset()
         self._indexes_saved = False
-        self._indexes_full = False
+        self.indexes_full = False
         self._unindexed_bytes = 0
         self._first_timestamp = None
         self._max_timestamp = None

@@ -36,6 +36,14 @@ class Visitor(Protocol):
     def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None: ...
 
 
+class RecoveryVisitor(Visitor, Protocol):
+    """Decides, too, what becomes of a segment that is damaged."""
+
+    def pass_over(self, damage: DamagedBatchError) -> int | None:
+        """At which position to go on; None if the segment ends at the damage."""
+        ...
+
+
 def scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor, *, enough: int | None = None) -> int:
     """Goes from `position`, where a batch must begin, to `end` of the file; DamagedBatchError where it cannot go on.
 

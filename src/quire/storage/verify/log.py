@@ -9,9 +9,10 @@ from quire.storage import file_names, leader_epochs, partition_metadata, segment
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.checkpoints import CheckpointError
-from quire.storage.damage import find_intact
+from quire.storage.damage import next_intact
 from quire.storage.end_marker import EndMarker
 from quire.storage.index_file import CorruptIndexError, IndexCache
+from quire.storage.neighbours import intact_at, only_its_offset_is_wrong
 from quire.storage.offset_index import OffsetIndex
 from quire.storage.producer_snapshot import CorruptSnapshotError, from_bytes
 from quire.storage.producer_state import ProducerState
@@ -60,7 +61,7 @@ class LogVerifier:
     def _verify_batches(self, base: int, next_offset: int, limit: int) -> Generator[Finding, None, int]:
         """Findings; in the end, where the segment ends."""
         path = self._path(base, file_names.LOG)
-        file = self._disk.open(path)
+        self._file = file = self._disk.open(path)
         try:
             walk = BatchWalk(base, _MAX_OFFSET, next_offset, limit, _MAX_OFFSET, self._latest_epoch)
             position: int | None = 0
@@ -80,7 +81,7 @@ class LogVerifier:
                 self._progress(reached - position)
                 position = reached
         except DamagedBatchError as damage:
-            behind = find_intact(file, damage.position + 1, end, walk.next_offset)
+            behind = next_intact(file, damage.position, end, walk.next_offset)
             lost = (behind if behind is not None else end) - damage.position
             yield Finding(file.path, damage.position, f"{damage.reason}; offset {walk.next_offset}, {lost} bytes")
             self._progress((behind if behind is not None else end) - position)
@@ -90,6 +91,10 @@ class LogVerifier:
     def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         if header.base_offset < expected_offset:
             return f"offset {header.base_offset} follows {expected_offset - 1}"
+        if header.base_offset > expected_offset:
+            behind = intact_at(self._file, position + header.size, self._file.size())
+            if behind is not None and only_its_offset_is_wrong(header, expected_offset, behind):
+                return f"its offset is {header.base_offset}, that behind it {behind.base_offset}"
         if 0 <= header.leader_epoch < self._latest_epoch:
             return f"leader epoch {header.leader_epoch} follows {self._latest_epoch}"
         if header.leader_epoch > self._latest_epoch:
