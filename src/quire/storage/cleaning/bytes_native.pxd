@@ -3,7 +3,6 @@
 cdef extern from "let_others.h" nogil:
     void quire_let_others()
 
-
 cdef unsigned int uint32(const unsigned char *data, Py_ssize_t position) noexcept nogil
 cdef long long int32(const unsigned char *data, Py_ssize_t position) noexcept nogil
 cdef long long int64(const unsigned char *data, Py_ssize_t position) noexcept nogil
@@ -15,4 +14,4 @@ cdef void copy(
     unsigned char *out, Py_ssize_t out_position, const unsigned char *data, Py_ssize_t position, Py_ssize_t size
 ) noexcept nogil
 cdef unsigned int crc(const unsigned char *data, Py_ssize_t position, Py_ssize_t end) noexcept nogil
-cdef Py_ssize_t let_others_after(Py_ssize_t busy_bytes) noexcept nogil
+cdef Py_ssize_t make_way(Py_ssize_t since, Py_ssize_t position) noexcept nogil

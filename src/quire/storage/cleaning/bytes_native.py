@@ -21,8 +21,8 @@ if cython.compiled:
 # Compiled, a number this large has to be declared to be one of C's.
 _2_TO_32 = cython.declare(cython.longlong, 0x100000000)
 
-# About 50 us of work.
-_BUSY_BYTES = cython.declare(cython.Py_ssize_t, 1 << 18)
+# Some 20 us of work.
+_BUSY_BYTES = cython.declare(cython.Py_ssize_t, 1 << 17)
 
 
 def uint32(data: cython.pointer(cython.const[cython.uchar]), position: cython.Py_ssize_t) -> cython.uint:
@@ -127,20 +127,28 @@ def crc(
     data: cython.pointer(cython.const[cython.uchar]), position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.uint:
     if cython.compiled:
+        make_way(position, end)
         return crc32c_at(data, position, end)
     else:
         return interpreted_crc32c(memoryview(data)[position:end])
 
 
-def let_others_after(busy_bytes: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """To be called between batches with the bytes gone over since the last time; returns what to begin the next with.
+def make_way(since: cython.Py_ssize_t, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Lets others have the processor if there is enough between the last time, `since`, and now; returns when it did.
 
     The event loop may have been woken on the processor that this thread has, and the system would let it wait until
     the thread's time is up: milliseconds, which a client sees. Nothing that others wait for is held here, not even the
     GIL, so this is where to make way. Interpreted, the GIL changes hands often enough.
     """
-    if busy_bytes < _BUSY_BYTES:
-        return busy_bytes
+    if position - since < _BUSY_BYTES:
+        return since
     if cython.compiled:
         quire_let_others()
-    return 0
+    return position
+
+
+def let_others() -> None:
+    """The same for callers in Python, after a read or a write of about a megabyte."""
+    if cython.compiled:
+        with cython.nogil:
+            quire_let_others()

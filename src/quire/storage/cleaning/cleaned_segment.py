@@ -7,6 +7,7 @@ index has the aborted transactions whose markers stayed.
 from collections.abc import Iterable
 
 from quire.seams import Disk, File
+from quire.storage.cleaning.bytes_native import let_others
 from quire.storage.cleaning.filter_native import index_batches
 from quire.storage.cleaning.swap import SUFFIXES
 from quire.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, offset_file
@@ -69,6 +70,7 @@ class CleanedSegment:
             self._offset_index.append(last_offset, position)
             self._time_index.append(timestamp, timestamp_offset)
         self._file.pwritev([batches], self.size)
+        let_others()
         self.size += len(batches)
 
     def add_aborted(self, aborted: Iterable[AbortedTransaction]) -> None:

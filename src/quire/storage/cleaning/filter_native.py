@@ -24,7 +24,7 @@ if cython.compiled:
         crc,
         int32,
         int64,
-        let_others_after,
+        make_way,
         number,
         number_size,
         put_int,
@@ -38,7 +38,7 @@ else:
         crc,
         int32,
         int64,
-        let_others_after,
+        make_way,
         number,
         number_size,
         put_int,
@@ -97,8 +97,10 @@ def _retain(
     run: cython.Py_ssize_t = position
     ahead: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t = 0
+    since: cython.Py_ssize_t = position
     while count > 0:
         if index == ahead:
+            since = make_way(since, position)
             index = 0
             ahead = look_ahead(table, data, position, end, count)
             if ahead == 0:
@@ -254,7 +256,7 @@ def _filter_batches(
     append_time: cython.bint
     attributes: cython.int
     out_end: cython.Py_ssize_t
-    busy: cython.Py_ssize_t = 0
+    since: cython.Py_ssize_t = position
     while end - position >= _HEADER:
         size = int32(data, position + 8) + 12
         if size < _HEADER or data[position + 16] != 2:
@@ -329,7 +331,7 @@ def _filter_batches(
             out_position += _HEADER
         kept_total += kept
         position += size
-        busy = let_others_after(busy + size)
+        since = make_way(since, position)
     return _END, position, out_position, kept_total
 
 

@@ -19,10 +19,10 @@ import cython
 from quire.storage.cleaning import stops
 
 if cython.compiled:
-    from cython.cimports.quire.storage.cleaning.bytes_native import crc, int32, int64, let_others_after, number, uint32
+    from cython.cimports.quire.storage.cleaning.bytes_native import crc, int32, int64, make_way, number, uint32
     from cython.cimports.quire.storage.cleaning.key_table_native import KeyTable, look_ahead, put
 else:
-    from quire.storage.cleaning.bytes_native import crc, int32, int64, let_others_after, number, uint32
+    from quire.storage.cleaning.bytes_native import crc, int32, int64, make_way, number, uint32
     from quire.storage.cleaning.key_table_native import KeyTable, look_ahead, put
 
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
@@ -57,8 +57,10 @@ def _learn(
     stop: cython.Py_ssize_t
     ahead: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t = 0
+    since: cython.Py_ssize_t = position
     while count > 0:
         if index == ahead:
+            since = make_way(since, position)
             index = 0
             ahead = look_ahead(table, data, position, end, count)
             if ahead == 0:
@@ -126,7 +128,7 @@ def _learn_batches(
     last_offset: cython.longlong = -1
     learned: cython.longlong
     status: cython.int
-    busy: cython.Py_ssize_t = 0
+    since: cython.Py_ssize_t = position
     while end - position >= _HEADER:
         size = int32(data, position + 8) + 12
         if size < _HEADER or data[position + 16] != 2:
@@ -150,7 +152,7 @@ def _learn_batches(
             return status, position, max(last_offset, learned)
         last_offset = int64(data, position) + int32(data, position + 23)
         position += size
-        busy = let_others_after(busy + size)
+        since = make_way(since, position)
     return _END, position, last_offset
 
 

@@ -6,6 +6,7 @@ from contextlib import closing
 from quire.protocol.records.batch import HEADER_BYTES, BatchHeader, compute_crc, read_header
 from quire.seams import Disk
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.cleaning.bytes_native import let_others
 
 Take = Callable[[memoryview, int], int]
 """Given a buffer and how much of it is filled, takes whole batches from its beginning; returns how many bytes."""
@@ -30,6 +31,7 @@ class Walk:
             while self.position < size:
                 left = size - self.position
                 filled = file.pread_into(self._buffer[:left], self.position)
+                let_others()
                 taken = take(self._buffer, filled)
                 if taken == 0:
                     self._grow(filled, left)
