@@ -8,6 +8,7 @@ For each scenario of `interop.scenarios` a folder `tests/golden/kafka-<version>/
     sizes.json       the true size of files that end in zeros: these are cut off here, and put back by the tests. A
                      running broker gives each index its full 10 MB in advance, and one that is killed leaves them.
     expected.json    what Apache Kafka served from it: offsets, records, and which of them are committed
+    coordinated.json what its coordinators knew of groups and transactions, where the scenario is about these
     dumped.txt       what Apache Kafka's DumpLogSegments said of every file, a line for each thing
 """
 
@@ -21,7 +22,8 @@ from interop.apache_kafka import VERSION, ApacheKafka, jars, settings
 from interop.dump_log_segments import dump_directory
 from interop.librdkafka import read_everything
 from interop.scenarios import SCENARIOS, Scenario, Server
-from tests.golden.served import everything
+from tests.golden.coordinated import coordinated
+from tests.golden.served import Partitions, everything
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / f"kafka-{VERSION}"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -35,17 +37,31 @@ def record(kafka: ApacheKafka, scenario: Scenario, folder: Path) -> None:
         properties = settings(data_dir) | QUIET | dict(scenario.settings)
         kafka.format(properties, Path(temporary), CLUSTER_ID)
         with kafka.server(properties, Path(temporary), killed=scenario.killed) as address:
-            scenario.fill(Server(kafka, address, data_dir))
-            first = everything(address)
+            kept = scenario.fill(Server(kafka, address, data_dir))
+            first = settled(address)
             assert read_everything(address, first) == first, "librdkafka reads something else"
             # Again: with librdkafka's asking, __consumer_offsets has come into being.
             served = everything(address)
+            known = coordinated(address) if kept else None
+        del kept
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / "expected.json").write_text(_json(served))
+        if known is not None:
+            (folder / "coordinated.json").write_text(_json(known))
         (folder / "dumped.txt").write_text(dump_directory(kafka, data_dir))
         sizes = copy_without_zeros(data_dir, folder / "data")
         (folder / "sizes.json").write_text(_json(sizes))
+
+
+def settled(address: str) -> Partitions:
+    """Everything, when nothing more comes: the markers of a transaction are written after its end was answered."""
+    seen = everything(address)
+    for _ in range(20):
+        before, seen = seen, everything(address)
+        if seen == before:
+            break
+    return seen
 
 
 def copy_without_zeros(source: Path, target: Path) -> dict[str, int]:

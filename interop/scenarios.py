@@ -43,7 +43,8 @@ class Server(NamedTuple):
 
 class Scenario(NamedTuple):
     name: str
-    fill: Callable[[Server], None]
+    fill: Callable[[Server], list[object] | None]
+    """May return what is to be kept until the server ends: clients that would say goodbye."""
     settings: Mapping[str, str] = {}
     killed: bool = False
     """Whether the server ends by SIGKILL."""
@@ -151,6 +152,62 @@ def unclean(server: Server) -> None:
     send(producer, "unclean", 1, ("d", "last"))
 
 
+def coordinated(server: Server) -> list[object]:
+    """Groups of both protocols, with members and without, offsets of all kinds, and transactions in every state."""
+    create(server, "orders", partitions=2)
+    create(server, "shipments")
+    staying: list[object] = []
+    for protocol in ("classic", "consumer"):
+        for consumer in members(server, f"{protocol}-left", protocol, None):
+            consumer.close()
+        staying += members(server, f"{protocol}-staying", protocol, "first", "second")
+    alone = Consumer({"bootstrap.servers": server.address, "group.id": "alone", "log_level": 0})
+    for offset in (3, 5):
+        place = TopicPartition("orders", 0, offset, metadata=f"at {offset}")
+        alone.commit(offsets=[place, TopicPartition("shipments", 0, 10 * offset)], asynchronous=False)
+    idle, done, undone, under_way = (
+        transaction_producer(server, name) for name in ("idle", "done", "undone", "under way")
+    )
+    for producer, partition in ((done, 1), (undone, 1), (under_way, 0)):
+        producer.begin_transaction()
+        send(producer, "orders", 0, ("a", "value"))
+        place = TopicPartition("orders", partition, 7)
+        producer.send_offsets_to_transaction([place], alone.consumer_group_metadata(), WAIT_S)
+    done.commit_transaction()
+    undone.abort_transaction()
+    return [*staying, alone, idle, under_way]
+
+
+def members(server: Server, group: str, protocol: str, *instances: str | None) -> list[Any]:
+    """Members of a group, static ones where they have a name, that have divided all partitions among them."""
+    static = [{} if name is None else {"group.instance.id": name} for name in instances]
+    consumers = [
+        Consumer(
+            {
+                "bootstrap.servers": server.address,
+                "client.id": "reader",
+                "group.id": group,
+                "group.protocol": protocol,
+                "enable.auto.commit": False,
+                "log_level": 0,
+                **name,
+            }
+        )
+        for name in static
+    ]
+    for consumer in consumers:
+        consumer.subscribe(["orders", "shipments"])
+
+    def divided() -> bool:
+        for consumer in consumers:
+            consumer.poll(0.1)
+        held = [(place.topic, place.partition) for consumer in consumers for place in consumer.assignment()]
+        return len(held) == len(set(held)) == 3 and all(consumer.assignment() for consumer in consumers)
+
+    wait_until(divided, f"{group} has divided its partitions")
+    return consumers
+
+
 SCENARIOS = [
     Scenario("plain", plain),
     Scenario("codecs", codecs),
@@ -159,6 +216,7 @@ SCENARIOS = [
     Scenario("squeezed", squeezed, {"log.cleaner.backoff.ms": "100"}),
     Scenario("transactional", transactional),
     Scenario("unclean", unclean, killed=True),
+    Scenario("coordinated", coordinated, {"group.initial.rebalance.delay.ms": "500"}, killed=True),
 ]
 
 

@@ -15,24 +15,25 @@ from confluent_kafka import Producer
 from interop.apache_kafka import ApacheKafka, settings
 from interop.dump_log_segments import dump_directory
 from interop.librdkafka import read_everything
+from interop.record_golden import settled
 from interop.scenarios import COMPACT, SCENARIOS, WAIT_S, Scenario, Server, cleaned, create, wait_until
 from quire.cli.dump.files import dump_file
 from quire.cli.dump.read_only import ReadOnlyFile
 from quire.cli.dump.wanted import Wanted
 from quire.testing import Cluster
+from tests.golden.coordinated import Known, coordinated, when_replayed
 from tests.golden.kafka_dump import in_kafkas_words, parse
 from tests.golden.served import Partitions, everything
-
-QUIRE_HAS = ("plain", "codecs", "expired", "compacted", "squeezed")
-WRITTEN = [scenario for scenario in SCENARIOS if scenario.name in QUIRE_HAS]
+from tests.wire.clients import eventually
 
 
 class Written(NamedTuple):
     data_dir: Path
     served: Partitions
+    known: Known
 
 
-ENDED = [(scenario, end) for scenario in WRITTEN for end in ("stopped", "killed")]
+ENDED = [(scenario, end) for scenario in SCENARIOS for end in ("stopped", "killed")]
 
 
 @pytest.fixture(scope="module", params=ENDED, ids=[f"{scenario.name}-{end}" for scenario, end in ENDED])
@@ -44,12 +45,14 @@ def written(
     scenario, end = request.param
     data_dir = tmp_path_factory.mktemp(scenario.name) / "data"
     with Cluster(data_dir=data_dir, config=dict(scenario.settings)) as quire:
-        scenario.fill(Server(kafka, quire.bootstrap_servers, data_dir))
-        served = everything(quire.bootstrap_servers)
+        kept = scenario.fill(Server(kafka, quire.bootstrap_servers, data_dir))
+        served = settled(quire.bootstrap_servers)
+        known = coordinated(quire.bootstrap_servers)
         if end == "killed":
             quire.kill()
+    del kept
     assert (data_dir / ".kafka_cleanshutdown").exists() == (end == "stopped")
-    yield Written(data_dir, served)
+    yield Written(data_dir, served, known)
 
 
 def test_both_tools_say_the_same_of_every_file(kafka: ApacheKafka, written: Written) -> None:
@@ -66,6 +69,11 @@ def test_kafka_serves_every_record_at_its_offset(kafka: ApacheKafka, written: Wr
         served = everything(address)
         assert {name: served[name] for name in written.served} == written.served
         assert read_everything(address, written.served) == written.served
+
+
+def test_kafkas_coordinators_know_what_quires_knew(kafka: ApacheKafka, written: Written, tmp_path: Path) -> None:
+    with kafka.server(settings(written.data_dir), tmp_path) as address:
+        eventually(lambda: when_replayed(address) == written.known)
 
 
 def test_kafka_serves_all_that_was_acknowledged_before_a_kill_under_load(kafka: ApacheKafka, tmp_path: Path) -> None:

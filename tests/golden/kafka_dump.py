@@ -11,6 +11,7 @@ from typing import Any
 
 from quire.cli.dump.contents import TRANSACTION_STATES
 from quire.cli.dump.facts import Fact
+from quire.protocol.messages import group_records
 
 Line = dict[str, Any]
 
@@ -64,14 +65,25 @@ def _parse_record(line: str) -> Line:
     key, value = None, match["rest"]
     if has_key:
         key, _, value = match["rest"].removeprefix("key: ").partition(" payload: ")
-        key = key if has_value else match["rest"].removeprefix("key: ")
+        # Plain text may have any words in it; of what coordinators write it says what is gone.
+        key = key if has_value or value == "<DELETE>" else match["rest"].removeprefix("key: ")
     else:
         value = value.removeprefix("payload: ")
     return said | {"key": _parse_content(key), "value": _parse_content(value) if has_value else None}
 
 
 def _parse_content(content: str | None) -> object:
-    return json.loads(content) if content is not None and content.startswith('{"') else content
+    if content is None or not content.startswith('{"'):
+        return content
+    return _without_members_own_bytes(json.loads(content))
+
+
+def _without_members_own_bytes(said: Line) -> Line:
+    """What members of a classic group say to each other is bytes to the one tool, and to the other a structure."""
+    data = said.get("data")
+    for member in data.get("members", ()) if isinstance(data, dict) else ():
+        del member["subscription"], member["assignment"]
+    return said
 
 
 def in_kafkas_words(path: Path, fact: Fact) -> Line | None:
@@ -137,11 +149,18 @@ def _record_in_kafkas_words(fields: dict[str, Any]) -> Line:
         type_name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
         value = {"type": type_name, "version": fields["version"], "data": _with_camels(fields["value"])}
         return said | {"key": None, "value": value}
-    key = {"type": {"OffsetCommit": "1", "TransactionLog": "0"}[name], "data": _with_camels(fields["key"])}
+    key = {"type": _KEY_NUMBERS[name], "data": _with_camels(fields["key"])}
+    if fields["value"] is None:
+        return said | {"key": key, "value": None}
     data = _with_camels(fields["value"])
     if "transactionStatus" in data:
         data["transactionStatus"] = TRANSACTION_STATES.index(data["transactionStatus"])
-    return said | {"key": key, "value": {"version": str(fields["version"]), "data": data}}
+    value = _without_members_own_bytes({"version": str(fields["version"]), "data": data})
+    return said | {"key": key, "value": value}
+
+
+_KEY_NUMBERS = {key.__name__.removesuffix("Key"): str(number) for number, key in group_records.KEY_TYPES.items()}
+_KEY_NUMBERS["TransactionLog"] = "0"
 
 
 def _with_camels(value: Any) -> Any:

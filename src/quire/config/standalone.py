@@ -18,12 +18,13 @@ _ONE_REPLICA = {
 }
 
 EPHEMERAL_SETTINGS = {
+    "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "5",
     "transaction.state.log.num.partitions": "5",
     "share.coordinator.state.topic.num.partitions": "5",
 }
-"""For tests: groups that do not wait for stragglers, and internal topics that cost next to nothing to create."""
+"""For tests: groups that wait neither for stragglers nor for more changes, and internal topics that cost little."""
 
 
 def standalone_defaults(

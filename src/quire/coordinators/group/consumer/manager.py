@@ -24,6 +24,7 @@ from quire.coordinators.group.consumer.member import (
 )
 from quire.coordinators.group.consumer.requests import check_request
 from quire.coordinators.group.consumer.sessions import Sessions
+from quire.coordinators.group.consumer.target import due_in_ms
 from quire.coordinators.group.group import Groups, GroupType
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord
@@ -74,7 +75,13 @@ class ConsumerGroups:
         self._changes.keep_freshness(draft)
         self._watch(request.group_id, step, now_ms)
         tell = self._has_to_be_told(request.group_id, step)
-        return Result(answer(step.member, self._settings.heartbeat_interval_ms, tell_assignment=tell), draft.records)
+        interval_ms = self._heartbeat_interval_ms(draft.group, now_ms)
+        return Result(answer(step.member, interval_ms, tell_assignment=tell), draft.records)
+
+    def _heartbeat_interval_ms(self, group: ConsumerGroup, now_ms: int) -> int:
+        """Whoever waits for a target that may not be made yet is to ask again as soon as it may be."""
+        waits_ms = due_in_ms(group, self._settings.assignment_interval_ms, now_ms)
+        return min(self._settings.heartbeat_interval_ms, waits_ms) or self._settings.heartbeat_interval_ms
 
     def describe(self, group: ConsumerGroup) -> DescribedGroup:
         return described(group, self._settings.assignor(group.preferred_assignor()), self._surroundings.image())

@@ -19,6 +19,13 @@ def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
     return made_ms == 0 or not made_ms <= now_ms < made_ms + interval_ms
 
 
+def due_in_ms(group: ConsumerGroup, interval_ms: int, now_ms: int) -> int:
+    """How long the group still waits for a target that it needs; 0 where it does not wait."""
+    if group.group_epoch <= group.assignment_epoch or is_due(group, interval_ms, now_ms):
+        return 0
+    return group.assignment_timestamp_ms + interval_ms - now_ms
+
+
 def write_target(draft: Draft, assignor: str, image: ClusterImage, now_ms: int) -> None:
     """Only members whose target changes get a record."""
     group = draft.group
