@@ -107,3 +107,12 @@ def test_a_static_member_whose_return_is_overtaken_by_a_round_has_joined_that() 
     assert not returned.done
     shard.commit()
     assert returned.value.generation_id == leader.value.generation_id == 2
+
+
+def test_a_static_member_with_an_empty_name_is_not_taken_for_those_who_have_none() -> None:
+    shard = shard_at_once()
+    (static,) = stable(shard, instance_id="", version=9)
+    given = join(shard, version=9).value
+    assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert not join(shard, given.member_id, version=9).done
+    assert list(group_of(shard).members) == [static, given.member_id]

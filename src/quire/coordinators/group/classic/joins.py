@@ -72,7 +72,9 @@ class Joins:
         self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, now_ms: int
     ) -> Result[JoinGroupResponse]:
         attempt = _Attempt(request, caller, _protocols(request), now_ms, Outcome())
-        former_id = group.static_members.get(request.group_instance_id or "", "") if not request.member_id else ""
+        former_id = ""
+        if not request.member_id and request.group_instance_id is not None:
+            former_id = group.static_members.get(request.group_instance_id, "")
         if not self._has_room(group, request.member_id or former_id):
             return self._turn_away(group, attempt)
         if not group.supports(request.protocol_type, attempt.protocols):
