@@ -8,6 +8,13 @@ from quire.coordinators.runtime.channel import Channel
 from quire.coordinators.runtime.shard import State
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import TRANSACTION_STATE
+from quire.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.messages.write_txn_markers import (
@@ -283,6 +290,22 @@ def test_a_marker_of_a_deposed_coordinator_is_refused(node: SimulatedNode) -> No
     assert write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=9, version=1) == 0
     code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=8, version=1)
     assert code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+@BOTH
+def test_no_marker_gets_between_the_records_of_a_coordinator(node: SimulatedNode, protocol: int) -> None:
+    producer = TransactionalProducer(node, protocol=protocol).start()
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=producer.transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        topics=[AddPartitionsToTxnTopic(name=TRANSACTION_STATE, partitions=[0, 1])],
+    )
+    node.call(AddPartitionsToTxnRequest(transactions=[transaction]), 4, AddPartitionsToTxnResponse)
+    assert producer.end(commit=True) == 0
+    assert all(shard.state is State.ACTIVE for shard in node.node.coordinators.transactions)
+    node.clock.run_for(1_000)
+    assert begun(node, protocol, 0).produce(0) == [0]
 
 
 @BOTH
