@@ -70,6 +70,14 @@ def test_member_ids_begin_with_what_the_client_is_called() -> None:
     assert static.startswith("one-") and len(static) == len("one-") + 36
 
 
+def test_a_member_with_a_very_long_name_has_an_id_that_fits_into_answers_and_records() -> None:
+    shard = shard_at_once()
+    (member_id,) = stable(shard, instance_id="\N{GRINNING FACE}" * 8_191, version=9)
+    assert len(member_id.encode()) < 0x8000
+    shard.reload()
+    assert beat(shard, member_id, 1).value.error_code == ErrorCode.NONE
+
+
 def test_a_static_member_that_comes_back_with_more_than_fits_changes_nothing() -> None:
     shard = shard_at_once()
     (old,) = stable(shard, instance_id="one", version=9)

@@ -30,6 +30,10 @@ MEMBERS_LIMIT = 10_000
 PENDING_LIMIT = 10_000
 """Of ids given out in one group and not used yet. The oldest goes first; who comes with it later is given another."""
 
+LONGEST_NAME = 8_000
+"""Characters of a client's name that its member id begins with. The id must fit into answers and records, which hold
+32,767 bytes of a string: one member with a longer id would keep its whole group from being told anything."""
+
 
 class _Attempt(NamedTuple):
     """One JoinGroup request on its way."""
@@ -128,7 +132,8 @@ class Joins:
 
     def _new_id(self, attempt: _Attempt) -> str:
         known_as = attempt.request.group_instance_id
-        return f"{attempt.caller.client_id if known_as is None else known_as}-{UUID(bytes=self._random.uuid())}"
+        name = attempt.caller.client_id if known_as is None else known_as
+        return f"{name[:LONGEST_NAME]}-{UUID(bytes=self._random.uuid())}"
 
     def _enter(self, group: ClassicGroup, member_id: str, attempt: _Attempt) -> Result[JoinGroupResponse]:
         member = attempt.member(member_id)
