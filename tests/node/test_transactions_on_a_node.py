@@ -192,6 +192,16 @@ def test_a_write_that_asks_while_the_last_transaction_is_being_ended_is_let_in_a
     assert committed(node) == ([0, 2], 4)
 
 
+def test_a_producer_of_protocol_1_is_told_in_words_it_knows_that_its_transaction_is_being_ended(
+    node: SimulatedNode,
+) -> None:
+    node.node.channel = MarkerlessChannel(node.node.channel)
+    producer = begun(node, PROTOCOL_1, 0, 1)
+    producer.produce(0)
+    assert producer.end(commit=True) == 0
+    assert producer.produce(1) == [ErrorCode.NOT_ENOUGH_REPLICAS], "what every producer tries again"
+
+
 def test_a_coordinator_that_does_not_answer_is_not_waited_for_without_end(node: SimulatedNode) -> None:
     producer = begun(node, PROTOCOL_2)
     channel = HeldChannel(node.node.channel)
