@@ -56,6 +56,7 @@ class Partition:
         "_in_sync_followers",
         "_own_end",
         "_schedule_wake_up",
+        "_uncommitted_ends",
         "admissions",
         "commit_waits",
         "fetch_waits",
@@ -114,6 +115,8 @@ class Partition:
         self._own_end = 0
         """How far this node's own log counts."""
         self._follower_ends: dict[int, int] = {}
+        self._uncommitted_ends: deque[tuple[int, int]] = deque()
+        """Of transactions that have ended, but not for readers yet: where the marker is, and where they began."""
         self._high_watermark = _position_of(log, min(max(high_watermark, log.start_offset), log.end_offset))
         self._end_seen_by_readers = self._high_watermark
 
@@ -163,8 +166,14 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what read_committed may see: the first open transaction, or the high watermark."""
+        """The end of what read_committed may see: the first open transaction, or the high watermark.
+
+        A transaction whose marker is not committed is open, too: it would be again if that were lost.
+        """
         open_at = self.log.first_open_transaction_offset
+        if self._uncommitted_ends:
+            ended_at = min(first_offset for _, first_offset in self._uncommitted_ends)
+            open_at = ended_at if open_at is None else min(open_at, ended_at)
         # The beginning of a long transaction may have been deleted since.
         return self.high_watermark if open_at is None else min(max(open_at, self.log.start_offset), self.high_watermark)
 
@@ -301,12 +310,17 @@ class Partition:
             )
         view = memoryview(batch)
         header = read_header(view)
-        if not header.is_control:
+        began_at = None
+        if header.is_control:
+            began_at = self.log.producer_state.open_since(header.producer_id)
+        else:
             self.log.check_producer(header)
         try:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
+        if began_at is not None:
+            self._uncommitted_ends.append((appended.last_offset, began_at))
         self._advance_high_watermark()
         return appended
 
@@ -342,6 +356,8 @@ class Partition:
                 # Its directory goes offline, and whoever waits here is told with that.
                 self._storage_error(error)
                 return
+            while self._uncommitted_ends and self._uncommitted_ends[0][0] < reached:
+                self._uncommitted_ends.popleft()
             if self.fetch_waits:
                 self._schedule_wake_up(self)
             else:
