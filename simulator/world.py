@@ -15,10 +15,13 @@ from quire.node.node import Node
 from simulator.checker import Checker
 from simulator.clients.administrator import Administrator
 from simulator.clients.auditor import Auditor
+from simulator.clients.classic_member import ClassicMember
 from simulator.clients.client import Scene, SimClient
-from simulator.clients.consumer import READ_COMMITTED, Consumer
+from simulator.clients.committer import Committer
+from simulator.clients.consumer import Consumer
 from simulator.clients.idempotent_producer import IdempotentProducer
 from simulator.clients.plain_producer import PlainProducer
+from simulator.clients.reading import READ_COMMITTED
 from simulator.clients.rest import Rest
 from simulator.clients.seeker import Seeker
 from simulator.clients.transactional_producer import TransactionalProducer
@@ -31,7 +34,7 @@ from simulator.machine import Death, Flushed, Machine, State
 from simulator.network import SimNetwork
 from simulator.node_log import NodeLog
 from simulator.offset_ledger import OffsetLedger
-from simulator.plan import Plan, plan_of
+from simulator.plan import GroupPlan, Plan, plan_of
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Task
 from simulator.trace import Trace
@@ -111,18 +114,32 @@ class World:
                 for number in range(plan.committed_consumers)
             ),
             *self._transactional_producers(),
+            *(Committer(scene, f"committer-{number}", group) for number, group in enumerate(plan.offset_groups)),
+            *(member for group in plan.groups for member in self._members(group)),
             Seeker(scene, "seeker"),
             *([Vandal(scene, "vandal")] if plan.vandal else []),
         ]
 
+    def _members(self, group: GroupPlan) -> list[ClassicMember]:
+        dynamic = [f"{group.name}-dynamic-{number}" for number in range(group.dynamic)]
+        static = [f"{group.name}-static-{number}" for number in range(group.static)]
+        companions = dynamic + static
+        members = [ClassicMember(self.scene, name, group.name, companions) for name in dynamic]
+        members += [ClassicMember(self.scene, name, group.name, companions, instance_id=name) for name in static]
+        if group.double:
+            double = ClassicMember(self.scene, f"{static[0]}-double", group.name, companions, instance_id=static[0])
+            members.append(double)
+        return members
+
     def _transactional_producers(self) -> list[TransactionalProducer]:
+        groups = [*self.plan.offset_groups, *(group.name for group in self.plan.groups)]
         return [
             TransactionalProducer(
                 self.scene,
                 f"transactional-{number}{'abc'[rival]}",
                 f"id-{number}",
                 protocol,
-                self.plan.offset_groups,
+                groups,
                 abandons=each.abandons,
             )
             for number, each in enumerate(self.plan.transactional)
