@@ -14,7 +14,7 @@ import pytest
 
 from quire.testing import Cluster
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
-from tests.cli.group_members import ALL_PROTOCOLS, PROTOCOLS, commit, consumer, members
+from tests.cli.group_members import PROTOCOLS, commit, consumer, members
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_groups_are_listed_by_state_and_protocol(servers: str, protocol: str) ->
     with members(servers, group, topic, protocol=protocol, partitions=1):
         empty = {found["name"] for found in shown(servers, "list", "--state", "empty")}
         by_protocol = {
-            name: {found["name"] for found in shown(servers, "list", "--protocol", name)} for name in ALL_PROTOCOLS
+            name: {found["name"] for found in shown(servers, "list", "--protocol", name)} for name in PROTOCOLS
         }
         table = quire("groups", "list", servers=servers).stdout.decode().splitlines()
     assert alone in empty and group not in empty
