@@ -170,7 +170,7 @@ class Partition:
 
         A transaction whose marker is not committed is open, too: it would be again if that were lost.
         """
-        open_at = self.log.first_open_transaction_offset
+        open_at = self.log.producer_state.first_open_transaction_offset
         if self._uncommitted_ends:
             ended_at = min(first_offset for _, first_offset in self._uncommitted_ends)
             open_at = ended_at if open_at is None else min(open_at, ended_at)

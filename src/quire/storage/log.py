@@ -337,11 +337,6 @@ class Log:
     def producers(self) -> list[ProducerEntry]:
         return list(self._producers)
 
-    @property
-    def first_open_transaction_offset(self) -> int | None:
-        """Where the oldest transaction begins that has not ended; None when none is open."""
-        return self._producers.first_open_transaction_offset
-
     def aborted_transactions(self, offset: int, part: FileSlice | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that `part` (or else the log), read from `offset` on, may have records of."""
         return aborted_in(self._segments, self._snapshots, offset, part, self.end_offset)

@@ -173,6 +173,7 @@ class ProducerState:
 
     @property
     def first_open_transaction_offset(self) -> int | None:
+        """Where the oldest transaction begins that has not ended; None when none is open."""
         return min(self._open_transactions.values()) if self._open_transactions else None
 
     def open_since(self, producer_id: int) -> int | None:
