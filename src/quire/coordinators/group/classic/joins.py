@@ -30,9 +30,14 @@ MEMBERS_LIMIT = 10_000
 PENDING_LIMIT = 10_000
 """Of ids given out in one group and not used yet. The oldest goes first; who comes with it later is given another."""
 
-LONGEST_NAME = 8_000
+LONGEST_NAME = 255
 """Characters of a client's name that its member id begins with. The id must fit into answers and records, which hold
-32,767 bytes of a string: one member with a longer id would keep its whole group from being told anything."""
+32,767 bytes of a string: one member with a longer id would keep its whole group from being told anything. And ids that
+are given out must not become a way to have much remembered."""
+
+SIZE_LIMIT_RECORDS = 8
+"""What the members of one group told may have the size of so many of its records: one has but the protocol in use of
+those that members support, and may be no larger than `message.max.bytes`."""
 
 
 class _Attempt(NamedTuple):
@@ -86,6 +91,7 @@ class Joins:
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
                 f"group {group.group_id} has other members, who do not support these protocols: offer one of theirs",
             )
+        self._check_size(group, request.member_id or former_id, attempt)
         if former_id:
             return self._come_back(group, group.members[former_id], attempt)
         if not request.member_id:
@@ -116,6 +122,18 @@ class Joins:
             self._rounds.drop_pending(group, attempt.request.member_id)
         self._rounds.complete_if_everybody_joined(group, attempt.now_ms, attempt.outcome)
         return attempt.outcome.result(JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED))
+
+    def _check_size(self, group: ClassicGroup, member_id: str, attempt: _Attempt) -> None:
+        """What could never be written down is not kept until SyncGroup, when that would be found out."""
+        before = group.members.get(member_id)
+        size = group.size_bytes + attempt.member(member_id).size_bytes - (0 if before is None else before.size_bytes)
+        limit = SIZE_LIMIT_RECORDS * self._config.get_int("message.max.bytes")
+        if size > limit:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the subscriptions of group {group.group_id} would have {size} bytes, and {limit} are kept: "
+                "use fewer members, topics or assignors",
+            )
 
     # Getting in
 
