@@ -4,6 +4,7 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 
 import quire.storage
 from quire.storage import batch_walk_native
@@ -13,7 +14,7 @@ MAX_OFFSET = (1 << 63) - 1
 
 
 @cache
-def interpreted() -> type[BatchWalk]:
+def interpreted_module() -> ModuleType:
     source = Path(quire.storage.__file__).with_name("batch_walk_native.py")
     loader = SourceFileLoader("batch_walk_interpreted", str(source))
     spec = spec_from_loader(loader.name, loader)
@@ -21,7 +22,11 @@ def interpreted() -> type[BatchWalk]:
     module = module_from_spec(spec)
     loader.exec_module(module)
     assert not module.COMPILED
-    walk: type[BatchWalk] = module.BatchWalk
+    return module
+
+
+def interpreted() -> type[BatchWalk]:
+    walk: type[BatchWalk] = interpreted_module().BatchWalk
     return walk
 
 

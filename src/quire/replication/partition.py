@@ -28,6 +28,7 @@ from quire.storage import AppendInfo, Log, LogPosition
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.end_marker import build_end_marker
 from quire.storage.producer_state import ProducerEntry
+from quire.storage.time_search import TimeSearch
 from quire.storage.transaction_index import AbortedTransaction
 
 LATEST_TIMESTAMP = -1
@@ -432,8 +433,11 @@ class Partition:
         except OSError as error:
             raise self._storage_error(error) from error
 
-    def find_offset(self, timestamp: int, committed_only: bool) -> Found | None:
-        """What ListOffsets asks for: a landmark (negative) or the first record at or after a time."""
+    def find_offset(self, timestamp: int, committed_only: bool, searched: TimeSearch | None = None) -> Found | None:
+        """What ListOffsets asks for: a landmark (negative) or the first record at or after a time.
+
+        LongSearchError when that takes a job first.
+        """
         limit = self.last_stable_offset if committed_only else self.high_watermark
         if timestamp == LATEST_TIMESTAMP:
             return (-1, limit, self.leader_epoch)
@@ -443,7 +447,10 @@ class Partition:
         if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
             return (-1, -1, -1)
         try:
-            found = self.log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else self.log.find_timestamp(timestamp)
+            if timestamp == MAX_TIMESTAMP:
+                found = self.log.find_max_timestamp(searched)
+            else:
+                found = self.log.find_timestamp(timestamp, searched)
         except OSError as error:
             raise self._storage_error(error) from error
         return found if found is not None and found[1] < limit else None
