@@ -61,9 +61,22 @@ class Outcome:
     """What led up to the violation."""
 
 
+Cast = Callable[["World"], list[SimClient]]
+
+
 class World:
-    def __init__(self, seed: int, plan: Plan | None = None, *, echo: Callable[[str], None] | None = None) -> None:
-        """`plan` is that of the seed unless another is given; `echo` is told every event."""
+    def __init__(
+        self,
+        seed: int,
+        plan: Plan | None = None,
+        *,
+        cast: Cast | None = None,
+        echo: Callable[[str], None] | None = None,
+    ) -> None:
+        """`plan` is that of the seed unless another is given; `echo` is told every event.
+
+        A `cast` takes the place of the plan's clients; the administrator then creates topics and nothing else.
+        """
         self.seed = seed
         random = SimRandom(seed)
         self.plan = plan or plan_of(seed)
@@ -88,7 +101,7 @@ class World:
         )
         self._log = NodeLog(self.scene.tell)
         self._administrator = Administrator(self.scene, "admin")
-        self._clients: list[SimClient] = [self._administrator, *self._make_clients()]
+        self._clients = cast(self) if cast is not None else [self._administrator, *self._make_clients()]
         self._tasks: list[Task] = []
         self._auditor: Auditor | None = None
         self._audit: Task | None = None
@@ -190,6 +203,8 @@ class World:
                     topic.name, topic.partitions, topic.settings, stays=True, transactional=topic.transactional
                 )
             await self._administrator.set_up_coordinators(self.plan.coordinator_settings)
+            if self._administrator not in self._clients:
+                self._administrator.close()
 
         task = Task(self.clock, "create topics", create())
         self._run_until(lambda: task.ended, FINISH_LIMIT_MS, "creating topics")
