@@ -404,10 +404,14 @@ class Partition:
         """Tells waiting fetches how many bytes became readable since they were told last."""
         seen, now = self._end_seen_by_readers, self._high_watermark
         self._end_seen_by_readers = now
-        same_segment = seen.segment_base == now.segment_base
-        size = now.position - seen.position if same_segment else self.settings.segment_bytes
+        size = self.bytes_between(seen, now)
         for wait in list(self.fetch_waits):
-            wait.more_bytes(size)
+            wait.more_bytes(self, size)
+
+    def bytes_between(self, seen: LogPosition, now: LogPosition) -> int:
+        """How much there is to read between two positions; as good as all where they are in two segments."""
+        same_segment = seen.segment_base == now.segment_base
+        return now.position - seen.position if same_segment else self.settings.segment_bytes
 
     # Reading
 
@@ -418,13 +422,16 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self} holds offsets {self.log.start_offset} to {self.log.end_offset}, not {offset}",
             )
-        upper = self._high_watermark
-        if committed_only and self.last_stable_offset < upper.offset:
-            upper = self.log.position_of(self.last_stable_offset)
         try:
+            upper = self.readable_end(committed_only)
             return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch)
         except OSError as error:
             raise self._storage_error(error) from error
+
+    def readable_end(self, committed_only: bool) -> LogPosition:
+        if committed_only and (stable := self.last_stable_offset) < self.high_watermark:
+            return self.log.position_of(stable)
+        return self._high_watermark
 
     def aborted_transactions(self, offset: int, part: FileSlice) -> list[AbortedTransaction]:
         """The aborted transactions whose records `part`, read from `offset` on, may hold."""
