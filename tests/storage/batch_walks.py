@@ -14,9 +14,9 @@ MAX_OFFSET = (1 << 63) - 1
 
 
 @cache
-def interpreted_module() -> ModuleType:
-    source = Path(quire.storage.__file__).with_name("batch_walk_native.py")
-    loader = SourceFileLoader("batch_walk_interpreted", str(source))
+def interpreted_module(name: str = "batch_walk_native") -> ModuleType:
+    source = Path(quire.storage.__file__).with_name(f"{name}.py")
+    loader = SourceFileLoader(f"{name}_interpreted", str(source))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
     module = module_from_spec(spec)

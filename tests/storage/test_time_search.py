@@ -10,10 +10,10 @@ from quire.protocol.errors import ErrorCode
 from quire.protocol.records.batch import walk_batches
 from quire.storage import time_search
 from quire.storage.batch_scan import DamagedBatchError
-from quire.storage.batch_walk_native import find_time
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.searcher import Searcher
+from quire.storage.time_scan_native import find_time
 from quire.storage.time_search import LongSearchError, TimeSearch, TimestampedOffset, search_now
 from simulator.disk import Operation, SimDisk
 from tests.storage.batch_walks import interpreted_module
@@ -169,8 +169,8 @@ def test_compiled_and_interpreted_the_headers_say_the_same(
         content += batch(*[b"v"] * count, timestamp=timestamp, base_offset=offset)
         offset += count
     content = content[: len(content) - cut] if cut < len(content) else content
-    asked_of = (memoryview(content), 0, from_offset, asked, highest)
-    assert find_time(*asked_of) == interpreted_module().find_time(*asked_of)
+    asked_of = (memoryview(content), from_offset, asked, highest)
+    assert find_time(*asked_of) == interpreted_module("time_scan_native").find_time(*asked_of)
 
 
 class Asked:

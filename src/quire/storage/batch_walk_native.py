@@ -70,43 +70,6 @@ def _put(out: bytearray, value: cython.longlong, size: cython.int) -> cython.voi
         out.append((value >> (8 * size)) & 0xFF)
 
 
-def find_time(
-    view: memoryview,
-    at: cython.Py_ssize_t,
-    from_offset: cython.longlong,
-    timestamp: cython.longlong,
-    highest: cython.bint,
-) -> tuple[int, int, int, int]:
-    """Goes over the headers of batches from `at` of the buffer on, for one that reaches `timestamp` and `from_offset`.
-
-    Where it stopped: at that batch or, if the `highest` of all is wanted, behind the last header that is there as a
-    whole, or before something that is no batch. Then where the batch is and its timestamp, -1 and the given one if it
-    was not found; and the offset behind the last batch that was gone over, -1 if there was none.
-    """
-    data: cython.const[cython.uchar][::1] = view
-    filled: cython.Py_ssize_t = len(view)
-    length: cython.longlong
-    found: cython.longlong
-    found_at: cython.Py_ssize_t = -1
-    last_offset: cython.longlong = -2
-    while filled - at >= _HEADER_BYTES and data[at + 16] == 2:
-        length = _int32(data, at + 8)
-        if length < _LEAST_LENGTH or _int32(data, at + 23) < 0 or _int64(data, at) < 0:
-            break
-        found = _int64(data, at + 35)
-        last_offset = _int64(data, at) + _int32(data, at + 23)
-        # Compaction leaves empty batches, with the timestamp of what was in them.
-        if found >= timestamp and last_offset >= from_offset and _int32(data, at + 57) > 0:
-            found_at, timestamp = at, found
-            if not highest:
-                break
-            timestamp += 1
-        at += _LENGTH_END + cython.cast(cython.Py_ssize_t, length)
-    if highest and found_at >= 0:
-        timestamp -= 1
-    return at, found_at, timestamp, last_offset + 1
-
-
 @cython.cclass
 class BatchWalk:
     """How far a walk over one segment has come; the fields are the caller's to set before it begins."""

@@ -16,8 +16,8 @@ from quire.protocol.records.batch import HEADER_BYTES, BatchHeader
 from quire.protocol.records.reader import decode_batch, find_timestamp
 from quire.storage import batch_scan
 from quire.storage.batch_scan import DamagedBatchError
-from quire.storage.batch_walk_native import find_time
 from quire.storage.segment import Segment
+from quire.storage.time_scan_native import find_time
 
 AT_ONCE_BYTES = 64 * 1024
 """How much of a segment is gone through before that becomes a job."""
@@ -80,7 +80,7 @@ class TimeSearch:
         lowest = self._timestamp
         if lowest is None:
             lowest = self.found.timestamp + 1 if self.found is not None else 0
-        stop, at, _, next_offset = find_time(chunk, 0, self._from_offset, lowest, highest)
+        stop, at, next_offset = find_time(chunk, self._from_offset, lowest, highest)
         self.next_offset = max(self.next_offset, next_offset)
         if at >= 0:
             position, header = self._header_at(self._position + at)
