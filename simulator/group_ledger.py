@@ -107,16 +107,16 @@ class GroupBook:
         """A member was told what it owns."""
         self.let_in(floor, generation, member, False, "SyncGroup")
         book = self._generation(generation)
-        fitting = [attempt for attempt in book.attempts if member.share_of(attempt) == owned]
-        if not fitting:
-            raise Violation(AS_MADE, f"{member} was told to own {owned} in generation {generation} of {self}")
-        book.attempts = fitting
         for partition in owned:
             owner = book.owners.setdefault(partition, member)
             if owner.identity != member.identity:
                 raise Violation(
                     ONE_OWNER, f"{partition} belongs to {owner} and {member} in generation {generation} of {self}"
                 )
+        fitting = [attempt for attempt in book.attempts if member.share_of(attempt) == owned]
+        if not fitting:
+            raise Violation(AS_MADE, f"{member} was told to own {owned} in generation {generation} of {self}")
+        book.attempts = fitting
         self._counts.assignments += 1
         self.assigned = max(self.assigned, generation)
 
