@@ -129,7 +129,9 @@ def test_a_group_with_members_is_neither_deleted_nor_reset(servers: str, protoco
         assert result.returncode == 1
         assert "stop its members first" in result.stderr.decode()
     assert planned.returncode == 0 and "stop 1 member of" in planned.stderr.decode()
-    assert not_forgotten.returncode == 4 and "has committed nothing" in not_forgotten.stderr.decode()
+    sentence = not_forgotten.stderr.decode()
+    assert not_forgotten.returncode == 4 and "has committed nothing" in sentence
+    assert "GROUP_ID_NOT_FOUND" not in sentence  # the group is there
 
 
 def test_a_group_that_does_not_exist_is_exit_code_4(servers: str) -> None:
@@ -176,7 +178,7 @@ def test_offsets_are_shown_first_and_moved_when_told_to(
     assert "Nothing was changed; add --execute" in planned.stderr.decode()
     assert committed(servers, group) == {0: 5, 1: 7}
     done = quire(*reset, "--execute", servers=servers)
-    assert done.returncode == 0 and b"Nothing" not in done.stderr
+    assert done.returncode == 0 and b"Nothing" not in done.stderr and b"Done: " in done.stderr
     assert committed(servers, group) == dict(enumerate(expected))
 
 
