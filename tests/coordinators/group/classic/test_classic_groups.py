@@ -2,6 +2,7 @@
 
 from quire.coordinators.group.classic.state import ClassicState
 from quire.coordinators.runtime.machine import Caller
+from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.runtime.result import Result
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -52,10 +53,23 @@ def test_a_group_of_another_protocol_that_becomes_classic_has_sessions_from_then
     )
     shard.machine.classic.replay(GroupMetadataKey(group="g"), value)
     assert beat(shard, "a", 7).value.error_code == ErrorCode.NONE
-    shard.run(lambda now_ms: shard.machine.classic.rebalance(group_of(shard), now_ms))
-    assert beat(shard, "a", 7).value.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    shard.wait(9_000)
+    assert refusal(beat(shard, "b", 7)) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_group_that_is_written_without_a_leader_rebalances_under_any_coordinator() -> None:
+    shard = shard_at_once()
+    value = GroupMetadataValue(
+        protocol_type="consumer", generation=7, protocol="range", leader=None, members=[member("a"), member("b")]
+    )
+    shard.run(lambda now_ms: Result(None, [StateRecord(GroupMetadataKey(group="g"), value, 3)]))
+    for _ in range(2):
+        shard.wait(0)
+        assert beat(shard, "a", 7).value.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        shard.reload()
     joined = join(shard, "a")
     shard.wait(9_000)
+    assert (joined.value.leader, joined.value.generation_id) == ("a", 8)
     assert [member.member_id for member in joined.value.members] == ["a"]
 
 

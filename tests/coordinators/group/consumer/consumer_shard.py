@@ -1,53 +1,28 @@
-"""A shard that has consumer groups only, and topics for them to read."""
+"""A shard with consumer groups, and topics for them to read."""
 
 from collections.abc import Mapping
 
-from quire.coordinators.group.consumer.consumer_group import RECORD_KEYS, ConsumerGroup
-from quire.coordinators.group.consumer.manager import ConsumerGroups
+from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.group.group import Groups
-from quire.coordinators.runtime.machine import Caller, Surroundings
-from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
+from quire.coordinators.group.machine import GroupMachine
+from quire.coordinators.runtime.machine import Caller
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
-from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.errors import ApiError
+from quire.protocol.messages.consumer_group_describe import DescribedGroup
 from quire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
-from quire.protocol.messages.group_records import KEY_TYPES, VALUE_TYPES
 from simulator.clock import SimClock
 from tests.coordinators.sim_shard import SimShard
 
 GROUP = "readers"
 
 
-class ConsumerMachine:
-    record_types = RecordTypes(KEY_TYPES, VALUE_TYPES)
-
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.groups = Groups()
-        self.consumer = ConsumerGroups(self.groups, surroundings)
-
-    def replay(self, record: StateRecord, origin: Origin) -> None:
-        if isinstance(record.key, RECORD_KEYS):
-            self.consumer.replay(record)
-
-    def replay_end(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        raise AssertionError("no transaction writes here")
-
-    def loaded(self, now_ms: int) -> None:
-        self.consumer.loaded(now_ms)
-
-    def unloaded(self, reason: ErrorCode) -> None:
-        self.consumer.unloaded(reason)
-
-    def metadata_changed(self, now_ms: int) -> None:
-        self.consumer.metadata_changed(now_ms)
-
-
-class ConsumerShard(SimShard[ConsumerMachine]):
+class ConsumerShard(SimShard[GroupMachine]):
     def __init__(self, settings: Mapping[str, str] | None = None, *, clock: SimClock | None = None) -> None:
-        super().__init__(ConsumerMachine, settings, clock=clock)
+        super().__init__(GroupMachine, settings, clock=clock)
 
     # Topics
 
@@ -77,14 +52,21 @@ class ConsumerShard(SimShard[ConsumerMachine]):
         self, request: ConsumerGroupHeartbeatRequest, *, version: int = 1, host: str = "/127.0.0.1"
     ) -> ConsumerGroupHeartbeatResponse | ApiError:
         caller = Caller("client", host, version)
-        answer = self.run(lambda now_ms: self.machine.consumer.heartbeat(request, caller, now_ms))
+        answer = self.run(lambda now_ms: self.machine.consumer_group_heartbeat(request, caller, now_ms))
         return answer.value
 
     @property
+    def groups(self) -> Groups:
+        return self.machine._groups
+
+    @property
     def group(self) -> ConsumerGroup:
-        group = self.machine.groups[GROUP]
+        group = self.groups[GROUP]
         assert isinstance(group, ConsumerGroup)
         return group
+
+    def describe(self) -> DescribedGroup:
+        return self.machine._consumer.describe(self.group)
 
 
 def topic_id(name: str, creation: int = 0) -> bytes:

@@ -4,6 +4,9 @@ A member remembers its epoch, what it was told to have and what it has; with eac
 partitions as it was told, and says so. `keeping` lets it hold on to what it has.
 """
 
+import re
+
+from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.runtime.record import StateRecord
 from quire.protocol.errors import ApiError
 from quire.protocol.messages import group_records as messages
@@ -11,6 +14,7 @@ from quire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from tests.coordinators.group.consumer.classic_consumer import ClassicConsumer
 from tests.coordinators.group.consumer.consumer_shard import ConsumerShard, assigned, beat, join
 
 Partitions = dict[bytes, set[int]]
@@ -32,6 +36,7 @@ class Story:
         self.shard = ConsumerShard(settings)
         self.shard.on_append = self._written
         self.consumers: dict[str, Consumer] = {}
+        self.classic: dict[str, ClassicConsumer] = {}
 
     # What consumers do
 
@@ -79,6 +84,34 @@ class Story:
         epoch = -2 if "statically" in options else -1
         self._send(name, beat(consumer.member_id, epoch, instance_id=consumer.instance_id))
 
+    # What consumers of the classic protocol do
+
+    def old(self, name: str, *topics: str, **options: str) -> None:
+        """There is such a consumer; it has not said anything yet."""
+        is_cooperative = "cooperative" in options
+        self.classic[name] = ClassicConsumer(self.shard, name, topics, options.get("instance"), is_cooperative)
+
+    def rejoin(self, *names: str) -> None:
+        """They join, all at once, and then ask for their assignments, the leader first."""
+        consumers = [self.classic[name] for name in names]
+        joining = {consumer.name: consumer.join() for consumer in consumers}
+        self.shard.wait(0)
+        for consumer in sorted(consumers, key=lambda consumer: not consumer.takes_lead(joining[consumer.name])):
+            self.told.append(f"{consumer.name} <- {consumer.sync(joining[consumer.name])}")
+
+    def enter(self, name: str) -> None:
+        """It joins, and does not ask for its assignment."""
+        joined = self.classic[name].join().value
+        self.told.append(f"{name} <- generation {joined.generation_id}")
+
+    def ask(self, *names: str) -> None:
+        """Heartbeats."""
+        self.told += [f"{name} <- {self.classic[name].beat()}" for name in names]
+
+    def quit(self, name: str) -> None:
+        self.told.append(f"{name} <- {self.classic.pop(name).leave()}")
+        self.shard.wait(0)
+
     # What happens around them
 
     def topic(self, name: str, partitions: str) -> None:
@@ -95,11 +128,14 @@ class Story:
         self.shard.reload()
 
     def describe(self) -> None:
-        group = self.shard.machine.groups.get("readers")
+        group = self.shard.groups.get("readers")
         if group is None:
             self.told.append("there is no such group")
             return
-        shown = self.shard.machine.consumer.describe(self.shard.group)
+        if not isinstance(group, ConsumerGroup):
+            self.told.append(f"{group.state_name} and {group.type.value}")
+            return
+        shown = self.shard.describe()
         self.told.append(
             f"{shown.group_state}, group epoch {shown.group_epoch}, "
             f"target of epoch {shown.assignment_epoch} by {shown.assignor_name}"
@@ -107,7 +143,8 @@ class Story:
         for member in shown.members:
             has = self._show({each.topic_id: set(each.partitions) for each in member.assignment.topic_partitions})
             should = {each.topic_id: set(each.partitions) for each in member.target_assignment.topic_partitions}
-            self.told.append(f"{member.member_id} in epoch {member.member_epoch} has {has} of {self._show(should)}")
+            name = _without_uuids(member.member_id)
+            self.told.append(f"{name} in epoch {member.member_epoch} has {has} of {self._show(should)}")
 
     # Telling
 
@@ -136,11 +173,16 @@ class Story:
             consumer.reported = None
 
     def _written(self, record: StateRecord) -> None:
-        self.told.append("  " + self._show_record(record))
+        self.told.append("  " + _without_uuids(self._show_record(record)))
 
     def _show_record(self, record: StateRecord) -> str:
         key, value = record.key, record.value
         match key, value:
+            case messages.GroupMetadataKey(), messages.GroupMetadataValue():
+                members = " ".join(member.member_id for member in value.members) or "nobody"
+                return f"+ classic group: generation {value.generation} of {members}, led by {value.leader or 'nobody'}"
+            case messages.GroupMetadataKey(), None:
+                return "- classic group"
             case messages.ConsumerGroupMetadataKey(), messages.ConsumerGroupMetadataValue():
                 return f"+ group epoch {value.epoch}"
             case messages.ConsumerGroupMetadataKey(), None:
@@ -202,6 +244,11 @@ class Story:
         return owned
 
 
+def _without_uuids(text: str) -> str:
+    """Ids that the coordinator makes begin with what a client is known as."""
+    return re.sub(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "", text)
+
+
 def _union(a: Partitions, b: Partitions) -> Partitions:
     return {topic: a.get(topic, set()) | b.get(topic, set()) for topic in {**a, **b}}
 
@@ -214,4 +261,6 @@ def _said(value: messages.ConsumerGroupMemberMetadataValue) -> str:
         said += f", static as {value.instance_id}"
     if value.server_assignor is not None:
         said += f", prefers {value.server_assignor}"
+    if value.classic_member_metadata is not None:
+        said += ", classic"
     return said

@@ -62,7 +62,7 @@ def test_a_group_is_read_whatever_order_compaction_left_its_records_in(shard: Co
     ]
     replay(shard, *written)
     forwards = shard.group
-    shard.machine.groups.clear()
+    shard.groups.clear()
     replay(shard, *reversed(written))
     for group in (forwards, shard.group):
         assert group.members == {"alice": Member("alice", Subscription("client", "/host", ("orders",)), current)}
@@ -78,7 +78,7 @@ def test_tombstones_of_what_is_not_known_are_ignored(shard: ConsumerShard) -> No
         records.regular_expression_tombstone(GROUP, ".*"),
         *records.group_tombstones(GROUP, ["alice"], [".*"], has_partition_metadata=True),
     )
-    assert GROUP not in shard.machine.groups
+    assert GROUP not in shard.groups
     replay(shard, records.group_metadata(GROUP, 3, 0), *records.member_tombstones(GROUP, "alice"))
     assert shard.group.members == {}
 
@@ -150,9 +150,9 @@ def test_a_deleted_group_is_gone_after_a_reload_too(shard: ConsumerShard) -> Non
     answered(shard.heartbeat(join("alice", subscribed_topic_regex="orders", subscribed_topic_names=None)))
     answered(shard.heartbeat(beat("alice", -1)))
     shard.run(lambda now_ms: Result(None, shard.group.tombstones()))
-    assert GROUP not in shard.machine.groups
+    assert GROUP not in shard.groups
     shard.reload()
-    assert GROUP not in shard.machine.groups
+    assert GROUP not in shard.groups
 
 
 # Being a group among others
@@ -180,7 +180,7 @@ def test_a_group_says_what_it_is(shard: ConsumerShard) -> None:
 def test_a_described_group_has_its_members_with_what_they_have_and_should_have(shard: ConsumerShard) -> None:
     answered(shard.heartbeat(join("alice", "orders", rack_id="r1", instance_id="one")))
     answered(shard.heartbeat(join("bob", "orders", server_assignor="range")))
-    shown = shard.machine.consumer.describe(shard.group)
+    shown = shard.describe()
     assert (shown.group_id, shown.group_state, shown.assignor_name) == (GROUP, "Reconciling", "range")
     alice, bob = shown.members
     assert (alice.member_id, alice.instance_id, alice.rack_id, alice.member_epoch) == ("alice", "one", "r1", 2)
@@ -192,11 +192,11 @@ def test_a_described_group_has_its_members_with_what_they_have_and_should_have(s
     assert [each.partitions for each in alice.target_assignment.topic_partitions] == [[0, 1]]
     assert bob.assignment.topic_partitions == []
     shard.delete_topic("orders")
-    assert shard.machine.consumer.describe(shard.group).members[0].assignment.topic_partitions == []
+    assert shard.describe().members[0].assignment.topic_partitions == []
 
 
 def test_an_empty_group_of_the_classic_protocol_gives_way(shard: ConsumerShard) -> None:
-    shard.machine.groups[GROUP] = ClassicGroup(GROUP, lambda member: None)
+    shard.groups[GROUP] = ClassicGroup(GROUP, lambda member: None)
     written: list[StateRecord] = []
     shard.on_append = written.append
     answered(shard.heartbeat(join("alice", "orders")))

@@ -10,73 +10,22 @@ Requests of one epoch arrive in the order they were sent, as they do on a connec
 joins, may arrive again at any time.
 """
 
-import re
-from dataclasses import dataclass, field
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
-from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.errors import ApiError
 from quire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from tests.coordinators.group.consumer.consumer_shard import GROUP, ConsumerShard, assigned, beat, join
+from tests.coordinators.group.consumer.consumer_shard import GROUP, ConsumerShard, beat
+from tests.coordinators.group.consumer.sim_consumer import SimConsumer
 from tests.coordinators.sim_shard import LogEntry
 
-SESSION_MS = 45_000
 TOPICS = ("orders", "payments", "refunds")
 SUBSCRIPTIONS = st.sampled_from([("orders",), ("orders",), ("orders", "payments"), ("orders", "refunds"), TOPICS, ()])
-Partitions = set[tuple[bytes, int]]
-
-
-@dataclass
-class SimConsumer:
-    """A consumer as clients are: one request at a time, partitions given up when it is told to, and confirmed."""
-
-    name: str
-    topics: tuple[str, ...]
-    regex: str | None
-    instance_id: str | None
-    rebalance_timeout_ms: int
-    member_id: str = ""
-    epoch: int = 0
-    owned: Partitions = field(default_factory=set)
-    told: Partitions = field(default_factory=set)
-    unconfirmed: bool = False
-    new_topics: tuple[str, ...] | None = None
-    full: bool = True
-    """After anything went wrong it says everything about itself."""
-    alive_until_ms: float = 0.0
-    incarnation: int = 0
-
-    def reads(self, topic: str) -> bool:
-        return topic in self.topics or (self.regex is not None and re.fullmatch(self.regex, topic) is not None)
-
-    def next_request(self) -> ConsumerGroupHeartbeatRequest:
-        if self.epoch == 0:
-            request = join(self.member_id, *self.topics, instance_id=self.instance_id)
-            request.rebalance_timeout_ms = self.rebalance_timeout_ms
-            if self.regex is not None:
-                request.subscribed_topic_regex = self.regex
-            return request
-        by_topic: dict[bytes, set[int]] = {}
-        for topic_id, partition in self.owned:
-            by_topic.setdefault(topic_id, set()).add(partition)
-        says_owned = self.full or self.unconfirmed
-        request = beat(self.member_id, self.epoch, by_topic if says_owned else None, instance_id=self.instance_id)
-        if self.full or self.new_topics is not None:
-            request.subscribed_topic_names = list(self.topics)
-        if self.full:
-            request.rebalance_timeout_ms = self.rebalance_timeout_ms
-        return request
-
-    def lose_everything(self) -> None:
-        self.epoch = 0
-        self.owned, self.told = set(), set()
-        self.unconfirmed, self.full = False, True
 
 
 def lasting_state(group: ConsumerGroup) -> dict[str, object]:
@@ -264,38 +213,12 @@ class Groups(RuleBasedStateMachine):
     def _group(self) -> ConsumerGroup | None:
         if not hasattr(self, "shard"):
             return None
-        group = self.shard.machine.groups.get(GROUP)
+        group = self.shard.groups.get(GROUP)
         return group if isinstance(group, ConsumerGroup) else None
 
     def _exchange(self, consumer: SimConsumer, *, gives_up: bool = True) -> None:
-        """A request and its answer, both heard."""
-        if gives_up and not consumer.owned <= consumer.told:
-            consumer.owned &= consumer.told
-            consumer.unconfirmed = True
-        request = consumer.next_request()
-        sent_ms = self.shard.clock.monotonic_ms()
-        answer = self._deliver(request)
-        if isinstance(answer, ApiError):
-            self._refused(consumer, answer)
-            return
-        consumer.epoch = answer.member_epoch
-        consumer.alive_until_ms = sent_ms + SESSION_MS
-        consumer.full, consumer.new_topics, consumer.unconfirmed = False, None, False
-        told = assigned(answer)
-        if told is not None:
-            consumer.told = {(topic_id, partition) for topic_id, numbers in told.items() for partition in numbers}
-            consumer.owned |= consumer.told
-            consumer.unconfirmed = True
-
-    def _refused(self, consumer: SimConsumer, error: ApiError) -> None:
-        if error.code is ErrorCode.UNRELEASED_INSTANCE_ID:
-            return
-        assert error.code in (
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            ErrorCode.GROUP_ID_NOT_FOUND,
-        ), error.message
-        consumer.lose_everything()
+        self.sent.append(consumer.next_request())
+        consumer.exchange(self.shard, gives_up=gives_up)
 
     def _deliver(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | ApiError:
         if request.member_epoch >= 0:

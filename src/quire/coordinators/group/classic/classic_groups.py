@@ -97,13 +97,6 @@ class ClassicGroups:
             group = self._groups[group_id] = self._new_group(group_id)
         return group
 
-    def rebalance(self, group: ClassicGroup, now_ms: int) -> Result[None]:
-        """Has everybody join again, after something has changed that the group does not see itself."""
-        outcome = Outcome()
-        if group.members:
-            self._rounds.begin_or_go_on(group, now_ms, outcome)
-        return outcome.result(None)
-
     # Records
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
@@ -123,7 +116,7 @@ class ClassicGroups:
         for group in self._groups.values():
             if isinstance(group, ClassicGroup):
                 self._start_sessions(group)
-                if len(group.members) > limit:
+                if len(group.members) > limit or group.is_leaderless:
                     self._rounds.begin(group, now_ms, Outcome())
 
     def unloaded(self, reason: ErrorCode) -> None:
@@ -165,6 +158,8 @@ class ClassicGroups:
         self._groups[group.group_id] = group
         if self._is_loaded:
             self._start_sessions(group)
+            if group.is_leaderless:
+                self._rounds.begin_soon(group)
 
     def _start_sessions(self, group: ClassicGroup) -> None:
         for member in group.members.values():

@@ -11,6 +11,8 @@ from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadat
 VERSION = 3
 """What Apache Kafka 4.3 writes, so that older nodes can read it; version 4 has the same content."""
 
+NOBODY = ""
+
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> StateRecord:
     """`assignments` by member id, with nothing for whom it leaves out; without it, as they are."""
@@ -62,17 +64,18 @@ def take_assignments(group: ClassicGroup, value: GroupMetadataValue) -> None:
 
 
 def restore(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """Makes the group what `value` says, whatever it was; nobody may wait in it."""
+    """Makes the group what `value` says, whatever it was; nobody may wait in it. If its leader is no member, it has
+    none."""
     for member in list(group.members.values()):
         group.remove(member)
-    group.leader_id = value.leader
+    group.leader_id = value.leader or NOBODY
     for written in value.members:
         instance_id = written.group_instance_id
         if written.member_id in group.members or instance_id in group.static_members:
             continue  # Nobody writes that; a log that says so all the same must not keep its shard from loading.
         group.add(_member(written, value.protocol or ""), value.protocol_type)
     if group.leader_id not in group.members:
-        group.leader_id = next(iter(group.members), None)
+        group.leader_id = None
     group.protocol_type = value.protocol_type
     group.protocol_name = value.protocol
     group.generation = group.assigned_generation = value.generation

@@ -54,6 +54,15 @@ class Rounds:
         else:
             self._complete_after(group, group.rebalance_timeout_ms)
 
+    def begin_soon(self, group: ClassicGroup) -> None:
+        """For when records are being taken over."""
+
+        def begin(now_ms: int, outcome: Outcome) -> None:
+            if group.is_leaderless and group.state is ClassicState.STABLE:
+                self.begin(group, now_ms, outcome)
+
+        self._timers.schedule(_join_key(group), 0, timed(begin))
+
     def end_syncing(self, group: ClassicGroup) -> None:
         group.unsynced_members.clear()
         self._timers.cancel(_sync_key(group))

@@ -17,6 +17,7 @@ from quire.coordinators.group.consumer.member import (
     Held,
     Member,
     Subscription,
+    to_assignment,
 )
 from quire.coordinators.group.consumer.records import ResolvedRegex
 from quire.coordinators.group.group import CheckPartition, GroupType
@@ -111,6 +112,14 @@ class ConsumerGroup:
             if name is not None:
                 votes[name] = votes.get(name, 0) + 1
         return min(votes, key=lambda name: (-votes[name], name)) if votes else None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everybody has what the newest target says."""
+        return self.group_epoch == self.assignment_epoch and all(
+            to_assignment(member.current.assigned) == self.targets.get(member_id, {})
+            for member_id, member in self.members.items()
+        )
 
     # A group to those who need not know its protocol
 
@@ -276,6 +285,3 @@ _APPLY: dict[type, Callable[[ConsumerGroup, Any, Any], None]] = {
     messages.ConsumerGroupCurrentMemberAssignmentKey: ConsumerGroup._apply_current,
     messages.ConsumerGroupRegularExpressionKey: ConsumerGroup._apply_regex,
 }
-
-RECORD_KEYS = tuple(_APPLY)
-"""The records that are about consumer groups."""

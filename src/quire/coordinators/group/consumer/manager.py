@@ -7,9 +7,11 @@ heartbeats of one epoch arrive in the order it sent them. Late ones of an earlie
 no harm: what they say about owned partitions is not believed.
 """
 
+from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.consumer import records
 from quire.coordinators.group.consumer.admission import check_size, known_bearer
 from quire.coordinators.group.consumer.changes import GroupChanges
+from quire.coordinators.group.consumer.classic_members import ClassicMembers
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.group.consumer.describe import described
 from quire.coordinators.group.consumer.draft import Draft
@@ -22,10 +24,11 @@ from quire.coordinators.group.consumer.member import (
     Member,
     MemberState,
 )
+from quire.coordinators.group.consumer.migration import can_downgrade, downgraded, upgraded
 from quire.coordinators.group.consumer.requests import check_request
 from quire.coordinators.group.consumer.sessions import Sessions
 from quire.coordinators.group.consumer.target import due_in_ms
-from quire.coordinators.group.group import Groups, GroupType
+from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.runtime.result import Result
@@ -46,10 +49,13 @@ class ConsumerGroups:
         self._timers = surroundings.timers
         self._changes = GroupChanges(surroundings)
         self._settings = self._changes.settings
-        self._sessions = Sessions(surroundings.timers, self._session_ended)
+        self._sessions = Sessions(surroundings.timers, self._fence)
+        self.classic_members = ClassicMembers(
+            surroundings, self._changes, self._sessions, self._removal, self._downgrade
+        )
         self._untold: dict[tuple[str, str], None] = {}
-        """Members whose assignment changed with a late request, whose answer they may not wait for: they are told
-        once more."""
+        """Members that may not know their assignment: it changed with a late request, for whose answer they do not
+        wait, or under another coordinator, whose answer may have been lost. They are told with their next heartbeat."""
 
     # Requests
 
@@ -67,12 +73,13 @@ class ConsumerGroups:
             )
         check_request(request, caller.api_version, self._settings.assignors)
         if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATICALLY_EPOCH):
-            return self._leave(request)
+            return self._leave(request, now_ms)
         draft = self._open(request.group_id, creates=request.member_epoch == JOINING_EPOCH)
         check_size(draft, request.member_id, request.instance_id, self._settings.most_members)
         member_id = request.member_id or uuids.to_text(self._surroundings.random.uuid())
         step = take_step(draft, request, caller, self._changes, member_id, now_ms)
         self._changes.keep_freshness(draft)
+        self._watch_upgraded(draft, now_ms)
         self._watch(request.group_id, step, now_ms)
         tell = self._has_to_be_told(request.group_id, step)
         interval_ms = self._heartbeat_interval_ms(draft.group, now_ms)
@@ -123,9 +130,10 @@ class ConsumerGroups:
             )
         if group is None:
             return Draft(ConsumerGroup(group_id))
-        if group.type is GroupType.CLASSIC and group.is_empty:
+        assert isinstance(group, ClassicGroup), f"{group_id} is of a third kind"
+        if group.is_empty:
             return Draft(ConsumerGroup(group_id), group.tombstones())
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        return upgraded(group, self._settings, self._surroundings.image())
 
     def _has_to_be_told(self, group_id: str, step: Step) -> bool:
         key = group_id, step.member.member_id
@@ -136,7 +144,7 @@ class ConsumerGroups:
             del self._untold[key]
         return step.tell_assignment or was_untold
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> Result[ConsumerGroupHeartbeatResponse]:
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Result[ConsumerGroupHeartbeatResponse]:
         group = self._groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             what = "not found" if group is None else "is not a consumer group"
@@ -149,15 +157,16 @@ class ConsumerGroups:
         response = ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
         if request.member_epoch == LEAVING_STATICALLY_EPOCH:
             draft.write(_left_statically(group.group_id, member))
-        else:
-            self._write_removal(draft, member)
-        return Result(response, draft.records)
+            return Result(response, draft.records)
+        return Result(response, self._removal(draft, [member], now_ms))
 
     # Time
 
     def _watch(self, group_id: str, step: Step, now_ms: int) -> None:
         member = step.member
         self._sessions.heard(group_id, member.member_id, self._settings.session_timeout_ms, now_ms)
+        if step.before.is_classic:
+            self.classic_members.forget(group_id, member.member_id)
         if member.current != step.before.current:
             if member.current.state == MemberState.UNREVOKED_PARTITIONS:
                 self._watch_revocation(group_id, member)
@@ -174,28 +183,48 @@ class ConsumerGroups:
                 and known.current.state == MemberState.UNREVOKED_PARTITIONS
                 and known.current.member_epoch == epoch
             )
-            return self._fence(group_id, member.member_id) if is_revoking else Result(None)
+            return self._fence(group_id, member.member_id, now_ms) if is_revoking else Result(None)
 
         timeout_ms = max(0, member.subscription.rebalance_timeout_ms)
         self._timers.schedule(("rebalance", group_id, member.member_id), timeout_ms, too_late)
 
-    def _session_ended(self, group_id: str, member_id: str, now_ms: int) -> Result[None]:
-        return self._fence(group_id, member_id)
+    def _watch_upgraded(self, draft: Draft, now_ms: int) -> None:
+        """Members that a classic group has brought along are expected to be heard from now on."""
+        if draft.group.group_id not in self._groups or isinstance(self._groups[draft.group.group_id], ClassicGroup):
+            for member in draft.group.members.values():
+                if member.is_classic:
+                    self.classic_members.watch(draft.group.group_id, member, now_ms)
 
-    def _fence(self, group_id: str, member_id: str) -> Result[None]:
+    def _fence(self, group_id: str, member_id: str, now_ms: int) -> Result[None]:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup) or member_id not in group.members:
             return Result(None)
-        draft = Draft(group)
-        self._write_removal(draft, group.members[member_id])
-        return Result(None, draft.records)
+        return Result(None, self._removal(Draft(group), [group.members[member_id]], now_ms))
 
-    def _write_removal(self, draft: Draft, member: Member) -> None:
-        group_id = draft.group.group_id
-        self._changes.write_removal(draft, [member.member_id])
-        self._sessions.forget(group_id, member.member_id)
-        self._timers.cancel(("rebalance", group_id, member.member_id))
-        self._untold.pop((group_id, member.member_id), None)
+    # Members and groups that go
+
+    def _removal(self, draft: Draft, members: list[Member], now_ms: int) -> list[StateRecord]:
+        """What is to be written for these members to be gone."""
+        gone = [member.member_id for member in members]
+        remaining = [member for id_, member in draft.group.members.items() if id_ not in gone]
+        if can_downgrade(remaining, self._settings):
+            return self._downgrade(draft, remaining, now_ms, True)
+        for member_id in gone:
+            self._forget(draft.group.group_id, member_id)
+        self._changes.write_removal(draft, gone)
+        return draft.records
+
+    def _downgrade(self, draft: Draft, remaining: list[Member], now_ms: int, rebalances: bool) -> list[StateRecord]:
+        """What is to be written for the group to be a classic one."""
+        for member_id in draft.group.members:
+            self._forget(draft.group.group_id, member_id)
+        return downgraded(draft, remaining, self._surroundings.image(), now_ms, rebalances=rebalances)
+
+    def _forget(self, group_id: str, member_id: str) -> None:
+        self._sessions.forget(group_id, member_id)
+        self.classic_members.forget(group_id, member_id)
+        self._timers.cancel(("rebalance", group_id, member_id))
+        self._untold.pop((group_id, member_id), None)
 
     def _known_member(self, group_id: str, member_id: str) -> Member | None:
         group = self._groups.get(group_id)
@@ -222,9 +251,16 @@ class ConsumerGroups:
         for group_id, group in self._groups.items():
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():
-                    self._sessions.heard(group_id, member.member_id, self._settings.session_timeout_ms, now_ms)
-                    if member.current.state == MemberState.UNREVOKED_PARTITIONS:
-                        self._watch_revocation(group_id, member)
+                    self._watch_loaded(group_id, member, now_ms)
+
+    def _watch_loaded(self, group_id: str, member: Member, now_ms: int) -> None:
+        if member.is_classic:
+            self.classic_members.watch(group_id, member, now_ms)
+            return
+        self._untold[group_id, member.member_id] = None
+        self._sessions.heard(group_id, member.member_id, self._settings.session_timeout_ms, now_ms)
+        if member.current.state == MemberState.UNREVOKED_PARTITIONS:
+            self._watch_revocation(group_id, member)
 
     def unloaded(self, reason: ErrorCode) -> None:
         """Nobody waits here: a heartbeat is answered at once."""

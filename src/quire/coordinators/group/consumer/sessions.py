@@ -29,11 +29,11 @@ class _Session:
 
 
 class Sessions:
-    __slots__ = ("_expire", "_sessions", "_timers")
+    __slots__ = ("_sessions", "_timers", "expire")
 
     def __init__(self, timers: Timers, expire: Expire) -> None:
         self._timers = timers
-        self._expire = expire
+        self.expire = expire
         self._sessions: dict[tuple[str, str], _Session] = {}
 
     def heard(self, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
@@ -63,4 +63,4 @@ class Sessions:
             self._arm(key, session, min(left_ms, session.timeout_ms), now_ms)
             return Result(None)
         del self._sessions[key]
-        return self._expire(*key, now_ms)
+        return self.expire(*key, now_ms)

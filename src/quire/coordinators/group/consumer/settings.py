@@ -31,6 +31,26 @@ class ConsumerSettings:
         return self._config.get_int("group.consumer.max.size")
 
     @property
+    def most_classic_members(self) -> int:
+        return self._config.get_int("group.max.size")
+
+    @property
+    def may_upgrade(self) -> bool:
+        return self._config.get_str("group.consumer.migration.policy").lower() in ("upgrade", "bidirectional")
+
+    @property
+    def may_downgrade(self) -> bool:
+        return self._config.get_str("group.consumer.migration.policy").lower() in ("downgrade", "bidirectional")
+
+    @property
+    def classic_session_timeouts_ms(self) -> tuple[int, int]:
+        """The shortest and the longest that a member of the classic protocol may have."""
+        return (
+            self._config.get_int("group.min.session.timeout.ms"),
+            self._config.get_int("group.max.session.timeout.ms"),
+        )
+
+    @property
     def assignors(self) -> list[str]:
         """Their names, the default one first."""
         return [name for name in self._config.get_list("group.consumer.assignors") if name in ASSIGNORS]
