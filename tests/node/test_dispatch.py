@@ -19,6 +19,7 @@ from quire.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from quire.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from quire.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -247,3 +248,10 @@ def test_a_partition_is_found_in_its_directory_however_often_it_is_named(node: S
     ]
     (directory,) = node.call(DescribeLogDirsRequest(topics=wanted), 4, DescribeLogDirsResponse).results
     assert [partition.partition_index for partition in directory.topics[0].partitions] == [0, 2]
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_group_that_cannot_be_described_is_refused_in_every_version(node: SimulatedNode, version: int) -> None:
+    answer = node.call(DescribeGroupsRequest(groups=["nowhere"]), version, DescribeGroupsResponse)
+    assert answer.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert (answer.groups[0].error_message is not None) == (version >= 6)

@@ -12,6 +12,8 @@ from quire.protocol.messages.describe_groups import DescribedGroup, DescribeGrou
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+FIRST_VERSION_WITH_MESSAGES = 6
+
 
 def handle(node: "Node", context: Context, request: DescribeGroupsRequest) -> Pending[DescribeGroupsResponse]:
     described = [_describe(node, context, request, group_id) for group_id in request.groups]
@@ -19,7 +21,7 @@ def handle(node: "Node", context: Context, request: DescribeGroupsRequest) -> Pe
 
 
 def refuse(request: DescribeGroupsRequest, error: ApiError) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[_refused(group_id, error) for group_id in request.groups])
+    return DescribeGroupsResponse(groups=[_refused(group_id, error, 0) for group_id in request.groups])
 
 
 def _describe(node: "Node", context: Context, request: DescribeGroupsRequest, group_id: str) -> Pending[DescribedGroup]:
@@ -33,11 +35,11 @@ def _describe(node: "Node", context: Context, request: DescribeGroupsRequest, gr
             Operation.DESCRIBE,
         )
     except ApiError as error:
-        return completed(_refused(group_id, error))
+        return completed(_refused(group_id, error, context.api_version))
 
     def described(group: DescribedGroup | ApiError) -> DescribedGroup:
         if isinstance(group, ApiError):
-            return _refused(group_id, group)
+            return _refused(group_id, group, context.api_version)
         if request.include_authorized_operations:
             group.authorized_operations = node.authorizer.operations(context, Resource.GROUP, group_id)
         return group
@@ -45,5 +47,6 @@ def _describe(node: "Node", context: Context, request: DescribeGroupsRequest, gr
     return answer.then(described)
 
 
-def _refused(group_id: str, error: ApiError) -> DescribedGroup:
-    return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message or None)
+def _refused(group_id: str, error: ApiError, api_version: int) -> DescribedGroup:
+    message = error.message or None if api_version >= FIRST_VERSION_WITH_MESSAGES else None
+    return DescribedGroup(group_id=group_id, error_code=error.code, error_message=message)
