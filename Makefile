@@ -25,7 +25,7 @@ setup: $(READY)
 
 # What running needs; what testing needs on top.
 $(INSTALLED): pyproject.toml setup.py constraints.txt $(shell find src -name '*_native.p[yx]*' -o -name '*.h')
-	@test -d $(VENV) || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@test -d $(VENV) || { echo "setting up $(VENV), once; this takes a minute or two ..."; $(PYTHON) -m venv $(VENV); }
 	@$(PIP) --upgrade pip
 	@$(PIP) -c constraints.txt -e .
 	@touch $@

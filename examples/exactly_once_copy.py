@@ -24,12 +24,14 @@ def transform(value: bytes) -> bytes:
 class Copier:
     def __init__(self, bootstrap_servers: str, source: str, sink: str, name: str) -> None:
         self._sink = sink
-        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "transactional.id": name})
+        # Where the only broker may go away and come back: librdkafka 2.16 can get stuck looking for another one.
+        common = {"bootstrap.servers": bootstrap_servers, "metadata.recovery.strategy": "none"}
+        self._producer = Producer(common | {"transactional.id": name})
         # First of all: aborts what a crashed predecessor left open, and fences it if it still lives.
         self._producer.init_transactions()
         self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap_servers,
+            common
+            | {
                 "group.id": f"copy-{source}-to-{sink}",
                 "group.instance.id": name,
                 "auto.offset.reset": "earliest",

@@ -6,10 +6,11 @@ from interop.apache_kafka import ApacheKafka
 
 SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"}
 DECODERS = {
-    "__cluster_metadata-0": "--cluster-metadata-decoder",
-    "__consumer_offsets-0": "--offsets-decoder",
-    "__transaction_state-0": "--transaction-log-decoder",
+    "__cluster_metadata": "--cluster-metadata-decoder",
+    "__consumer_offsets": "--offsets-decoder",
+    "__transaction_state": "--transaction-log-decoder",
 }
+"""By topic."""
 _FACTS = ("baseOffset: ", "| offset: ", "offset: ", "timestamp: ", "version: ", "producerId: ")
 _NOTHING_NEW = ("Log starting offset: ", "Snapshot end offset: ")
 
@@ -31,7 +32,8 @@ def _is_unused_index(path: Path) -> bool:
 
 def _dump_folder(kafka: ApacheKafka, data_dir: Path, folder: Path) -> str:
     files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not _is_unused_index(path))
-    options = ["--print-data-log", *([DECODERS[folder.name]] if folder.name in DECODERS else [])]
+    decoder = DECODERS.get(folder.name.rpartition("-")[0])
+    options = ["--print-data-log", *([decoder] if decoder else [])]
     said = []
     for line in kafka.tool("DumpLogSegments", "--files", ",".join(map(str, files)), *options).splitlines():
         if line.startswith("Dumping "):

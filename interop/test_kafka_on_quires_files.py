@@ -33,6 +33,9 @@ class Written(NamedTuple):
     known: Known
 
 
+ONE_PARTITION_EACH = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
+"""So few of the internal topics as Apache Kafka is given: its tool takes a while for each."""
+
 ENDED = [(scenario, end) for scenario in SCENARIOS for end in ("stopped", "killed")]
 
 
@@ -44,7 +47,7 @@ def written(
     scenario: Scenario
     scenario, end = request.param
     data_dir = tmp_path_factory.mktemp(scenario.name) / "data"
-    with Cluster(data_dir=data_dir, config=dict(scenario.settings)) as quire:
+    with Cluster(data_dir=data_dir, config=ONE_PARTITION_EACH | dict(scenario.settings)) as quire:
         kept = scenario.fill(Server(kafka, quire.bootstrap_servers, data_dir))
         served = settled(quire.bootstrap_servers)
         known = coordinated(quire.bootstrap_servers)

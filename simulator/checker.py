@@ -202,7 +202,9 @@ class Checker:
         book.learn(offset, known, idempotent=idempotent)
 
     def _may_be_lost(self, book: PartitionBook, offset: int) -> bool:
-        return book.looked_at < self._ledger.era and offset >= max(book.flushed, book.promised)
+        """Whether a power loss since somebody last looked may have taken what was there."""
+        survived = max(book.survived.get(book.looked_at, 0), book.promised)
+        return book.looked_at < self._ledger.era and offset >= survived
 
     def out_of_range(self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int) -> None:
         """A reader was told that there is no such offset."""

@@ -224,6 +224,8 @@ class Counts:
     transactions_committed: int = 0
     transactions_aborted: int = 0
     offsets_committed: int = 0
+    assignments: int = 0
+    """Given to members of groups."""
     errors: dict[str, int] = field(default_factory=dict)
     checks: int = 0
 

@@ -68,7 +68,8 @@ def summary(outcome: Outcome) -> str:
         f"{counts.records_read} read, {counts.records_lost} lost with the power",
         f"  topics    {counts.topics_created} created, {counts.topics_deleted} deleted",
         f"  coordinators {counts.sessions} transactional sessions, {counts.transactions_committed} transactions "
-        f"committed, {counts.transactions_aborted} aborted, {counts.offsets_committed} offsets committed",
+        f"committed, {counts.transactions_aborted} aborted, {counts.assignments} assignments to members, "
+        f"{counts.offsets_committed} offsets committed",
         f"  errors    {_listed(counts.errors)}",
         f"  checks    {counts.checks}",
         f"  digest    {outcome.digest}",

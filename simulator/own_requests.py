@@ -5,7 +5,7 @@ passes is delayed, so that it overtakes or is overtaken, or lost: the request, o
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from quire.coordinators.runtime.channel import Channel
@@ -20,6 +20,10 @@ from simulator.random import SimRandom
 T = TypeVar("T")
 
 
+LOST = None
+"""Instead of how late something is."""
+
+
 @dataclass(slots=True)
 class OwnConditions:
     """How a node's own requests fare. By default they are carried out and answered at once."""
@@ -27,6 +31,10 @@ class OwnConditions:
     delay_chance: float = 0.0
     longest_delay_ms: float = 0.0
     loss_chance: float = 0.0
+    passed: int = 0
+    """How many requests and answers there were."""
+    fates: dict[int, float | None] = field(default_factory=dict)
+    """What happens to some of them by their number, whatever chance says: how late they are, or LOST."""
 
 
 class Unreliable:
@@ -48,6 +56,12 @@ class Unreliable:
 
     def _travel(self, arrive: Callable[[], None]) -> None:
         conditions = self._conditions
+        conditions.passed += 1
+        if conditions.passed in conditions.fates:
+            delay_ms = conditions.fates[conditions.passed]
+            if delay_ms is not LOST:
+                self._clock.call_later(delay_ms, arrive)
+            return
         if self._random.chance(conditions.loss_chance):
             return
         if self._random.chance(conditions.delay_chance):

@@ -50,6 +50,17 @@ class TransactionalPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A group with members."""
+
+    name: str
+    dynamic: int
+    static: int
+    double: bool
+    """Whether another client goes by the name of the first static member, for as long as there are faults."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     duration_ms: float
     """How long there are faults."""
@@ -73,14 +84,16 @@ class Plan:
     transactional: list[TransactionalPlan] = field(default_factory=list)
     committed_consumers: int = 0
     offset_groups: list[str] = field(default_factory=list)
-    """Groups without members, for which transactions commit offsets."""
+    """Groups without members, for which consumers and transactions commit offsets."""
+    groups: list[GroupPlan] = field(default_factory=list)
 
 
 def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     """`scale` 1 is a run of about a second of real time."""
     random = SimRandom(seed).stream("plan")
     compaction = SimRandom(seed).stream("compaction")
-    return _with_transactions(SimRandom(seed).stream("transactions"), _without_coordinators(random, compaction, scale))
+    plan = _with_transactions(SimRandom(seed).stream("transactions"), _without_coordinators(random, compaction, scale))
+    return _with_groups(SimRandom(seed).stream("groups"), plan)
 
 
 def _without_coordinators(random: SimRandom, compaction: SimRandom, scale: float) -> Plan:
@@ -203,3 +216,17 @@ def _transactional_topic(random: SimRandom, name: str, kept: dict[str, str]) -> 
         "retention.ms": "-1",
     }
     return TopicPlan(name, 2 + random.below(2), settings | kept, transactional=True)
+
+
+def _with_groups(random: SimRandom, plan: Plan) -> Plan:
+    settings = {
+        "group.min.session.timeout.ms": "100",
+        "group.initial.rebalance.delay.ms": str(random.choice((0, 0, 300))),
+    }
+    groups = [_group(random, f"group-{number}") for number in range(1 + random.below(2))]
+    return replace(plan, node_settings=plan.node_settings | settings, groups=groups)
+
+
+def _group(random: SimRandom, name: str) -> GroupPlan:
+    static = random.below(3)
+    return GroupPlan(name, 1 + random.below(3), static, static > 0 and random.chance(0.3))

@@ -15,10 +15,13 @@ from quire.node.node import Node
 from simulator.checker import Checker
 from simulator.clients.administrator import Administrator
 from simulator.clients.auditor import Auditor
+from simulator.clients.classic_member import ClassicMember
 from simulator.clients.client import Scene, SimClient
-from simulator.clients.consumer import READ_COMMITTED, Consumer
+from simulator.clients.committer import Committer
+from simulator.clients.consumer import Consumer
 from simulator.clients.idempotent_producer import IdempotentProducer
 from simulator.clients.plain_producer import PlainProducer
+from simulator.clients.reading import READ_COMMITTED
 from simulator.clients.rest import Rest
 from simulator.clients.seeker import Seeker
 from simulator.clients.transactional_producer import TransactionalProducer
@@ -31,7 +34,7 @@ from simulator.machine import Death, Flushed, Machine, State
 from simulator.network import SimNetwork
 from simulator.node_log import NodeLog
 from simulator.offset_ledger import OffsetLedger
-from simulator.plan import Plan, plan_of
+from simulator.plan import GroupPlan, Plan, plan_of
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Task
 from simulator.trace import Trace
@@ -58,9 +61,22 @@ class Outcome:
     """What led up to the violation."""
 
 
+Cast = Callable[["World"], list[SimClient]]
+
+
 class World:
-    def __init__(self, seed: int, plan: Plan | None = None, *, echo: Callable[[str], None] | None = None) -> None:
-        """`plan` is that of the seed unless another is given; `echo` is told every event."""
+    def __init__(
+        self,
+        seed: int,
+        plan: Plan | None = None,
+        *,
+        cast: Cast | None = None,
+        echo: Callable[[str], None] | None = None,
+    ) -> None:
+        """`plan` is that of the seed unless another is given; `echo` is told every event.
+
+        A `cast` takes the place of the plan's clients; the administrator then creates topics and nothing else.
+        """
         self.seed = seed
         random = SimRandom(seed)
         self.plan = plan or plan_of(seed)
@@ -85,7 +101,7 @@ class World:
         )
         self._log = NodeLog(self.scene.tell)
         self._administrator = Administrator(self.scene, "admin")
-        self._clients: list[SimClient] = [self._administrator, *self._make_clients()]
+        self._clients = cast(self) if cast is not None else [self._administrator, *self._make_clients()]
         self._tasks: list[Task] = []
         self._auditor: Auditor | None = None
         self._audit: Task | None = None
@@ -111,18 +127,32 @@ class World:
                 for number in range(plan.committed_consumers)
             ),
             *self._transactional_producers(),
+            *(Committer(scene, f"committer-{number}", group) for number, group in enumerate(plan.offset_groups)),
+            *(member for group in plan.groups for member in self._members(group)),
             Seeker(scene, "seeker"),
             *([Vandal(scene, "vandal")] if plan.vandal else []),
         ]
 
+    def _members(self, group: GroupPlan) -> list[ClassicMember]:
+        dynamic = [f"{group.name}-dynamic-{number}" for number in range(group.dynamic)]
+        static = [f"{group.name}-static-{number}" for number in range(group.static)]
+        companions = dynamic + static
+        members = [ClassicMember(self.scene, name, group.name, companions) for name in dynamic]
+        members += [ClassicMember(self.scene, name, group.name, companions, instance_id=name) for name in static]
+        if group.double:
+            double = ClassicMember(self.scene, f"{static[0]}-double", group.name, companions, instance_id=static[0])
+            members.append(double)
+        return members
+
     def _transactional_producers(self) -> list[TransactionalProducer]:
+        groups = [*self.plan.offset_groups, *(group.name for group in self.plan.groups)]
         return [
             TransactionalProducer(
                 self.scene,
                 f"transactional-{number}{'abc'[rival]}",
                 f"id-{number}",
                 protocol,
-                self.plan.offset_groups,
+                groups,
                 abandons=each.abandons,
             )
             for number, each in enumerate(self.plan.transactional)
@@ -173,6 +203,8 @@ class World:
                     topic.name, topic.partitions, topic.settings, stays=True, transactional=topic.transactional
                 )
             await self._administrator.set_up_coordinators(self.plan.coordinator_settings)
+            if self._administrator not in self._clients:
+                self._administrator.close()
 
         task = Task(self.clock, "create topics", create())
         self._run_until(lambda: task.ended, FINISH_LIMIT_MS, "creating topics")

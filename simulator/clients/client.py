@@ -11,6 +11,7 @@ from quire.seams import Receiver, Transport
 from simulator.checker import Checker
 from simulator.clients.wire import Lost, Wire
 from simulator.clock import SimClock
+from simulator.group_ledger import GroupBook
 from simulator.ledger import Ledger
 from simulator.life import Life
 from simulator.network import SimNetwork
@@ -56,6 +57,7 @@ class Scene:
     """Lives in which the node was asked to stop: it gives up its partitions before it closes connections."""
     clock_changes: int = 0
     """How often the node's clock was changed, or stood still."""
+    groups: dict[str, GroupBook] = field(default_factory=dict)
     finishing: bool = False
     """No new work; what is under way is brought to its end."""
     calm: bool = False
@@ -64,6 +66,12 @@ class Scene:
     @property
     def disk_trouble(self) -> bool:
         return self.life.number in self.troubled_lives
+
+    def group(self, name: str) -> GroupBook:
+        """After a power loss that may have taken what coordinators knew, every group goes by a new name."""
+        if not self.ledger.transactions.durable and self.life.era:
+            name = f"{name}@{self.life.era}"
+        return self.groups.setdefault(name, GroupBook(name, self.ledger.counts, self.ledger.ticks))
 
     def sleep(self, duration_ms: float) -> Promise[None]:
         return sleep(self.clock, duration_ms)

@@ -21,12 +21,12 @@ from quire.protocol.uuids import ZERO
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.list_offsets import EARLIEST, list_offset
 from simulator.clients.produce import GONE
+from simulator.clients.reading import READ_COMMITTED
 from simulator.clients.wire import Lost, Wire
 from simulator.ledger import Floor, PartitionBook
 from simulator.superseded import is_compacted
 from simulator.violation import Violation
 
-READ_COMMITTED = 1
 FIRST_VERSION_WITH_SESSIONS = 7
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 NO_SESSION = 0

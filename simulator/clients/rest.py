@@ -6,13 +6,12 @@ producers were told.
 """
 
 from quire.protocol.errors import ErrorCode
-from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from quire.protocol.messages.list_transactions import ListTransactionsRequest
 from quire.protocol.records import Record
 from simulator.clients.client import SimClient
-from simulator.clients.consumer import READ_COMMITTED
 from simulator.clients.coordinator import NOT_NOW
 from simulator.clients.offsets import fetch_offsets
+from simulator.clients.reading import READ_COMMITTED, Read, read
 from simulator.clients.wire import Lost
 from simulator.ledger import PartitionBook
 
@@ -57,21 +56,13 @@ class Rest(SimClient):
         records: list[Record] = []
         offset = 0
         while True:
-            wire = await self.connected()
-            floor, era = book.floor(), wire.life.era
-            topic = FetchTopic(topic=book.topic.name, topic_id=book.topic.topic_id)
-            topic.partitions = [FetchPartition(partition=book.index, fetch_offset=offset, partition_max_bytes=1 << 20)]
-            request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic], isolation_level=READ_COMMITTED)
-            answer = await self.ask(request)
-            found = answer.responses[0].partitions[0]
-            self.expect(found.error_code, f"reading {book}")
-            more = self.scene.checker.fetched(book, era, floor, offset, found, committed_only=True)
-            assert more is not None, "the power is not lost any more"
-            records += more
-            offset = self.scene.checker.read_up_to
+            found = await read(self, book, offset, isolation_level=READ_COMMITTED)
+            assert isinstance(found, Read), f"nothing is wrong with {book} any more"
+            records += found.records
+            offset = found.next_offset
             if offset >= found.high_watermark:
                 return records
-            if offset >= found.last_stable_offset:
+            if offset >= found.stable_offset:
                 await self.scene.sleep(POLL_MS)
 
     async def _look_at_offsets(self) -> None:

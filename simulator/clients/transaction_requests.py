@@ -205,14 +205,8 @@ class TransactionRequests:
 
     async def end(self, ongoing: Ongoing, *, commit: bool) -> None:
         session, book = ongoing.session, ongoing.book
-        request = EndTxnRequest(
-            transactional_id=session.owner.name,
-            producer_id=session.producer_id,
-            producer_epoch=session.epoch,
-            committed=commit,
-        )
-        oldest = FIRST_END_TXN_OF_PROTOCOL_2 if ongoing.protocol == PROTOCOL_2 else 0
-        newest = 99 if ongoing.protocol == PROTOCOL_2 else FIRST_END_TXN_OF_PROTOCOL_2 - 1
+        request = _end_request(session, commit)
+        oldest, newest = _end_versions(ongoing.protocol)
         unknown = False
         while True:
             await self._client.connected()
@@ -237,6 +231,16 @@ class TransactionRequests:
         self._ended(ongoing, commit)
         if ongoing.protocol == PROTOCOL_2:
             session.owner.moved_on(session, (answer.producer_id, answer.producer_epoch))
+
+    async def end_unheard(self, ongoing: Ongoing, *, commit: bool, patience_ms: float) -> None:
+        """Asks for the end, and does not wait for the answer for long."""
+        wire = await self._client.connected()
+        self._check_era(ongoing)
+        ongoing.book.commit_asked = commit
+        version = self._client.version(EndTxnRequest, *_end_versions(ongoing.protocol))
+        wire.ask(_end_request(ongoing.session, commit), version, patience_ms)
+        await self._scene.sleep(patience_ms)
+        wire.abort()
 
     def _ended(self, ongoing: Ongoing, commit: bool) -> None:
         ledger = self._scene.ledger
@@ -288,3 +292,17 @@ class TransactionRequests:
         """Unless nothing is lost with the power, nobody goes on where it was."""
         if not self._scene.ledger.transactions.durable and ongoing.era != self._scene.life.era:
             raise Fenced("the power was lost")
+
+
+def _end_request(session: Session, commit: bool) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=session.owner.name,
+        producer_id=session.producer_id,
+        producer_epoch=session.epoch,
+        committed=commit,
+    )
+
+
+def _end_versions(protocol: int) -> tuple[int, int]:
+    is_second = protocol == PROTOCOL_2
+    return (FIRST_END_TXN_OF_PROTOCOL_2, 99) if is_second else (0, FIRST_END_TXN_OF_PROTOCOL_2 - 1)

@@ -76,7 +76,11 @@ class TransactionalProducer(SimClient):
                 raise Crash
         if not ongoing.book.values and not ongoing.book.commits:
             return  # It has not begun: there is nothing to be ended.
-        await self._end(ongoing, commit=self.random.chance(COMMIT_CHANCE))
+        commit = self.random.chance(COMMIT_CHANCE)
+        if self.random.chance(CRASH_CHANCE):
+            await self._requests.end_unheard(ongoing, commit=commit, patience_ms=self.random.between(0.0, 20.0))
+            raise Crash
+        await self._end(ongoing, commit=commit)
         await self.scene.sleep(self.random.between(0.0, 50.0))
 
     async def _finish(self) -> None:
@@ -164,11 +168,13 @@ class TransactionalProducer(SimClient):
         )
 
     async def _write(self, ongoing: Ongoing) -> None:
-        partitions = [book for book in self.scene.ledger.live_partitions() if book.topic.transactional]
-        chosen = {self.random.below(len(partitions)) for _ in range(1 + self.random.below(MOST_PARTITIONS))}
-        books = [partitions[slot] for slot in sorted(chosen)]
+        books = self._choose([book for book in self.scene.ledger.live_partitions() if book.topic.transactional])
         await self._requests.add_partitions(ongoing, books)
         await self._requests.write(ongoing, [self._make(ongoing.session, book) for book in books])
+
+    def _choose(self, partitions: list[PartitionBook]) -> list[PartitionBook]:
+        chosen = {self.random.below(len(partitions)) for _ in range(1 + self.random.below(MOST_PARTITIONS))}
+        return [partitions[slot] for slot in sorted(chosen)]
 
     def _make(self, session: Session, book: PartitionBook) -> Batch:
         number = self._next_numbers.get(book, 0)
@@ -188,7 +194,8 @@ class TransactionalProducer(SimClient):
         books = self.scene.ledger.live_partitions(that_stay=True)
         chosen = {self.random.below(len(books)) for _ in range(1 + self.random.below(2))}
         offsets = {books[slot]: self.random.below(1000) for slot in sorted(chosen)}
-        await self._requests.commit_offsets(ongoing, self.random.choice(self._groups), offsets)
+        group = self.scene.group(self.random.choice(self._groups))
+        await self._requests.commit_offsets(ongoing, group.name, offsets)
 
     async def _end(self, ongoing: Ongoing, *, commit: bool) -> None:
         await self._requests.end(ongoing, commit=commit)

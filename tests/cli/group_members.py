@@ -7,13 +7,8 @@ from typing import Any
 
 import confluent_kafka
 
-from quire.node.api import SERVED
-from tests.wire.clients import OTHER_BROKER
-
 PATIENCE_S = 30.0
-ALL_PROTOCOLS = ("classic", "consumer")
-# A node of ours without the consumer protocol is tested with the classic one.
-PROTOCOLS = ALL_PROTOCOLS if OTHER_BROKER or "ConsumerGroupHeartbeat" in SERVED else ("classic",)
+PROTOCOLS = ("classic", "consumer")
 
 
 def consumer(servers: str, group: str, **settings: Any) -> confluent_kafka.Consumer:

@@ -36,6 +36,7 @@ def test_every_command_explains_itself_with_an_example(command: list[str]) -> No
     assert result.output.startswith(f"Usage: quire {' '.join(command)}")
     is_group = "COMMAND [ARGS]" in result.output
     assert is_group or "Example" in result.output
+    assert not (is_group and "..." in result.output.partition("Commands:")[2]), "a summary is cut off"
 
 
 def test_the_root_names_every_command_the_exit_codes_and_the_version() -> None:

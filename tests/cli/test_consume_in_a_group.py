@@ -11,9 +11,7 @@ import pytest
 
 from quire.cli.lazy import EXIT_NOT_FOUND
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
-from tests.cli.group_members import PROTOCOLS, commit, members
-
-pytestmark = pytest.mark.skipif("consumer" not in PROTOCOLS, reason="the node does not have the consumer protocol")
+from tests.cli.group_members import commit, members
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,12 @@ from click.testing import CliRunner
 from quire.cli.main import quire
 from quire.real.disk import RealDisk
 from tests.cli.command import PATIENCE_S, environment
-from tests.cli.group_members import PROTOCOLS
 from tests.storage.batches import append_values, open_log
 
 EXAMPLE = re.compile(r"^  ((?:[^|\s][^|\n]*\| )?quire \S.*?)(?:   .*)?$", re.MULTILINE)
 RUNS_ON = ("quire start", "--follow", "--watch", "tail -f")
 ELSEWHERE = ("/var/lib", "broker-1:9092")
 HANGS = ("quire transactions abort",)  # what has to hang first, which nothing does on a node that is well
-WITHOUT_THE_CONSUMER_PROTOCOL = () if "consumer" in PROTOCOLS else ("--group",)
 
 
 def every_epilog(group: click.Group) -> Iterator[str]:
@@ -37,7 +35,7 @@ def every_epilog(group: click.Group) -> Iterator[str]:
             yield command.epilog or ""
 
 
-NOT_HERE = RUNS_ON + ELSEWHERE + HANGS + WITHOUT_THE_CONSUMER_PROTOCOL
+NOT_HERE = RUNS_ON + ELSEWHERE + HANGS
 EXAMPLES = list(dict.fromkeys(example for text in every_epilog(quire) for example in EXAMPLE.findall(text)))
 FINITE = [example for example in EXAMPLES if not any(part in example for part in NOT_HERE)]
 

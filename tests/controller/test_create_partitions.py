@@ -4,7 +4,9 @@ import pytest
 
 from quire.controller.create_partitions import create_partitions
 from quire.controller.result import Result
+from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ErrorCode
+from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
 from quire.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -17,9 +19,11 @@ from tests.controller.images import after, cluster, partition, topic
 IMAGE = cluster(topic(), partition(0, (1, 2)), brokers=2)
 
 
-def run(*topics: CreatePartitionsTopic, validate_only: bool = False) -> Result[CreatePartitionsResponse]:
+def run(
+    *topics: CreatePartitionsTopic, validate_only: bool = False, image: ClusterImage = IMAGE
+) -> Result[CreatePartitionsResponse]:
     request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
-    return create_partitions(IMAGE, SimRandom(1), request)
+    return create_partitions(image, SimRandom(1), request)
 
 
 def wanted(count: int, *assigned: list[int], name: str = "orders", by_hand: bool = False) -> CreatePartitionsTopic:
@@ -72,3 +76,11 @@ def test_partitions_that_cannot_be_added(asked: CreatePartitionsTopic, code: Err
 def test_a_topic_named_twice_is_refused_once() -> None:
     result = run(wanted(2), wanted(3))
     assert [each.error_code for each in result.response.results] == [ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize("name", [GROUP_OFFSETS, TRANSACTION_STATE])
+def test_what_coordinators_keep_is_not_spread_anew(name: str) -> None:
+    image = cluster(topic(name), partition(0, (1, 2)), brokers=2)
+    result = run(wanted(3, name=name), image=image)
+    assert result.response.results[0].error_code == ErrorCode.INVALID_PARTITIONS
+    assert result.records == []

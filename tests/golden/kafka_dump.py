@@ -12,6 +12,7 @@ from typing import Any
 from quire.cli.dump.contents import TRANSACTION_STATES
 from quire.cli.dump.facts import Fact
 from quire.protocol.messages import group_records
+from quire.storage.producer_state import sequence_after
 
 Line = dict[str, Any]
 
@@ -121,7 +122,7 @@ def in_kafkas_words(path: Path, fact: Fact) -> Line | None:
             "coordinatorEpoch": str(fields["coordinator_epoch"]),
             "currentTxnFirstOffset": "OptionalLong.empty" if first < 0 else f"OptionalLong[{first}]",
             "lastTimestamp": str(fields["timestamp"]),
-            "firstSequence": str(fields["last_sequence"] - fields["offset_delta"]),
+            "firstSequence": str(sequence_after(fields["last_sequence"], -fields["offset_delta"])),
             "lastSequence": str(fields["last_sequence"]),
             "lastOffset": str(fields["last_offset"]),
             "offsetDelta": str(fields["offset_delta"]),

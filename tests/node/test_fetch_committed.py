@@ -1,5 +1,6 @@
 """What a read_committed fetch gets from a log with transactions in it."""
 
+from quire.pending import Pending
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from quire.protocol.records.batch import walk_batches
 from tests.node.conftest import SimulatedNode
@@ -54,3 +55,27 @@ def test_other_readers_see_everything_and_are_told_nothing() -> None:
     data = fetch(node_with(transactional(1, 0), marker(1, aborts=True), transactional(2, 0)), 0)
     assert offsets(data) == [0, 1, 2]
     assert data.aborted_transactions is None
+
+
+def waiting_fetch(node: SimulatedNode, min_bytes: int) -> Pending[bytes | None]:
+    wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="t", partitions=[wanted])]
+    return node.send(
+        FetchRequest(max_wait_ms=5000, min_bytes=min_bytes, isolation_level=READ_COMMITTED, topics=topics), 12
+    )
+
+
+def test_whoever_waits_for_committed_records_is_not_bothered_with_open_ones_and_hears_of_their_end_at_once() -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    partition = node.node.partitions.leader("t", None, 0)
+    now_ms = node.clock.now_ms()
+    waiting = waiting_fetch(node, min_bytes=100)
+    for sequence in range(3):
+        partition.append_own(transactional(1, sequence), now_ms)
+    node.clock.run_for(100)
+    assert not waiting.done
+    partition.end_transaction(1, 0, committed=True, coordinator_epoch=0, bumps_epoch=False, now_ms=now_ms)
+    node.clock.run_for(10)
+    assert waiting.done
+    assert len(waiting.value or b"") > 300, "all of it is there"

@@ -104,5 +104,5 @@ def test_a_commit_that_comes_behind_the_end_of_its_transaction_stays_out(node: S
             late += [node.send(plain(1), 8), node.send(in_transaction(producer, 6), 3)]
     node.clock.run_until(lambda: all(answer.done for answer in late))
     node.clock.run_for(1_000)
-    assert log.first_open_transaction_offset is None
+    assert log.producer_state.first_open_transaction_offset is None
     assert fetched(node)[1] == 0

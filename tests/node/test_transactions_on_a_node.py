@@ -8,6 +8,13 @@ from quire.coordinators.runtime.channel import Channel
 from quire.coordinators.runtime.shard import State
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import TRANSACTION_STATE
+from quire.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.messages.write_txn_markers import (
@@ -185,6 +192,16 @@ def test_a_write_that_asks_while_the_last_transaction_is_being_ended_is_let_in_a
     assert committed(node) == ([0, 2], 4)
 
 
+def test_a_producer_of_protocol_1_is_told_in_words_it_knows_that_its_transaction_is_being_ended(
+    node: SimulatedNode,
+) -> None:
+    node.node.channel = MarkerlessChannel(node.node.channel)
+    producer = begun(node, PROTOCOL_1, 0, 1)
+    producer.produce(0)
+    assert producer.end(commit=True) == 0
+    assert producer.produce(1) == [ErrorCode.NOT_ENOUGH_REPLICAS], "what every producer tries again"
+
+
 def test_a_coordinator_that_does_not_answer_is_not_waited_for_without_end(node: SimulatedNode) -> None:
     producer = begun(node, PROTOCOL_2)
     channel = HeldChannel(node.node.channel)
@@ -283,6 +300,22 @@ def test_a_marker_of_a_deposed_coordinator_is_refused(node: SimulatedNode) -> No
     assert write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=9, version=1) == 0
     code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=8, version=1)
     assert code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+@BOTH
+def test_no_marker_gets_between_the_records_of_a_coordinator(node: SimulatedNode, protocol: int) -> None:
+    producer = TransactionalProducer(node, protocol=protocol).start()
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=producer.transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        topics=[AddPartitionsToTxnTopic(name=TRANSACTION_STATE, partitions=[0, 1])],
+    )
+    node.call(AddPartitionsToTxnRequest(transactions=[transaction]), 4, AddPartitionsToTxnResponse)
+    assert producer.end(commit=True) == 0
+    assert all(shard.state is State.ACTIVE for shard in node.node.coordinators.transactions)
+    node.clock.run_for(1_000)
+    assert begun(node, protocol, 0).produce(0) == [0]
 
 
 @BOTH

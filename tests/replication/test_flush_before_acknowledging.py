@@ -7,7 +7,7 @@ from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
 from quire.storage import LogConfig
 from simulator.clock import SimClock
-from tests.replication.test_partition import Leader
+from tests.replication.test_partition import NOW, Leader, batch
 
 NEVER = LogConfig().flush_messages
 
@@ -209,3 +209,16 @@ def test_a_flush_that_ends_after_the_leadership_did_says_nothing() -> None:
     assert leader.partition.high_watermark == 0
     leader.partition.become_leader(1, (1,))
     assert leader.partition.high_watermark == 1
+
+
+def test_a_transaction_is_open_to_readers_until_its_marker_is_on_disk() -> None:
+    leader = FlushingLeader(1)
+    partition = leader.partition
+    admission = partition.admissions.take(7, 0, bumps_epoch=True)
+    records = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    partition.append(records, True, NOW, None, admission, in_transaction=True)
+    leader.finish_flush()
+    partition.end_transaction(7, 1, committed=True, coordinator_epoch=0, bumps_epoch=True, now_ms=NOW)
+    assert (partition.high_watermark, partition.last_stable_offset) == (1, 0)
+    leader.finish_flush()
+    assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)

@@ -4,6 +4,7 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 
 import quire.storage
 from quire.storage import batch_walk_native
@@ -13,15 +14,19 @@ MAX_OFFSET = (1 << 63) - 1
 
 
 @cache
-def interpreted() -> type[BatchWalk]:
-    source = Path(quire.storage.__file__).with_name("batch_walk_native.py")
-    loader = SourceFileLoader("batch_walk_interpreted", str(source))
+def interpreted_module(name: str = "batch_walk_native") -> ModuleType:
+    source = Path(quire.storage.__file__).with_name(f"{name}.py")
+    loader = SourceFileLoader(f"{name}_interpreted", str(source))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
     assert not module.COMPILED
-    walk: type[BatchWalk] = module.BatchWalk
+    return module
+
+
+def interpreted() -> type[BatchWalk]:
+    walk: type[BatchWalk] = interpreted_module().BatchWalk
     return walk
 
 

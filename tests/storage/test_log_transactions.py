@@ -99,7 +99,7 @@ def test_a_follower_has_the_same_index(disk: SimDisk) -> None:
         info = replicate(follower, bytearray(part.read()))
         offset = info.last_offset + 1
     assert all_aborted(follower) == ABORTED
-    assert follower.first_open_transaction_offset is None
+    assert follower.producer_state.first_open_transaction_offset is None
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -112,7 +112,7 @@ def test_everything_is_known_again_after_a_stop(disk: SimDisk, clean: bool) -> N
     for recovery_point in (0, 5, 14):
         again = open_log(disk, CONFIG, clean=clean, recovery_point=recovery_point)
         assert all_aborted(again) == ABORTED
-        assert again.first_open_transaction_offset == 13
+        assert again.producer_state.first_open_transaction_offset == 13
         again.close()
         assert index_files(disk) == files
 
@@ -150,7 +150,7 @@ def test_truncation_takes_back_what_was_aborted_behind_it(disk: SimDisk) -> None
         if 8 < offset <= 10:
             starts[3] = 8
         still_open = [start for start in starts.values() if start < offset]
-        assert log.first_open_transaction_offset == min(still_open, default=None)
+        assert log.producer_state.first_open_transaction_offset == min(still_open, default=None)
         log.close()
         again = open_log(disk, CONFIG, folder=folder, clean=True)
         assert all_aborted(again) == [each for each in ABORTED if each.last_offset < offset]

@@ -13,14 +13,15 @@ from functools import partial
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from quire.protocol.errors import ErrorCode
-from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from quire.testing import Cluster, WireConnection
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import CLIENTS, OTHER_BROKER, WAIT_S, Client, at_once, eventually
 from tests.wire.raw import list_offset
+from tests.wire.raw_groups import has_coordinator
 
-pytest.register_assert_rewrite("tests.wire.raw_groups", "tests.wire.raw_transactions")
+pytest.register_assert_rewrite(
+    "tests.wire.raw_consumer_groups", "tests.wire.raw_offsets", "tests.wire.raw_transactions"
+)
 
 MakeTopic = Callable[..., str]
 NewName = Callable[[], str]
@@ -81,13 +82,7 @@ def coordinators(bootstrap: str) -> None:
     """Both coordinators are there: the first who asks has their topics made, and waits a little for that."""
     with WireConnection(bootstrap) as connection:
         for key_type in (0, 1):
-            asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["anyone"])
-            eventually(partial(_answers, connection, asked))
-
-
-def _answers(connection: WireConnection, asked: FindCoordinatorRequest) -> bool:
-    (found,) = connection.call(asked, 4, FindCoordinatorResponse).coordinators
-    return found.error_code == ErrorCode.NONE
+            eventually(partial(has_coordinator, connection, key_type=key_type))
 
 
 @pytest.fixture(scope="session")

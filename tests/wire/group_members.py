@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, NamedTuple
@@ -46,14 +47,25 @@ class Got(NamedTuple):
     value: bytes | None
 
 
+class Owned(NamedTuple):
+    """From when to when a member had a partition, as it was told."""
+
+    place: Place
+    start_s: float
+    end_s: float
+
+
 class GroupMember:
     """One consumer that subscribed, and the thread that polls it."""
 
     def __init__(self, name: str) -> None:
         self.assigned: Places = frozenset()
         self.events: list[tuple[str, Places]] = []
+        self.owned: list[Owned] = []
+        """What it was asked to give up. Who lost a partition without being asked cannot know since when."""
         self.received: list[Got] = []
         self.error: BaseException | None = None
+        self._since_s: dict[Place, float] = {}
         self._stopping = False
         self._tasks: queue.SimpleQueue[tuple[Callable[[Any], Any], Future[Any]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -85,8 +97,14 @@ class GroupMember:
     def _consume(self) -> None:
         raise NotImplementedError
 
-    def _happened(self, what: str, places: Iterable[Any]) -> None:
-        self.events.append((what, _places(places)))
+    def _happened(self, what: str, partitions: Iterable[Any]) -> None:
+        places, now_s = _places(partitions), time.monotonic()
+        self.events.append((what, places))
+        for place in places:
+            if what == "assigned":
+                self._since_s[place] = now_s
+            elif (start_s := self._since_s.pop(place, None)) is not None and what == "revoked":
+                self.owned.append(Owned(place, start_s, now_s))
 
     def _next_tasks(self) -> Iterator[tuple[Callable[[Any], Any], Future[Any]]]:
         while not self._tasks.empty():
@@ -134,12 +152,12 @@ class ConfluentMember(GroupMember):
                 message = consumer.poll(POLL_S)
                 self.assigned = _places(consumer.assignment())
                 if message is not None:
-                    self._take(message)
+                    self._take(consumer, message)
         finally:
             consumer.close()
             self.assigned = frozenset()
 
-    def _take(self, message: Any) -> None:
+    def _take(self, consumer: Any, message: Any) -> None:
         if message.error() is None:
             self.received.append(Got(message.topic(), message.partition(), message.offset(), message.value()))
         elif not message.error().retriable():
@@ -199,6 +217,9 @@ class KafkaPythonMember(GroupMember):
                 for records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS).values():
                     self.received += [Got(r.topic, r.partition, r.offset, r.value) for r in records]
                 self.assigned = _places(consumer.assignment())
+                # kafka-python 3.0 forgets a join that it began because topics changed, when a poll ends in its middle.
+                if consumer._coordinator.rejoining:
+                    consumer._coordinator.request_rejoin()
         finally:
             consumer.close()
             self.assigned = frozenset()

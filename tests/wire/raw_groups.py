@@ -12,6 +12,7 @@ from quire.protocol.codec import encode
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from quire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from quire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from quire.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -81,7 +82,7 @@ def join(connection: WireConnection, group: str, *, version: int = JOIN_NEWEST, 
 def member_id_for(connection: WireConnection, group: str, **more: Any) -> str:
     """What a new dynamic member is told to join with."""
     answer = join(connection, group, **more)
-    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED, answer
     return answer.member_id
 
 
@@ -160,6 +161,13 @@ def leave(
     return connection.call(request, version, LeaveGroupResponse)
 
 
+def has_coordinator(connection: WireConnection, key: str = "anyone", key_type: int = 0) -> bool:
+    """Whether a group, or a transactional id (1), has a coordinator: the first who asks has its topic made."""
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+    (found,) = connection.call(request, 4, FindCoordinatorResponse).coordinators
+    return found.error_code == ErrorCode.NONE
+
+
 def stable_alone(
     connection: WireConnection, group: str, assignment: bytes = b"everything", **more: Any
 ) -> JoinGroupResponse:
@@ -167,10 +175,10 @@ def stable_alone(
     joined = join(connection, group, **more)
     if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
         joined = join(connection, group, **(more | {"member_id": joined.member_id}))
-    assert joined.error_code == ErrorCode.NONE
+    assert joined.error_code == ErrorCode.NONE, joined
     instance = more.get("instance")
     synced = sync(connection, group, joined, {joined.member_id: assignment}, instance=instance)
-    assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, assignment)
+    assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, assignment), synced
     return joined
 
 

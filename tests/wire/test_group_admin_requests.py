@@ -51,9 +51,11 @@ def test_coordinators_of_other_kinds_are_not_known(
     assert (one.node_id, one.error_code) == (-1, ErrorCode.INVALID_REQUEST)
 
 
-def test_a_search_for_no_coordinators_finds_none(connection: WireConnection, coordinators: None) -> None:
+@pytest.mark.parametrize("key_type", [GROUP, TRANSACTION, 9])
+def test_a_search_for_no_coordinators_finds_none(connection: WireConnection, coordinators: None, key_type: int) -> None:
     for version in range(MANY_KEYS_FROM, 7):
-        assert connection.call(FindCoordinatorRequest(), version, FindCoordinatorResponse).coordinators == []
+        request = FindCoordinatorRequest(key_type=key_type)
+        assert connection.call(request, version, FindCoordinatorResponse).coordinators == []
 
 
 def listed(connection: WireConnection, version: int = 5, **filters: list[str]) -> dict[str, ListedGroup]:

@@ -67,7 +67,9 @@ def test_an_eager_member_gives_everything_up_before_it_gets_anything(
         with member(bootstrap, group, [topic], client=client, assignor=assignor) as second:
             wait_until_shared_out([first, second], topic, 2)
             told = [event for event in first.events if event[1]]
-            assert told == [("assigned", both), ("revoked", both), ("assigned", first.assigned)]
+            # kafka-python may join twice before anyone else does, when its view of the topics changes.
+            assert told[0] == ("assigned", both)
+            assert told[-2:] == [("revoked", both), ("assigned", first.assigned)]
 
 
 @pytest.mark.parametrize(("client", "assignor"), COOPERATIVE)
@@ -128,7 +130,7 @@ def test_a_pattern_takes_in_topics_that_are_made_later(
 ) -> None:
     first, group = make_topic(2), new_group()
     age = "topic.metadata.refresh.interval.ms" if client == "confluent-kafka" else "metadata_max_age_ms"
-    with member(bootstrap, group, [f"^{first}"], client=client, **{age: 200}) as one:
+    with member(bootstrap, group, [f"^{first}"], client=client, **{age: 500}) as one:
         wait_until_shared_out([one], first, 2)
         second = f"{first}-later"
         Confluent().produce(bootstrap, second, [Message(b"made by its first record")])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from quire.cli.describe_groups import describe
-from quire.cli.lazy import HelpfulGroup
+from quire.cli.lazy import EXIT_NOT_FOUND, Failure, HelpfulGroup
 from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import print_json, print_table
 from quire.cli.reports import Outcome, report
@@ -136,9 +136,9 @@ def delete_offsets(
             raise committed
         places = sorted(place for place in committed if any(scope.covers(place) for scope in scopes))
         if not places:
-            raise ApiError(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"group {name} has committed nothing of {' or '.join(map(str, scopes))}"
-            )
+            of = " or ".join(map(str, scopes))
+            advice = f"`quire groups describe {name}` shows what it has committed"
+            raise Failure(f"group {name} has committed nothing of {of}; {advice}.", EXIT_NOT_FOUND)
         if not yes and sys.stdin.isatty():
             click.confirm(f"Delete what {name} has committed of {', '.join(map(str, places))}?", abort=True)
         results = client.run(forget(client.cluster, name, places))

@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 class HelpfulGroup(click.Group):
-    """A group that answers a command it does not have with the nearest one it has."""
+    """A group that answers a command it does not have with the nearest one, and lists each with a whole sentence."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -46,6 +46,12 @@ class HelpfulGroup(click.Group):
             hint = f"; did you mean {nearest[0]}?" if nearest else "."
             ctx.fail(f"There is no command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            # The limit is one that no summary reaches: a long one goes on in the next line instead of being cut off.
+            formatter.write_dl([(name, command.get_short_help_str(1_000)) for name, command in commands if command])
 
 
 class LazyGroup(HelpfulGroup):

@@ -71,8 +71,10 @@ def produce(
 ) -> None:
     """Write each line of standard input, or of a file, as a record to TOPIC.
 
-    Records without a key go to one partition after the other, batch by batch; a key decides its partition as in every
-    Kafka client. Lines end with LF or CRLF. One that cannot be taken ends it; those before it are written.
+    Records without a key go to one partition after the other, batch by batch; a key decides its partition as in
+    Kafka's own clients (librdkafka's do the same with partitioner=murmur2_random). Lines end with LF or CRLF. One that
+    cannot be taken ends it; those before it are written. A topic that is not there is created, unless the broker's
+    auto.create.topics.enable forbids it.
     """
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")

@@ -6,6 +6,7 @@ from typing import IO
 
 import click
 
+from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.cli.moments import Duration, Moment
 from quire.cli.offset_files import format_offsets, parse_offsets
 from quire.cli.options import cluster_options, connect, json_option
@@ -112,6 +113,8 @@ def reset_offsets(
             click.echo(f"{move.place} has no offset {move.wanted}; its {edge} offset is taken.", err=True)
     if not execute and not export:
         click.echo(_what_is_left_to_do(name, group), err=True)
+    if execute and done:
+        click.echo(f"Done: {name} reads on from the new offset in {count(len(done), 'partition')}.", err=True)
     for failed in results.values():
         if failed is not None:
             raise failed
@@ -143,8 +146,8 @@ def _plan(client: BlockingClient, name: str, scopes: Sequence[Scope], goal: Goal
     elif not scopes:
         scopes = _existing(client, committed)
         if not scopes:
-            raise ApiError(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"group {name} has committed nothing yet, so name what to reset (--topic)"
+            raise Failure(
+                f"group {name} has committed nothing of what there is; name what to reset with --topic.", EXIT_NOT_FOUND
             )
     return client.run(plan_reset(client.cluster, committed, resolve(client, scopes), goal))
 

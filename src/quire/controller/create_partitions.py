@@ -7,6 +7,7 @@ from quire.controller.replica_placement import place_replicas
 from quire.controller.result import Result, check_record_count
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.internal_topics import is_internal
 from quire.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -45,6 +46,13 @@ def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> 
     topic = image.topic(wanted.name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{wanted.name}'")
+    if is_internal(wanted.name):
+        # Coordinators find what they keep by the number of partitions: with another, committed offsets would seem lost,
+        # and open transactions nobody's. (Kafka lets it happen; only its command line tool refuses.)
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"coordinators keep their state in '{wanted.name}': its number of partitions cannot be changed",
+        )
     present = len(topic.partitions)
     if wanted.count <= present:
         raise ApiError(

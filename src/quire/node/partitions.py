@@ -15,15 +15,19 @@ from quire.node.topic_settings import log_config, partition_settings
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import ZERO
-from quire.replication.partition import Partition
+from quire.replication.partition import Found, Partition
 from quire.replication.settings import PartitionSettings
 from quire.seams import Clock
 from quire.storage import Log, LogConfig
 from quire.storage.flush_schedule import FlushSchedule
 from quire.storage.log_directory import LogDirectory
 from quire.storage.range_check import RangeCheck
+from quire.storage.time_search import LongSearchError, TimeSearch
 
 log = logging.getLogger("quire.partitions")
+
+Answer = Found | ApiError | None
+"""Of a search for an offset: where it is, that it is nowhere, or why nobody knows."""
 
 
 class Partitions:
@@ -319,6 +323,36 @@ class Partitions:
             then()
         else:
             directory.checker.check(check, then)
+
+    def find_offset(self, partition: Partition, timestamp: int, committed_only: bool) -> Found | Pending[Answer] | None:
+        """As `Partition.find_offset`; what takes long comes later, or else why it could not be found."""
+        try:
+            return partition.find_offset(timestamp, committed_only)
+        except LongSearchError as error:
+            later: Pending[Answer] = Pending()
+            self._search(partition, timestamp, committed_only, error.search, later.complete_once)
+            return later
+
+    def _search(
+        self,
+        partition: Partition,
+        timestamp: int,
+        committed_only: bool,
+        search: TimeSearch,
+        answer: Callable[[Answer], object],
+    ) -> None:
+        def searched(search: TimeSearch | None) -> None:
+            if partition not in self._directory_of:
+                answer(self._why_missing(partition.topic, None, partition.index))
+                return
+            try:
+                answer(partition.find_offset(timestamp, committed_only, search))
+            except LongSearchError as error:
+                self._search(partition, timestamp, committed_only, error.search, answer)
+            except ApiError as error:
+                answer(error)
+
+        self._directory_of[partition].searcher.search(search, searched, answer)
 
     # Waking whoever waits
 

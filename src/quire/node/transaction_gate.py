@@ -179,8 +179,11 @@ def _errors_of(answer: Message | ApiError) -> dict[tuple[str, int], ErrorCode]:
 
 
 def _refusal(code: ErrorCode, producer: Producer) -> ApiError:
-    if code in _ASK_AGAIN:
-        return ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction's coordinator cannot be asked now: try again")
+    if code in _ASK_AGAIN or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not producer.bumps_epoch):
+        # Producers of protocol 1 do not expect to be told of the transaction before in the answer to a write either.
+        return ApiError(
+            ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction's coordinator cannot agree to this now: try again"
+        )
     if code is ErrorCode.PRODUCER_FENCED:
         # As partitions call it; producers expect no other word in the answer to a write.
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -28,6 +28,7 @@ from quire.storage import AppendInfo, Log, LogPosition
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.end_marker import build_end_marker
 from quire.storage.producer_state import ProducerEntry
+from quire.storage.time_search import TimeSearch
 from quire.storage.transaction_index import AbortedTransaction
 
 LATEST_TIMESTAMP = -1
@@ -56,6 +57,7 @@ class Partition:
         "_in_sync_followers",
         "_own_end",
         "_schedule_wake_up",
+        "_uncommitted_ends",
         "admissions",
         "commit_waits",
         "fetch_waits",
@@ -114,6 +116,8 @@ class Partition:
         self._own_end = 0
         """How far this node's own log counts."""
         self._follower_ends: dict[int, int] = {}
+        self._uncommitted_ends: deque[tuple[int, int]] = deque()
+        """Of transactions that have ended, but not for readers yet: where the marker is, and where they began."""
         self._high_watermark = _position_of(log, min(max(high_watermark, log.start_offset), log.end_offset))
         self._end_seen_by_readers = self._high_watermark
 
@@ -163,8 +167,14 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what read_committed may see: the first open transaction, or the high watermark."""
-        open_at = self.log.first_open_transaction_offset
+        """The end of what read_committed may see: the first open transaction, or the high watermark.
+
+        A transaction whose marker is not committed is open, too: it would be again if that were lost.
+        """
+        open_at = self.log.producer_state.first_open_transaction_offset
+        if self._uncommitted_ends:
+            ended_at = min(first_offset for _, first_offset in self._uncommitted_ends)
+            open_at = ended_at if open_at is None else min(open_at, ended_at)
         # The beginning of a long transaction may have been deleted since.
         return self.high_watermark if open_at is None else min(max(open_at, self.log.start_offset), self.high_watermark)
 
@@ -301,12 +311,17 @@ class Partition:
             )
         view = memoryview(batch)
         header = read_header(view)
-        if not header.is_control:
+        began_at = None
+        if header.is_control:
+            began_at = self.log.producer_state.open_since(header.producer_id)
+        else:
             self.log.check_producer(header)
         try:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
+        if began_at is not None:
+            self._uncommitted_ends.append((appended.last_offset, began_at))
         self._advance_high_watermark()
         return appended
 
@@ -342,6 +357,8 @@ class Partition:
                 # Its directory goes offline, and whoever waits here is told with that.
                 self._storage_error(error)
                 return
+            while self._uncommitted_ends and self._uncommitted_ends[0][0] < reached:
+                self._uncommitted_ends.popleft()
             if self.fetch_waits:
                 self._schedule_wake_up(self)
             else:
@@ -387,10 +404,14 @@ class Partition:
         """Tells waiting fetches how many bytes became readable since they were told last."""
         seen, now = self._end_seen_by_readers, self._high_watermark
         self._end_seen_by_readers = now
-        same_segment = seen.segment_base == now.segment_base
-        size = now.position - seen.position if same_segment else self.settings.segment_bytes
+        size = self.bytes_between(seen, now)
         for wait in list(self.fetch_waits):
-            wait.more_bytes(size)
+            wait.more_bytes(self, size)
+
+    def bytes_between(self, seen: LogPosition, now: LogPosition) -> int:
+        """How much there is to read between two positions; as good as all where they are in two segments."""
+        same_segment = seen.segment_base == now.segment_base
+        return now.position - seen.position if same_segment else self.settings.segment_bytes
 
     # Reading
 
@@ -401,13 +422,16 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self} holds offsets {self.log.start_offset} to {self.log.end_offset}, not {offset}",
             )
-        upper = self._high_watermark
-        if committed_only and self.last_stable_offset < upper.offset:
-            upper = self.log.position_of(self.last_stable_offset)
         try:
+            upper = self.readable_end(committed_only)
             return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch)
         except OSError as error:
             raise self._storage_error(error) from error
+
+    def readable_end(self, committed_only: bool) -> LogPosition:
+        if committed_only and (stable := self.last_stable_offset) < self.high_watermark:
+            return self.log.position_of(stable)
+        return self._high_watermark
 
     def aborted_transactions(self, offset: int, part: FileSlice) -> list[AbortedTransaction]:
         """The aborted transactions whose records `part`, read from `offset` on, may hold."""
@@ -416,8 +440,11 @@ class Partition:
         except OSError as error:
             raise self._storage_error(error) from error
 
-    def find_offset(self, timestamp: int, committed_only: bool) -> Found | None:
-        """What ListOffsets asks for: a landmark (negative) or the first record at or after a time."""
+    def find_offset(self, timestamp: int, committed_only: bool, searched: TimeSearch | None = None) -> Found | None:
+        """What ListOffsets asks for: a landmark (negative) or the first record at or after a time.
+
+        LongSearchError when that takes a job first.
+        """
         limit = self.last_stable_offset if committed_only else self.high_watermark
         if timestamp == LATEST_TIMESTAMP:
             return (-1, limit, self.leader_epoch)
@@ -427,7 +454,10 @@ class Partition:
         if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
             return (-1, -1, -1)
         try:
-            found = self.log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else self.log.find_timestamp(timestamp)
+            if timestamp == MAX_TIMESTAMP:
+                found = self.log.find_max_timestamp(searched)
+            else:
+                found = self.log.find_timestamp(timestamp, searched)
         except OSError as error:
             raise self._storage_error(error) from error
         return found if found is not None and found[1] < limit else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
 from quire.seams import Clock, Timer
+from quire.storage import LogPosition
 
 if TYPE_CHECKING:
     from quire.replication.partition import Partition
@@ -69,14 +70,26 @@ class CommitWait(Pending[dict["Partition", ErrorCode]]):
 
 
 class FetchWait:
-    """A fetch that found less than it asked for and is answered when `missing_bytes` more can be read."""
+    """A fetch that found less than it asked for and is answered when `missing_bytes` more can be read.
 
-    __slots__ = ("_partitions", "_timer", "finish", "missing_bytes")
+    With `committed_only` what counts is how far the last stable offset moves: to such a reader the records of an open
+    transaction come with its end.
+    """
 
-    def __init__(self, partitions: list["Partition"], missing_bytes: int, finish: Callable[[], None]) -> None:
+    __slots__ = ("_partitions", "_stable_ends", "_timer", "finish", "missing_bytes")
+
+    def __init__(
+        self,
+        partitions: list["Partition"],
+        missing_bytes: int,
+        finish: Callable[[], None],
+        *,
+        committed_only: bool = False,
+    ) -> None:
         self.missing_bytes = missing_bytes
         self.finish = finish
         self._partitions = partitions
+        self._stable_ends = {each: each.readable_end(True) for each in partitions} if committed_only else None
         self._timer: Timer | None = None
         for partition in partitions:
             partition.fetch_waits[self] = None
@@ -84,10 +97,17 @@ class FetchWait:
     def start(self, clock: Clock, max_wait_ms: int) -> None:
         self._timer = clock.call_later(max_wait_ms, self._end)
 
-    def more_bytes(self, size: int) -> None:
-        self.missing_bytes -= size
+    def more_bytes(self, partition: "Partition", size: int) -> None:
+        """`size` bytes more are committed in this partition, which is a reason to look how many can be read."""
+        self.missing_bytes -= size if self._stable_ends is None else self._stable_bytes(partition, self._stable_ends)
         if self.missing_bytes <= 0:
             self._end()
+
+    @staticmethod
+    def _stable_bytes(partition: "Partition", ends: dict["Partition", LogPosition]) -> int:
+        seen, now = ends[partition], partition.readable_end(True)
+        ends[partition] = now
+        return partition.bytes_between(seen, now)
 
     def disturb(self) -> None:
         """Something about a partition changed that the client must hear of now: leadership, deletion, truncation."""

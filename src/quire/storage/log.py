@@ -10,6 +10,7 @@ the log is still consistent in memory; the caller decides what becomes of the da
 """
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import LENGTH_END, BatchHeader, patch
@@ -22,7 +23,7 @@ from quire.storage.end_marker import read_end_marker
 from quire.storage.index_file import IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.log_flush import FlushPlan, FlushState
-from quire.storage.log_recovery import OpenedLog, begin_log, open_log
+from quire.storage.log_recovery import KnownOfLog, OpenedLog, begin_log, open_log
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET
 from quire.storage.positions import LogPosition, RecentPositions
 from quire.storage.producer_replay import replay_producers
@@ -31,7 +32,7 @@ from quire.storage.retention import Expired
 from quire.storage.retired import Remover, RetiredSegments, remove_now
 from quire.storage.rolling import has_room
 from quire.storage.segment import Segment
-from quire.storage.timestamp_lookup import TimestampedOffset
+from quire.storage.time_search import TimeSearch, TimestampedOffset
 from quire.storage.transaction_index import AbortedTransaction
 
 
@@ -82,36 +83,13 @@ class Log:
         path: str,
         config: LogConfig,
         *,
-        clean: bool,
-        now_ms: int,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        only_torn: bool = False,
-        foreign: bool = False,
         cache: IndexCache | None = None,
         remove_retired: Remover = remove_now,
+        **known: Unpack[KnownOfLog],
     ) -> "Log":
-        """Opens the log in the folder `path`, or begins one in an empty folder. May run in a job.
-
-        `clean` says that the log was closed and nothing touched it since; otherwise it is scanned from
-        `recovery_point` on. With `only_torn` only an unfinished end is cut off: DamagedLogError if there is more to it.
-        Such a log has to see to it that a segment is durable before anything is in the next (`sync_completed`).
-        `foreign` says that another than Quire may have compacted it; see `quire.storage.gap_mark`.
-        """
+        """Opens the log in the folder `path`, or begins one in an empty folder. May run in a job."""
         cache = cache or IndexCache()
-        opened = open_log(
-            disk,
-            path,
-            config,
-            cache,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            now_ms=now_ms,
-            only_torn=only_torn,
-            foreign=foreign,
-        )
-        return cls(disk, path, config, opened, cache, remove_retired)
+        return cls(disk, path, config, open_log(disk, path, config, cache, **known), cache, remove_retired)
 
     @classmethod
     def begin(
@@ -307,13 +285,16 @@ class Log:
         position = self._recent.find(offset)
         return self._segments.find(offset) if position is None else (self._segments.active, position)
 
-    def find_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        """The first record whose timestamp is `timestamp` or later, and the epoch it was written in."""
-        return timestamp_lookup.first_at_or_after(self._segments, timestamp, self.start_offset)
+    def find_timestamp(self, timestamp: int, searched: TimeSearch | None = None) -> TimestampedOffset | None:
+        """The first record whose timestamp is `timestamp` or later, and the epoch it was written in.
 
-    def find_max_timestamp(self) -> TimestampedOffset | None:
-        """The first record with the highest timestamp; None when no record has one."""
-        return timestamp_lookup.highest(self._segments, self.start_offset)
+        LongSearchError when that takes a job first; see `quire.storage.time_search`.
+        """
+        return timestamp_lookup.first_at_or_after(self._segments, timestamp, self.start_offset, searched)
+
+    def find_max_timestamp(self, searched: TimeSearch | None = None) -> TimestampedOffset | None:
+        """The first record with the highest timestamp; None when no record has one. LongSearchError as above."""
+        return timestamp_lookup.highest(self._segments, self.start_offset, searched)
 
     # Epochs and producers
 
@@ -336,11 +317,6 @@ class Log:
 
     def producers(self) -> list[ProducerEntry]:
         return list(self._producers)
-
-    @property
-    def first_open_transaction_offset(self) -> int | None:
-        """Where the oldest transaction begins that has not ended; None when none is open."""
-        return self._producers.first_open_transaction_offset
 
     def aborted_transactions(self, offset: int, part: FileSlice | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that `part` (or else the log), read from `offset` on, may have records of."""

@@ -35,6 +35,7 @@ from quire.storage.log_config import LogConfig
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.remembered_offsets import RememberedOffsets
 from quire.storage.retired import RetiredSegments
+from quire.storage.searcher import Searcher
 
 LOCK_FILE = ".lock"
 
@@ -58,6 +59,7 @@ class LogDirectory:
         self._cache = IndexCache()
         self._flusher = Flusher(jobs, self.fail)
         self.checker = Checker(jobs, self._job_failed)
+        self.searcher = Searcher(jobs, self._job_failed)
         self._retired: list[RetiredSegments] = []
         """Segments that are out of their logs and will be removed after a while."""
         self._mark_removed = self._loaded = self._closed = False

@@ -10,6 +10,7 @@ not lose its end to damage in its middle is opened with `only_torn`: then nothin
 
 import logging
 from dataclasses import dataclass
+from typing import Required, TypedDict, Unpack
 
 from quire.seams import Disk
 from quire.storage import batch_scan, file_names, leader_epochs
@@ -45,23 +46,38 @@ class OpenedLog:
     """Files written while opening; they must be synced before the recovery point passes them."""
 
 
-def open_log(
-    disk: Disk,
-    folder: str,
-    config: LogConfig,
-    cache: IndexCache,
-    *,
-    clean: bool,
-    recovery_point: int,
-    log_start_offset: int,
-    now_ms: int,
-    only_torn: bool = False,
-    foreign: bool = False,
-) -> OpenedLog:
-    opener = _Opener(disk, folder, config, cache, now_ms, recovery_point, only_torn, foreign)
+class KnownOfLog(TypedDict, total=False):
+    """What whoever opens a log knows of it."""
+
+    now_ms: Required[int]
+    clean: Required[bool]
+    """Whether it was closed, and nothing touched it since; otherwise it is scanned from `recovery_point` on."""
+    recovery_point: int
+    log_start_offset: int
+    only_torn: bool
+    """Only an unfinished end may be cut off: DamagedLogError if there is more to it.
+
+    Such a log has to see to it that a segment is durable before anything is in the next (`sync_completed`).
+    """
+    foreign: bool
+    """Another than Quire may have compacted it; see `quire.storage.gap_mark`."""
+
+
+def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **known: Unpack[KnownOfLog]) -> OpenedLog:
+    recovery_point, log_start_offset = known.get("recovery_point", 0), known.get("log_start_offset", 0)
+    opener = _Opener(
+        disk,
+        folder,
+        config,
+        cache,
+        known["now_ms"],
+        recovery_point,
+        only_torn=known.get("only_torn", False),
+        foreign=known.get("foreign", False),
+    )
     opener.load(log_start_offset)
     try:
-        is_clean = clean and opener.read_end()
+        is_clean = known["clean"] and opener.read_end()
         if not is_clean:
             opener.recover()
         if opener.end_offset < recovery_point:
@@ -107,6 +123,7 @@ class _Opener:
         cache: IndexCache,
         now_ms: int,
         recovery_point: int,
+        *,
         only_torn: bool,
         foreign: bool,
     ) -> None:

@@ -173,7 +173,12 @@ class ProducerState:
 
     @property
     def first_open_transaction_offset(self) -> int | None:
+        """Where the oldest transaction begins that has not ended; None when none is open."""
         return min(self._open_transactions.values()) if self._open_transactions else None
+
+    def open_since(self, producer_id: int) -> int | None:
+        """The first offset of the producer's open transaction, if there is one."""
+        return self._open_transactions.get(producer_id)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         producer = self._producers.get(producer_id)

@@ -55,6 +55,10 @@ class Segments:
             return []
         return self._segments[self.slot_of(start_offset) : self.slot_of(end_offset - 1) + 1]
 
+    def from_offset(self, offset: int) -> list[Segment]:
+        """The segments from the one that `offset` falls into on."""
+        return self._segments[self.slot_of(offset) :]
+
     def add(self, segment: Segment) -> None:
         assert segment.base_offset > self.active.base_offset, f"{segment} does not follow {self.active}"
         self._segments.append(segment)

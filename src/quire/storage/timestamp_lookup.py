@@ -1,67 +1,91 @@
 """Finding records by time.
 
 Timestamps need not rise with offsets, so "the first record at or after a time" is the first such one in offset order.
-Whole segments are skipped by their highest timestamp, the rest of the way goes by time index, offset index and headers,
-and only one batch is opened in the end.
+Whole segments are skipped by their highest timestamp, the rest of the way goes by time index, offset index and headers
+(`time_search`), and only one batch is opened in the end.
+
+Both functions may raise LongSearchError, and are asked again with that search when it has run.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from quire.protocol.records.batch import BatchHeader
-from quire.protocol.records.reader import find_timestamp
-from quire.storage.batch_scan import DamagedBatchError, read_batch
+from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.segment import Segment
+from quire.storage.segments import Segments
 from quire.storage.time_index import NO_TIMESTAMP
+from quire.storage.time_search import AT_ONCE_BYTES, LongSearchError, TimeSearch, TimestampedOffset
 
 
-class TimestampedOffset(NamedTuple):
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset: int) -> TimestampedOffset | None:
-    """The first record from `start_offset` on whose timestamp is `timestamp` or later."""
-    for segment in segments:
-        if segment.max_timestamp()[0] < timestamp:
-            continue
-        try:
-            for position, header in segment.batches_around_timestamp(timestamp, start_offset):
-                if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-                    found = _first_in_batch(segment, position, header, timestamp, start_offset)
-                    if found is not None:
-                        return found
-        except DamagedBatchError as damage:
-            segment.report(damage)
-            raise
-    return None
-
-
-def highest(segments: Iterable[Segment], start_offset: int) -> TimestampedOffset | None:
-    """The first record with the highest timestamp of all; None when no record has one."""
-    timestamp = NO_TIMESTAMP
-    holder = None
-    for segment in segments:
-        highest_here = _highest_of(segment, start_offset)
-        if highest_here > timestamp:
-            timestamp, holder = highest_here, segment
-    if holder is None:
-        return None
-    return first_at_or_after([holder], timestamp, start_offset)
-
-
-def _highest_of(segment: Segment, start_offset: int) -> int:
-    timestamp, offset = segment.max_timestamp()
-    if offset >= start_offset or timestamp == NO_TIMESTAMP:
-        return timestamp
-    # The record with the highest timestamp was deleted, others of its segment were not.
-    live = (header for _, header in segment.batches_around(start_offset) if header.last_offset >= start_offset)
-    return max((header.max_timestamp for header in live), default=NO_TIMESTAMP)
-
-
-def _first_in_batch(
-    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
+def first_at_or_after(
+    segments: Segments, timestamp: int, start_offset: int, searched: TimeSearch | None = None
 ) -> TimestampedOffset | None:
-    found = find_timestamp(read_batch(segment.file, position, header), header, timestamp, start_offset)
-    return TimestampedOffset(found[1], found[0], header.leader_epoch) if found is not None else None
+    """The first record from `start_offset` on whose timestamp is `timestamp` or later."""
+    searched = _if_still_true(searched, start_offset)
+    found = searched.found if searched is not None else None
+    for segment in _not_searched(segments, start_offset, searched):
+        if found is not None:
+            break
+        if segment.max_timestamp()[0] >= timestamp:
+            found = _search(segment, segment.batches_around_timestamp(timestamp, start_offset), start_offset, timestamp)
+    return found
+
+
+def highest(segments: Segments, start_offset: int, searched: TimeSearch | None = None) -> TimestampedOffset | None:
+    """The first record with the highest timestamp of all; None when no record has one."""
+    searched = _if_still_true(searched, start_offset)
+    best = searched.found if searched is not None else None
+    holder, timestamp = None, best.timestamp if best is not None else NO_TIMESTAMP
+    for segment in _not_searched(segments, start_offset, searched):
+        highest_here, offset = segment.max_timestamp()
+        if highest_here <= timestamp:
+            continue
+        if _may_be_deleted(segment, offset, start_offset):
+            # Only of the first segment can some records be deleted and others not.
+            best = _search(segment, segment.batches_around(start_offset), start_offset, None)
+            timestamp = best.timestamp if best is not None else NO_TIMESTAMP
+        else:
+            holder, timestamp = segment, highest_here
+    if holder is None:
+        return best
+    return _search(holder, holder.batches_around_timestamp(timestamp, start_offset), start_offset, timestamp)
+
+
+def _if_still_true(searched: TimeSearch | None, start_offset: int) -> TimeSearch | None:
+    """The search, unless what it has found is deleted by now."""
+    deleted = searched is not None and searched.found is not None and searched.found.offset < start_offset
+    return None if deleted else searched
+
+
+def _not_searched(segments: Segments, start_offset: int, searched: TimeSearch | None) -> Iterator[Segment]:
+    """What has been appended to the segment that was searched came later than the question."""
+    if searched is not None:
+        start_offset = max(start_offset, searched.next_offset)
+    for segment in segments.from_offset(start_offset):
+        if searched is None or segment is not searched.segment:
+            yield segment
+
+
+def _may_be_deleted(segment: Segment, last_offset: int, start_offset: int) -> bool:
+    """Whether a batch that ends with `last_offset` may have lost its record with the highest timestamp."""
+    if last_offset < start_offset or segment.base_offset >= start_offset:
+        return last_offset < start_offset
+    first = segment.find(start_offset)
+    return first is not None and first[1].base_offset < start_offset and first[1].last_offset == last_offset
+
+
+def _search(
+    segment: Segment, batches: Iterator[tuple[int, BatchHeader]], start_offset: int, timestamp: int | None
+) -> TimestampedOffset | None:
+    """Searches from the first of `batches` on."""
+    try:
+        first = next(batches, None)
+        if first is None:
+            return None
+        search = TimeSearch(segment, first[0], start_offset, timestamp)
+        if not search.run(AT_ONCE_BYTES):
+            raise LongSearchError(search)
+        return search.found
+    except DamagedBatchError as damage:
+        segment.report(damage)
+        raise

@@ -1,11 +1,17 @@
 """Replaying a log: the last record of each key counts, transactions and their ends where they stand."""
 
+from collections.abc import Callable
+
 import pytest
 
+from quire.coordinators.runtime import loader
 from quire.coordinators.runtime.result import WrittenBy
 from quire.coordinators.runtime.shard import State
+from quire.coordinators.runtime.shard_timers import ShardTimers
+from quire.protocol.errors import ApiError
 from quire.protocol.records import Record, build_batch
-from tests.coordinators.runtime.notebook import Desk, MemoryLog
+from simulator.clock import SimClock
+from tests.coordinators.runtime.notebook import Desk, MemoryLog, Notebook
 
 
 def test_of_plain_records_only_the_last_of_each_key_is_decoded() -> None:
@@ -48,3 +54,54 @@ def test_a_record_that_makes_no_sense_keeps_the_shard_from_loading(key: bytes | 
     log = MemoryLog()
     log.append(build_batch([Record(0, 0, key, b"\x00\x00")]), 0)
     assert Desk(log).shard.state is State.FAILED
+
+
+def test_others_get_their_turn_however_transactions_and_plain_records_alternate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loader, "REPLAYED_AT_ONCE", 4)
+    desk = Desk()
+    desk.log.largest_read = 1_000
+    for number in range(30):
+        desk.put(f"plain {number}", number)
+    for number in range(30):
+        desk.put(f"in a transaction {number}", number, WrittenBy(7, 0))
+    desk.shard.end_transaction(7, 0, committed=True, coordinator_epoch=0)
+    desk.put("last", 1)
+    turns = TurnsOfALoader(desk.log)
+    turns.load()
+    assert turns.notebook.numbers == desk.notebook.numbers
+    assert sum(turns.replayed) == 61
+    assert max(turns.replayed) <= 4
+
+
+class TurningClock(SimClock):
+    def __init__(self, turn: Callable[[Callable[[], None]], None]) -> None:
+        super().__init__()
+        self._turn = turn
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        super().call_soon(lambda: self._turn(callback))
+
+
+class TurnsOfALoader:
+    """How many records a loader replays before it lets others have their turn."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.clock = TurningClock(self._turn)
+        self.notebook = Notebook(ShardTimers(self.clock, lambda _operation: None))
+        self.replayed: list[int] = []
+        self._ended_at: list[int] = []
+        self._loader = loader.Loader("notes-0", log, self.notebook, self.clock, self._ended_at.append, self._failed)
+
+    def load(self) -> None:
+        self._turn(self._loader.start)
+        self.clock.run_until(lambda: bool(self._ended_at))
+
+    def _turn(self, action: Callable[[], None]) -> None:
+        before = self.notebook.replayed
+        action()
+        self.replayed.append(self.notebook.replayed - before)
+
+    def _failed(self, error: ApiError) -> None:
+        raise error

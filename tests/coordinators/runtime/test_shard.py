@@ -289,3 +289,22 @@ def _entries(batch: bytes) -> list[tuple[str, int]]:
         assert isinstance(decoded.value, TransactionLogValue)
         entries.append((decoded.key.transactional_id, decoded.value.producer_id))
     return entries
+
+
+def test_a_refusal_keeps_nothing_of_the_requests_that_were_refused_before() -> None:
+    desk = Desk()
+    desk.shard.unload()
+    refusals = []
+    for _ in range(2):
+        with pytest.raises(ApiError) as refused:
+            desk.get("a")
+        refusals.append(refused.value)
+    assert refusals[0] is not refusals[1]
+    assert depth_of(refusals[1]) == depth_of(refusals[0])
+
+
+def depth_of(error: ApiError) -> int:
+    depth, traceback = 0, error.__traceback__
+    while traceback is not None:
+        depth, traceback = depth + 1, traceback.tb_next
+    return depth

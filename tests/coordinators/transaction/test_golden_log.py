@@ -85,7 +85,7 @@ def caller(api_version: int) -> Caller:
 def cluster_with_the_topics_of_golden_logs() -> SimCluster:
     cluster = SimCluster()
     image = cluster.image
-    for topic in ("ledger", "unclean"):
+    for topic in ("ledger", "orders", "unclean"):
         image.topics_by_name[topic] = image.topics_by_name["t"]
     return cluster
 

@@ -69,6 +69,17 @@ def test_many_transactions_that_time_out_at_once_are_aborted_in_portions(monkeyp
     assert told(cluster, "CompleteAbort") == 20
 
 
+def test_transactional_ids_of_any_length_cannot_keep_transactions_from_timing_out() -> None:
+    cluster = SimCluster()
+    cluster.shard.max_batch_bytes = 1_048_588
+    for number in range(40):
+        producer = SimProducer(cluster, f"P{number}", f"{number}".rjust(32_000, "x"))
+        producer.init()
+        producer.produce(T0)
+    cluster.clock.run_for(70_000)
+    assert told(cluster, "CompleteAbort") == 40
+
+
 def test_a_single_transaction_larger_than_a_portion_is_aborted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limits, "PORTION_PARTITIONS", 1)
     cluster = SimCluster()

@@ -194,7 +194,7 @@ class History:
 
     def clean(self, passed_ms: int, table_keys: int, buffer_bytes: int) -> None:
         self.now_ms += passed_ms
-        stable = self.log.first_open_transaction_offset
+        stable = self.log.producer_state.first_open_transaction_offset
         bases = [each.base_offset for each in self.log.segments if stable is None or each.base_offset <= stable]
         upper = bases[-1]
         if upper <= self.clean_before:

@@ -73,7 +73,7 @@ class Loader:
         if self._next < self._end:
             self._log.read(self._next).when_done(self._read)
         else:
-            self._replay_in_parts(self._take_latest()[::-1])
+            self._replay_in_parts(self._take_latest()[::-1], lambda: self._done(self._end))
 
     def _read(self, batches: Buffer | ApiError) -> None:
         if self._cancelled:
@@ -84,19 +84,36 @@ class Loader:
             # Compaction may have left nothing at the end.
             self._next = self._end
             self._read_on()
-        elif self._succeeds(lambda: self._take(batches)):
-            # Others get their turn between two reads.
-            self._clock.call_soon(self._read_on)
+        else:
+            self._take_on(bytes(batches), 0)
 
-    def _replay_in_parts(self, left: list[KeyedRecord]) -> None:
+    def _take_on(self, source: bytes, position: int) -> None:
+        if self._cancelled:
+            return
+        taken_to = position
+
+        def take() -> None:
+            nonlocal taken_to
+            taken_to = self._take(source, position)
+
+        if not self._succeeds(take):
+            return
+        # Others get their turn between two reads, and wherever much is to be replayed.
+        if taken_to == len(source):
+            self._clock.call_soon(self._read_on)
+        else:
+            latest = self._take_latest()[::-1]
+            self._clock.call_soon(lambda: self._replay_in_parts(latest, lambda: self._take_on(source, taken_to)))
+
+    def _replay_in_parts(self, left: list[KeyedRecord], then: Callable[[], None]) -> None:
         """`left` has the next one last, and gets shorter: what is replayed need not be kept twice."""
         if self._cancelled:
             return
         part, left[-REPLAYED_AT_ONCE:] = left[: -REPLAYED_AT_ONCE - 1 : -1], []
         if not part:
-            self._done(self._end)
+            then()
         elif self._succeeds(lambda: self._replay_part(part)):
-            self._clock.call_soon(lambda: self._replay_in_parts(left))
+            self._clock.call_soon(lambda: self._replay_in_parts(left, then))
 
     def _replay_part(self, part: list[KeyedRecord]) -> None:
         for key, (offset, value) in part:
@@ -114,18 +131,22 @@ class Loader:
             return False
         return True
 
-    def _take(self, batches: Buffer) -> None:
-        """Plain batches in one go, what interrupts them one by one."""
-        source = bytes(batches)
-        position = 0
+    def _take(self, source: bytes, position: int) -> int:
+        """Plain batches in one go, what interrupts them one by one. Returns how far it came: to the end, unless there
+        is so much to be replayed first that others should get their turn."""
+        replayed = 0
         while True:
             position, self._next = self._remember(source, position)
             if position == len(source):
-                return
+                return position
             header = read_header(source, position)
             if header.end > len(source):
-                return  # It comes whole with the next read.
+                return len(source)  # It comes whole with the next read.
             if header.last_offset >= self._next:
+                is_replayed = header.is_control or header.is_transactional
+                if is_replayed and replayed + len(self._latest) >= REPLAYED_AT_ONCE:
+                    return position
+                replayed += len(self._latest) + header.record_count if is_replayed else 0
                 self._take_special(source, header)
                 self._next = header.next_offset
             position = header.end

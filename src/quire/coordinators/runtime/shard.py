@@ -43,10 +43,15 @@ class State(Enum):
 
 
 _REFUSALS = {
-    State.LOADING: ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is replaying its log: try again"),
-    State.FAILED: ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator cannot read its log: see the node's"),
-    State.UNLOADED: ApiError(ErrorCode.NOT_COORDINATOR, "another node coordinates this now: ask for it again"),
+    State.LOADING: (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is replaying its log: try again"),
+    State.FAILED: (ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator cannot read its log: see the node's"),
+    State.UNLOADED: (ErrorCode.NOT_COORDINATOR, "another node coordinates this now: ask for it again"),
 }
+
+
+def _refusal(state: State) -> ApiError:
+    """A new one each time: an exception keeps the frames, and so the requests, of every place it was raised in."""
+    return ApiError(*_REFUSALS[state])
 
 
 class _Answer:
@@ -157,7 +162,7 @@ class Shard(Generic[M]):
     def unload(self) -> None:
         """This node does not lead the partition any more."""
         if self.state is not State.UNLOADED:
-            self._stop(State.UNLOADED, _REFUSALS[State.UNLOADED])
+            self._stop(State.UNLOADED, _refusal(State.UNLOADED))
 
     def metadata_changed(self) -> None:
         if self.state is State.ACTIVE:
@@ -177,7 +182,7 @@ class Shard(Generic[M]):
 
     def _load_failed(self, error: ApiError) -> None:
         log.error("%s cannot be loaded: %s", self.name, error.message)
-        self._stop(State.FAILED, _REFUSALS[State.FAILED])
+        self._stop(State.FAILED, _refusal(State.FAILED))
         self._load_later()
 
     def _load_later(self) -> None:
@@ -248,7 +253,7 @@ class Shard(Generic[M]):
 
     def _check_active(self) -> None:
         if self.state is not State.ACTIVE:
-            raise _REFUSALS[self.state]
+            raise _refusal(self.state)
 
     def _fire(self, operation: TimedOperation) -> None:
         if self.state is State.ACTIVE:

@@ -20,7 +20,8 @@ from quire.protocol.messages.transaction_records import TransactionLogKey
 PORTION_PARTITIONS = 1_000
 """Of transactions that are aborted at once; at least one is."""
 PORTION_BYTES = 100_000
-"""Of transactional ids that are forgotten at once."""
+"""Of transactional ids that are forgotten, or whose transactions are aborted, at once: what is more than a batch may
+hold would be refused as a whole, time and again."""
 NO_TIMEOUT_MS = 2**31 - 1
 """Of a transaction that is part of a two-phase commit: Apache Kafka leaves it open for as long as it takes."""
 
@@ -70,9 +71,11 @@ class TimeLimits:
         aborted: list[Transaction] = []
         waiting: list[str] = []
         records: list[StateRecord] = []
-        partitions = 0
+        partitions = size = 0
         for transaction in self._timed_out(now_ms):
-            if records and partitions + transaction.partition_count > PORTION_PARTITIONS:
+            partitions += transaction.partition_count
+            size += len(transaction.transactional_id.encode())
+            if records and (partitions > PORTION_PARTITIONS or size > PORTION_BYTES):
                 self._schedule_timeouts(0)
                 break
             try:
@@ -83,7 +86,6 @@ class TimeLimits:
                 waiting.append(transaction.transactional_id)
                 continue
             aborted.append(transaction)
-            partitions += transaction.partition_count
         return Result(None, records, self._when_written(aborted, waiting))
 
     def _timed_out(self, now_ms: int) -> Iterator[Transaction]:

@@ -209,7 +209,12 @@ class _Fetch:
         def finish() -> None:
             self._read_again(pending)
 
-        wait = FetchWait(self._followed, self._request.min_bytes - self._bytes, finish)
+        wait = FetchWait(
+            self._followed,
+            self._request.min_bytes - self._bytes,
+            finish,
+            committed_only=self._request.isolation_level == READ_COMMITTED,
+        )
         pending.on_abandoned = wait.cancel
         wait.start(self._node.clock, self._request.max_wait_ms)
         return pending

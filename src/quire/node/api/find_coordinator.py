@@ -30,6 +30,8 @@ Result = FindCoordinatorResponse | Pending[FindCoordinatorResponse | ApiError]
 
 
 def handle(node: "Node", context: Context, request: FindCoordinatorRequest) -> Result:
+    if context.api_version >= MANY_KEYS and not request.coordinator_keys:
+        return FindCoordinatorResponse()  # There is nowhere to put an error, and nobody to ask for.
     if request.key_type not in _RESOURCES:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}")
     coordinators = node.coordinators

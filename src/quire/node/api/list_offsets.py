@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
+from quire.node.partitions import Answer
+from quire.pending import Pending, gather
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -39,23 +41,27 @@ FIRST_VERSION_OF = {
 """The landmarks, each with the version from which a client may ask for it."""
 
 
-def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(
+    node: "Node", context: Context, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Pending[ListOffsetsResponse]:
     committed_only = request.isolation_level == READ_COMMITTED
     twice = named_twice((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
-    return ListOffsetsResponse(
+    searches: list[Pending[None]] = []
+    response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
                     _failed(wanted, ErrorCode.INVALID_REQUEST)
                     if (topic.name, wanted.partition_index) in twice
-                    else _find(node, context, topic.name, wanted, committed_only)
+                    else _find(node, context, topic.name, wanted, committed_only, searches)
                     for wanted in topic.partitions
                 ],
             )
             for topic in request.topics
         ]
     )
+    return gather(searches).then(lambda _: response) if searches else response
 
 
 def refuse(request: ListOffsetsRequest, error: ApiError) -> ListOffsetsResponse:
@@ -75,8 +81,14 @@ def _failed(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartiti
 
 
 def _find(
-    node: "Node", context: Context, topic: str, wanted: ListOffsetsPartition, committed_only: bool
+    node: "Node",
+    context: Context,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    committed_only: bool,
+    searches: list[Pending[None]],
 ) -> ListOffsetsPartitionResponse:
+    """The answer, which is right as soon as all `searches` are done."""
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     try:
         if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic):
@@ -85,11 +97,20 @@ def _find(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{wanted.timestamp} has no meaning in this version")
         partition = node.partitions.leader(topic, None, wanted.partition_index)
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        found = partition.find_offset(wanted.timestamp, committed_only)
+        found = node.partitions.find_offset(partition, wanted.timestamp, committed_only)
     except ApiError as error:
         return _failed(wanted, error.code)
-    if found is not None:
-        answer.timestamp, answer.offset, leader_epoch = found
-        if context.api_version >= HAS_LEADER_EPOCH:
-            answer.leader_epoch = leader_epoch
+    if isinstance(found, Pending):
+        searches.append(found.then(lambda late: _fill(answer, late, context.api_version)))
+    else:
+        _fill(answer, found, context.api_version)
     return answer
+
+
+def _fill(answer: ListOffsetsPartitionResponse, found: Answer, version: int) -> None:
+    if isinstance(found, ApiError):
+        answer.error_code = found.code
+    elif found is not None:
+        answer.timestamp, answer.offset, leader_epoch = found
+        if version >= HAS_LEADER_EPOCH:
+            answer.leader_epoch = leader_epoch

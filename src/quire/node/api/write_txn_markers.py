@@ -11,7 +11,7 @@ from quire.node.commit import when_committed
 from quire.node.context import Context
 from quire.pending import Pending, completed, gather
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.internal_topics import GROUP_OFFSETS
+from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
 from quire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -57,6 +57,10 @@ def refuse(request: WriteTxnMarkersRequest, error: ApiError) -> WriteTxnMarkersR
 
 def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> Pending[ApiError | None]:
     bumps_epoch = marker.transaction_version >= TRANSACTION_PROTOCOL_2
+    if topic == TRANSACTION_STATE:
+        # Its coordinators alone write there, each where it expects its log to end. Were it part of a transaction, then
+        # of one that somebody forged; with this answer the transaction ends without it.
+        return completed(ApiError(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"there are no transactions in {topic}"))
     try:
         partition = node.partitions.leader(topic, None, index)
         if topic == GROUP_OFFSETS:

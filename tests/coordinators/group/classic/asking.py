@@ -34,6 +34,7 @@ def join(
     instance_id: str | None = None,
     metadata: bytes = b"",
     group_id: str = GROUP,
+    client_id: str = "client",
     **fields: Any,
 ) -> Pending[Any]:
     defaults: dict[str, Any] = {
@@ -45,7 +46,7 @@ def join(
     request = JoinGroupRequest(
         group_id=group_id, member_id=member_id, group_instance_id=instance_id, **{**defaults, **fields}
     )
-    return shard.run(lambda now_ms: shard.machine.classic.join(request, Caller("client", "host", version), now_ms))
+    return shard.run(lambda now_ms: shard.machine.classic.join(request, Caller(client_id, "host", version), now_ms))
 
 
 def sync(

@@ -1,6 +1,6 @@
 """JoinGroup, where the stories end: limits, records that do not fit, coming back twice."""
 
-from quire.coordinators.group.classic.joins import MEMBERS_LIMIT, PENDING_LIMIT
+from quire.coordinators.group.classic.joins import LONGEST_NAME, MEMBERS_LIMIT, PENDING_LIMIT, SIZE_LIMIT_RECORDS
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.coordinators.group.classic.asking import beat, group_of, join, refusal, shard_at_once, stable, sync
@@ -22,6 +22,38 @@ def test_members_are_bounded_whatever_the_setting_says() -> None:
     assert join(shard).value.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     shard.wait(0)
     assert join(shard).value.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_what_members_tell_is_bounded_and_those_who_are_in_stay() -> None:
+    shard = shard_at_once(message_max_bytes="10000")
+    half = SIZE_LIMIT_RECORDS * 10_000 // 2
+    (member,) = stable(shard, metadata=bytes(100))
+    assert refusal(join(shard, metadata=bytes(2 * half))) is ErrorCode.MESSAGE_TOO_LARGE
+    assert refusal(join(shard, member, metadata=bytes(2 * half))) is ErrorCode.MESSAGE_TOO_LARGE
+    assert beat(shard, member, 1).value.error_code == ErrorCode.NONE
+    assert not join(shard, metadata=bytes(half)).done
+    assert refusal(join(shard, metadata=bytes(half))) is ErrorCode.MESSAGE_TOO_LARGE
+    assert member in group_of(shard).members and len(group_of(shard).members) == 2
+
+
+def test_many_protocols_count_although_none_says_anything() -> None:
+    shard = shard_at_once(message_max_bytes="10000")
+    many = [JoinGroupRequestProtocol(name=str(number), metadata=b"") for number in range(1_000)]
+    assert refusal(join(shard, protocols=many)) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_what_a_group_counts_is_what_its_members_told() -> None:
+    shard = shard_at_once()
+    ids = stable(shard, 3, metadata=bytes(50))
+    join(shard, ids[0], metadata=bytes(500))
+    join(shard, instance_id="one", version=9)
+    join(shard, instance_id="one", version=9, metadata=bytes(70))
+    group = group_of(shard)
+    assert group.size_bytes == sum(member.size_bytes for member in group.members.values()) > 700
+    shard.wait(60_000)
+    assert group.size_bytes == sum(member.size_bytes for member in group.members.values())
+    shard.reload()
+    assert group_of(shard).size_bytes == sum(member.size_bytes for member in group_of(shard).members.values())
 
 
 def test_a_group_that_is_too_large_after_a_restart_shrinks_by_a_round() -> None:
@@ -70,6 +102,20 @@ def test_member_ids_begin_with_what_the_client_is_called() -> None:
     assert static.startswith("one-") and len(static) == len("one-") + 36
 
 
+def test_a_member_with_a_very_long_name_has_an_id_that_fits_into_answers_and_records() -> None:
+    shard = shard_at_once()
+    (member_id,) = stable(shard, instance_id="\N{GRINNING FACE}" * 8_191, version=9)
+    assert len(member_id.encode()) < 0x8000
+    shard.reload()
+    assert beat(shard, member_id, 1).value.error_code == ErrorCode.NONE
+
+
+def test_a_member_id_has_no_more_than_the_beginning_of_a_long_client_id() -> None:
+    shard = shard_at_once()
+    given = join(shard, version=4, client_id="c" * 30_000).value.member_id
+    assert given.startswith("c" * LONGEST_NAME + "-") and len(given) == LONGEST_NAME + 1 + 36
+
+
 def test_a_static_member_that_comes_back_with_more_than_fits_changes_nothing() -> None:
     shard = shard_at_once()
     (old,) = stable(shard, instance_id="one", version=9)
@@ -107,3 +153,12 @@ def test_a_static_member_whose_return_is_overtaken_by_a_round_has_joined_that() 
     assert not returned.done
     shard.commit()
     assert returned.value.generation_id == leader.value.generation_id == 2
+
+
+def test_a_static_member_with_an_empty_name_is_not_taken_for_those_who_have_none() -> None:
+    shard = shard_at_once()
+    (static,) = stable(shard, instance_id="", version=9)
+    given = join(shard, version=9).value
+    assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert not join(shard, given.member_id, version=9).done
+    assert list(group_of(shard).members) == [static, given.member_id]

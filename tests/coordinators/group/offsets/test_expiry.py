@@ -154,3 +154,14 @@ def test_a_mass_of_expired_offsets_goes_in_steps_that_fit_into_an_append(
     assert shard.machine.offsets.tombstones("used") and not shard.machine.offsets.tombstones("g")
     assert sum(steps) == 3 * (12 + 1)
     assert max(steps) <= {"records": 4, "bytes": 5, "looks": 13}[limit]
+
+
+def test_group_ids_of_any_length_cannot_keep_groups_from_being_forgotten() -> None:
+    shard = shard_of()
+    shard.max_batch_bytes = 1_048_588
+    for number in range(40):
+        group_id = f"{number}".rjust(32_000, "x")
+        shard.commit_offsets(group_id, {A: 5})
+        shard.delete_offsets(group_id, [A])
+    shard.wait(MINUTE_MS)
+    assert not shard.machine.groups

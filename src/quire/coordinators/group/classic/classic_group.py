@@ -5,7 +5,7 @@ It changes nothing on its own account: rounds, sessions and requests do, each th
 
 from collections.abc import Callable
 
-from quire.coordinators.group.classic.member import JoinAnswer, Member, Protocols, SyncAnswer
+from quire.coordinators.group.classic.member import JoinAnswer, Member, Protocols, SyncAnswer, size_of
 from quire.coordinators.group.classic.protocol_vote import ProtocolVote
 from quire.coordinators.group.classic.state import TRANSITIONS, ClassicState
 from quire.coordinators.group.classic.subscribed_topics import CONSUMER_PROTOCOL_TYPE, subscribed_topics
@@ -39,6 +39,7 @@ class ClassicGroup:
         "pending_members",
         "protocol_name",
         "protocol_type",
+        "size_bytes",
         "state",
         "state_since_ms",
         "static_members",
@@ -69,6 +70,8 @@ class ClassicGroup:
         self.joined_since = False
         """Somebody joined since that while was last measured."""
         self.waiting_joins = 0
+        self.size_bytes = 0
+        """Of what its members told when they joined."""
         self.pending_members: dict[str, None] = {}
         """Ids that were given out by MEMBER_ID_REQUIRED and have not been used yet, oldest first."""
         self.unsynced_members: dict[str, None] = {}
@@ -209,6 +212,7 @@ class ClassicGroup:
         self.members[member.member_id] = member
         self.pending_members.pop(member.member_id, None)
         self._vote.enter(member.protocols)
+        self.size_bytes += member.size_bytes
         if member.awaiting_join is not None:
             self.waiting_joins += 1
         if self.leader_id is None:
@@ -220,6 +224,7 @@ class ClassicGroup:
         del self.members[member.member_id]
         self.unsynced_members.pop(member.member_id, None)
         self._vote.withdraw(member.protocols)
+        self.size_bytes -= member.size_bytes
         if member.instance_id is not None:
             del self.static_members[member.instance_id]
         if self.leader_id == member.member_id:
@@ -237,6 +242,7 @@ class ClassicGroup:
 
     def update_protocols(self, member: Member, protocols: Protocols) -> None:
         self._vote.withdraw(member.protocols)
+        self.size_bytes += size_of(protocols) - size_of(member.protocols)
         member.protocols = protocols
         self._vote.enter(protocols)
 

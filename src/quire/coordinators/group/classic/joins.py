@@ -30,6 +30,15 @@ MEMBERS_LIMIT = 10_000
 PENDING_LIMIT = 10_000
 """Of ids given out in one group and not used yet. The oldest goes first; who comes with it later is given another."""
 
+LONGEST_NAME = 255
+"""Characters of a client's name that its member id begins with. The id must fit into answers and records, which hold
+32,767 bytes of a string: one member with a longer id would keep its whole group from being told anything. And ids that
+are given out must not become a way to have much remembered."""
+
+SIZE_LIMIT_RECORDS = 8
+"""What the members of one group told may have the size of so many of its records: one has but the protocol in use of
+those that members support, and may be no larger than `message.max.bytes`."""
+
 
 class _Attempt(NamedTuple):
     """One JoinGroup request on its way."""
@@ -72,7 +81,9 @@ class Joins:
         self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, now_ms: int
     ) -> Result[JoinGroupResponse]:
         attempt = _Attempt(request, caller, _protocols(request), now_ms, Outcome())
-        former_id = group.static_members.get(request.group_instance_id or "", "") if not request.member_id else ""
+        former_id = ""
+        if not request.member_id and request.group_instance_id is not None:
+            former_id = group.static_members.get(request.group_instance_id, "")
         if not self._has_room(group, request.member_id or former_id):
             return self._turn_away(group, attempt)
         if not group.supports(request.protocol_type, attempt.protocols):
@@ -80,6 +91,7 @@ class Joins:
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
                 f"group {group.group_id} has other members, who do not support these protocols: offer one of theirs",
             )
+        self._check_size(group, request.member_id or former_id, attempt)
         if former_id:
             return self._come_back(group, group.members[former_id], attempt)
         if not request.member_id:
@@ -111,6 +123,18 @@ class Joins:
         self._rounds.complete_if_everybody_joined(group, attempt.now_ms, attempt.outcome)
         return attempt.outcome.result(JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED))
 
+    def _check_size(self, group: ClassicGroup, member_id: str, attempt: _Attempt) -> None:
+        """What could never be written down is not kept until SyncGroup, when that would be found out."""
+        before = group.members.get(member_id)
+        size = group.size_bytes + attempt.member(member_id).size_bytes - (0 if before is None else before.size_bytes)
+        limit = SIZE_LIMIT_RECORDS * self._config.get_int("message.max.bytes")
+        if size > limit:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the subscriptions of group {group.group_id} would have {size} bytes, and {limit} are kept: "
+                "use fewer members, topics or assignors",
+            )
+
     # Getting in
 
     def _join_without_id(self, group: ClassicGroup, attempt: _Attempt) -> Result[JoinGroupResponse]:
@@ -126,7 +150,8 @@ class Joins:
 
     def _new_id(self, attempt: _Attempt) -> str:
         known_as = attempt.request.group_instance_id
-        return f"{attempt.caller.client_id if known_as is None else known_as}-{UUID(bytes=self._random.uuid())}"
+        name = attempt.caller.client_id if known_as is None else known_as
+        return f"{name[:LONGEST_NAME]}-{UUID(bytes=self._random.uuid())}"
 
     def _enter(self, group: ClassicGroup, member_id: str, attempt: _Attempt) -> Result[JoinGroupResponse]:
         member = attempt.member(member_id)

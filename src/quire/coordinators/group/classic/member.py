@@ -14,6 +14,13 @@ SyncAnswer = Pending[SyncGroupResponse | ApiError]
 Protocols = dict[str, bytes]
 """Names of protocols (a consumer's assignors) in the member's order of preference, each with the member's metadata."""
 
+_OVERHEAD_BYTES = 100
+"""Of a member, and of each protocol that it supports, whatever these are called: about what they take in memory."""
+
+
+def size_of(protocols: Protocols) -> int:
+    return sum(_OVERHEAD_BYTES + len(name) + len(metadata) for name, metadata in protocols.items())
+
 
 class Member:
     __slots__ = (
@@ -61,6 +68,12 @@ class Member:
 
     def __repr__(self) -> str:
         return f"Member({self.member_id})"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what it told when it joined."""
+        names = len(self.member_id) + len(self.client_id) + len(self.instance_id or "")
+        return _OVERHEAD_BYTES + names + size_of(self.protocols)
 
     @property
     def is_static(self) -> bool:

@@ -59,7 +59,7 @@ class OffsetExpiry:
         for topic, offsets in self._store.committed.topics_of(group.group_id).items():
             nothing_left = self._expire_topic(group, topic, offsets, now_ms, step) and nothing_left
         if nothing_left and group.is_empty:
-            step.records.extend(group.tombstones())
+            step.add_group(group.group_id, group.tombstones())
 
     def _expire_topic(
         self, group: Group, topic: str, offsets: Mapping[int, CommittedOffset], now_ms: int, step: TombstoneStep

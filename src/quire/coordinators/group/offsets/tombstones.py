@@ -1,5 +1,7 @@
 """Tombstones that are written in steps: as many at once as surely fit into one append, and leave others their turn."""
 
+from collections.abc import Sequence
+
 from quire.coordinators.group.offsets.committed import offset_tombstone
 from quire.coordinators.runtime.record import StateRecord
 
@@ -17,6 +19,11 @@ class TombstoneStep:
     @property
     def is_full(self) -> bool:
         return len(self.records) >= MAX_RECORDS or self._size_bytes >= MAX_BYTES
+
+    def add_group(self, group_id: str, tombstones: Sequence[StateRecord]) -> None:
+        """Those of a group itself, which has few when it has no members."""
+        self.records.extend(tombstones)
+        self._size_bytes += (4 * len(group_id) + 32) * len(tombstones)
 
     def add(self, group_id: str, topic: str, partition: int) -> None:
         self.records.append(offset_tombstone(group_id, topic, partition))

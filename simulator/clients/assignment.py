@@ -1,0 +1,56 @@
+"""What consumers put into the bytes of JoinGroup and SyncGroup, and how a leader of theirs assigns partitions."""
+
+from collections.abc import Mapping, Sequence
+
+from quire.protocol.codec import decoder, encode
+from quire.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+)
+from simulator.group_ledger import Owned, sorted_owned
+from simulator.random import SimRandom
+
+VERSION_BYTES = 2
+VERSION = 1
+
+
+def subscription(topics: Sequence[str]) -> bytes:
+    return VERSION.to_bytes(VERSION_BYTES, "big") + encode(ConsumerProtocolSubscription(topics=list(topics)), VERSION)
+
+
+def subscribed(metadata: bytes) -> list[str]:
+    found, _ = decoder(ConsumerProtocolSubscription, VERSION)(memoryview(metadata), VERSION_BYTES)
+    return found.topics
+
+
+def assignment(owned: Owned) -> bytes:
+    topics: dict[str, list[int]] = {}
+    for topic, index in owned:
+        topics.setdefault(topic, []).append(index)
+    assigned = [
+        ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=indexes) for topic, indexes in topics.items()
+    ]
+    return VERSION.to_bytes(VERSION_BYTES, "big") + encode(
+        ConsumerProtocolAssignment(assigned_partitions=assigned), VERSION
+    )
+
+
+def assigned(content: bytes) -> Owned:
+    """Nothing at all is what somebody gets whom the leader has not thought of."""
+    if not content:
+        return ()
+    found, _ = decoder(ConsumerProtocolAssignment, VERSION)(memoryview(content), VERSION_BYTES)
+    return sorted_owned((topic.topic, index) for topic in found.assigned_partitions for index in topic.partitions)
+
+
+def assign(random: SimRandom, members: Mapping[str, Sequence[str]], partitions: Owned) -> dict[str, Owned]:
+    """Each partition to one of those who subscribe to its topic, differently each time. `members` by their ids."""
+    owned: dict[str, list[tuple[str, int]]] = {member_id: [] for member_id in members}
+    turn = random.below(100)
+    for topic, index in partitions:
+        interested = [member_id for member_id, topics in members.items() if topic in topics]
+        if interested:
+            turn += 1
+            owned[interested[turn % len(interested)]].append((topic, index))
+    return {member_id: sorted_owned(each) for member_id, each in owned.items()}

@@ -1,0 +1,247 @@
+"""A member of a group by the classic protocol: joins, assigns if it leads, reads what it owns, commits how far it came.
+
+It also leaves, changes its mind about topics, crashes and comes back under another id, or as the static member it is,
+and is silent for longer than its session lasts. Then it is out, and must be told; but nobody is put out without a
+reason. At the end of a run every group with members that are heard of has to come to rest.
+"""
+
+from collections.abc import Sequence
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.describe_groups import DescribeGroupsRequest
+from quire.protocol.messages.join_group import JoinGroupResponse
+from simulator.clients.assignment import assign, subscribed
+from simulator.clients.classic_requests import FENCED, OUT, ClassicRequests, Membership
+from simulator.clients.client import Scene, SimClient
+from simulator.clients.coordinator import GROUP, NOT_NOW, find_coordinator
+from simulator.clients.list_offsets import EARLIEST, list_offset
+from simulator.clients.offsets import commit_offsets, fetch_offsets
+from simulator.clients.reading import Read, read
+from simulator.clients.wire import Lost
+from simulator.group_ledger import Owned, Standing, sorted_owned
+from simulator.ledger import PartitionBook
+from simulator.violation import Violation
+
+HEARTBEATS_PER_SESSION = 5
+COMMIT_REFUSALS = (*OUT, *FENCED, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+class Out(Exception):  # noqa: N818
+    """The membership is over; whoever goes on joins anew."""
+
+
+class ClassicMember(SimClient):
+    def __init__(
+        self, scene: Scene, name: str, group: str, companions: Sequence[str], *, instance_id: str | None = None
+    ) -> None:
+        """`companions` are all clients that are in the group for good; one that is not is gone at the end."""
+        super().__init__(scene, name)
+        self._group_name = group
+        self._companions = companions
+        self._instance_id = instance_id
+        self._session_timeout_ms = self.random.choice((400, 1500, 6000))
+        self._rebalance_timeout_ms = self.random.choice((500, 1500, 3000))
+        self._requests = ClassicRequests(self)
+        self._member = self._new_membership()
+        self._owned: Owned = ()
+        self._positions: dict[PartitionBook, int] = {}
+        self._heard_ms = 0.0
+        """When the last request was sent that was answered by the coordinator."""
+        self._clock_changes = 0
+
+    def _new_membership(self) -> Membership:
+        topics = [topic.name for topic in self.scene.ledger.live_topics() if topic.stays]
+        chosen = [name for name in topics if self.random.chance(0.7)] or topics
+        return Membership(
+            self._group_name,
+            self.scene.group(self._group_name),
+            self._instance_id,
+            chosen,
+            self.random.choice((("range", "sticky"), ("sticky", "range"))),
+            self._session_timeout_ms,
+            self._rebalance_timeout_ms,
+        )
+
+    async def run(self) -> None:
+        while not self._is_done():
+            try:
+                if self._member.is_over(self.scene):
+                    self._member = self._new_membership()
+                await self._join()
+                await self._take_part()
+            except Lost:
+                await self.back_off()
+            except Out:
+                await self._stay_away()
+        self.close()
+
+    def _is_done(self) -> bool:
+        if not self.scene.finishing:
+            return False
+        return self.name not in self._companions or self._member.group.came_to_rest
+
+    # Getting in
+
+    async def _join(self) -> None:
+        """Until it is in a generation and knows what it owns."""
+        member = self._member
+        member.group.standing.pop(self.name, None)
+        if self.random.chance(0.1):
+            await find_coordinator(self, GROUP, member.group.name)
+        while True:
+            joined = await self._requests.join(member)
+            if isinstance(joined, ErrorCode):
+                await self._refused(joined)
+                continue
+            sent_ms = self.scene.clock.monotonic_ms()
+            owned = await self._requests.sync(member, self._handed_in(joined))
+            if not isinstance(owned, ErrorCode):
+                break
+            await self._refused(owned)
+        self._heard_from(sent_ms)
+        self._owned = owned
+        self._positions.clear()
+
+    async def _refused(self, error: ErrorCode) -> None:
+        if error in OUT:
+            self._member.member_id = ""
+        if error in FENCED:
+            raise Out
+        if error not in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS):
+            await self.back_off()
+
+    def _handed_in(self, joined: JoinGroupResponse) -> dict[str, Owned]:
+        """What everybody owns, if this is the leader, and may say so."""
+        if joined.leader != joined.member_id or joined.skip_assignment or not joined.members:
+            return {}
+        partitions = sorted_owned(
+            (book.topic.name, book.index) for book in self.scene.ledger.live_partitions() if book.topic.stays
+        )
+        members = {each.member_id: subscribed(bytes(each.metadata)) for each in joined.members}
+        return assign(self.random, members, partitions)
+
+    # Being there
+
+    async def _take_part(self) -> None:
+        interval_ms = min(self._session_timeout_ms, self._rebalance_timeout_ms) / HEARTBEATS_PER_SESSION
+        while not self._is_done():
+            await self.scene.sleep(self.random.between(0.2, 1.0) * interval_ms)
+            sent_ms, is_last_round = self.scene.clock.monotonic_ms(), self.scene.finishing
+            error = await self._requests.heartbeat(self._member)
+            if error in FENCED:
+                raise Out
+            if error in OUT:
+                self._check_that_it_may_be_out(error)
+                self._member.member_id = ""
+                return
+            if error is ErrorCode.REBALANCE_IN_PROGRESS:
+                self._heard_from(sent_ms)
+                return
+            if error is not ErrorCode.NONE:
+                await self.back_off()
+                continue
+            self._heard_from(sent_ms)
+            if is_last_round:
+                self._member.group.standing[self.name] = Standing(self._member.generation, self._owned)
+                await self._look_at_group()
+            elif not await self._do_something():
+                return
+
+    async def _look_at_group(self) -> None:
+        """Whether everybody is there, and the coordinator says so too."""
+        group = self._member.group
+        if group.is_stable(self._companions):
+            answer = await self.ask(DescribeGroupsRequest(groups=[group.name]))
+            found = answer.groups[0]
+            error = self.expect(found.error_code, "DescribeGroups", *NOT_NOW, *self.excuses)
+            is_complete = found.group_state == "Stable" and len(found.members) == len(self._companions)
+            group.came_to_rest = group.came_to_rest or (error is ErrorCode.NONE and is_complete)
+
+    async def _do_something(self) -> bool:
+        """False when the member has to join again."""
+        dice = self.random.between(0.0, 1.0)
+        if dice < 0.02:
+            await self._requests.leave(self._member)
+            raise Out
+        if dice < 0.05:
+            self._crash()
+            raise Out
+        if dice < 0.07:
+            await self.scene.sleep(self._session_timeout_ms * self.random.between(0.5, 2.0))
+        elif dice < 0.09:
+            self._member.topics = self._new_membership().topics
+            return False
+        elif dice < 0.5:
+            await self._read()
+        elif dice < 0.8:
+            return await self._commit()
+        return True
+
+    def _heard_from(self, sent_ms: float) -> None:
+        self._heard_ms = sent_ms
+        self._clock_changes = self.scene.clock_changes
+
+    def _check_that_it_may_be_out(self, error: ErrorCode) -> None:
+        """Who was heard of in time is not: even when the node is started again, for who is there is written down.
+
+        A static member may be replaced by what it asked for itself, and has not heard of.
+        """
+        silent_ms = self.scene.clock.monotonic_ms() - self._heard_ms
+        in_time = silent_ms < min(self._session_timeout_ms, self._rebalance_timeout_ms)
+        if in_time and self._clock_changes == self.scene.clock_changes and self._instance_id is None:
+            raise Violation(
+                "nobody who is heard of is put out",
+                f"{self._member.member_id} of {self._member.group} got {error.name} after {silent_ms:.0f} ms",
+            )
+
+    def _crash(self) -> None:
+        if self.wire is not None:
+            self.wire.abort()
+
+    async def _stay_away(self) -> None:
+        """Gone, for longer than the session lasts or not; a static member comes back as itself."""
+        self._member.group.standing.pop(self.name, None)
+        self._member = self._new_membership()
+        await self.scene.sleep(self.random.between(0.0, 1.5) * self._session_timeout_ms)
+
+    # Reading
+
+    def _books(self) -> list[PartitionBook]:
+        by_name = {(book.topic.name, book.index): book for book in self.scene.ledger.live_partitions()}
+        return [by_name[each] for each in self._owned]
+
+    async def _read(self) -> None:
+        books = self._books()
+        if not books:
+            return
+        book = self.random.choice(books)
+        if book not in self._positions:
+            found = await fetch_offsets(self, self._member.group.name, [book], stable=self.random.chance(0.5))
+            if found is None:
+                return
+            self._positions[book] = max(found[book][0], 0)
+        isolation_level = self.random.below(2)
+        got = await read(self, book, self._positions[book], isolation_level=isolation_level, max_bytes=4000)
+        if isinstance(got, Read):
+            self._positions[book] = got.next_offset
+        elif got is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._positions[book] = (await list_offset(self, book, EARLIEST)).offset
+
+    async def _commit(self) -> bool:
+        member = self._member
+        if not self._positions:
+            return True
+        assert member.book is not None
+        floor, was_replaced = member.group.assigned, member.book.replaced
+        error = await commit_offsets(
+            self,
+            member.group.name,
+            dict(self._positions),
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            generation=member.generation,
+            refusals=COMMIT_REFUSALS,
+        )
+        if error is ErrorCode.NONE and not member.is_over(self.scene):
+            member.group.let_in(floor, member.generation, member.book, was_replaced, "OffsetCommit")
+        return error not in COMMIT_REFUSALS

@@ -1,0 +1,132 @@
+"""Searching a segment for a time, batch after batch, from where its indexes lead to.
+
+Mostly that ends within an index interval. But the time index knows only how high timestamps had risen by which offset.
+Where they fall, or where the record with the highest one was deleted and others of its segment were not, all headers
+have to be gone through. So only a little is done at once, and the rest in a job:
+
+    log.find_timestamp(...)             raises LongSearchError(search)
+    search.run()                        in a job: through the rest of the segment, as it is now
+    log.find_timestamp(..., search)     on the loop: goes on behind that
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from quire.protocol.records.batch import HEADER_BYTES, BatchHeader
+from quire.protocol.records.reader import decode_batch, find_timestamp
+from quire.storage import batch_scan
+from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.segment import Segment
+from quire.storage.time_scan_native import find_time
+
+AT_ONCE_BYTES = 64 * 1024
+"""How much of a segment is gone through before that becomes a job."""
+
+_FIRST_CHUNK = 8 * 1024
+_CHUNK = 256 * 1024
+
+T = TypeVar("T")
+
+
+class TimestampedOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class TimeSearch:
+    """Finds the first record at or after a time, or the first one with the highest time, in the rest of a segment."""
+
+    __slots__ = ("_end", "_file", "_from_offset", "_position", "_timestamp", "found", "next_offset", "segment")
+
+    def __init__(self, segment: Segment, position: int, from_offset: int, timestamp: int | None) -> None:
+        """From the batch at `position` on; records before `from_offset` do not count. Without a time, the highest."""
+        self.segment = segment
+        self._file = segment.file
+        self._position = position
+        self._end = segment.size
+        self._from_offset = from_offset
+        self._timestamp = timestamp
+        self.found: TimestampedOffset | None = None
+        self.next_offset = from_offset
+        """Up to where the log has been searched."""
+
+    def __repr__(self) -> str:
+        return f"{self._file.path} from position {self._position} on"
+
+    def run(self, most_bytes: int | None = None) -> bool:
+        """Blocks; returns whether it came to its end, or whether `most_bytes` were too few.
+
+        DamagedBatchError where it cannot go on; OSError of a file that may have been closed meanwhile.
+        """
+        limit = self._end if most_bytes is None else min(self._position + most_bytes, self._end)
+        chunk = _FIRST_CHUNK
+        buffer = memoryview(b"")
+        while self._position < limit:
+            chunk = max(min(chunk, limit - self._position), HEADER_BYTES)
+            if len(buffer) < chunk:
+                buffer = memoryview(bytearray(chunk))
+            filled = self._file.pread_into(buffer[: self._end - self._position], self._position)
+            if self._search(buffer[:filled]):
+                self._position = self._end
+            if self._position > self._end:
+                raise DamagedBatchError(self._file.path, self._end, "a batch reaches further than this")
+            chunk = _CHUNK
+        return self._position >= self._end
+
+    def _search(self, chunk: memoryview) -> bool:
+        """Goes through the batches whose headers are in the chunk; whether what is searched for was found."""
+        highest = self._timestamp is None
+        lowest = self._timestamp
+        if lowest is None:
+            lowest = self.found.timestamp + 1 if self.found is not None else 0
+        stop, at, next_offset = find_time(chunk, self._from_offset, lowest, highest)
+        self.next_offset = max(self.next_offset, next_offset)
+        if at >= 0:
+            position, header = self._header_at(self._position + at)
+            found = self._first_in(position, header, lowest)
+            if found is not None:
+                self.found = found
+                if not highest:
+                    return True
+            if not highest or header.base_offset < self._from_offset:
+                # What made the batch interesting may be deleted: what follows is searched as if it were not there.
+                self._position = position + header.size
+                return False
+        elif stop == 0:
+            self._header_at(self._position)  # Raises: this is no batch.
+        self._position += stop
+        return False
+
+    def _header_at(self, position: int) -> tuple[int, BatchHeader]:
+        return next(batch_scan.headers(self._file, position, self._end))
+
+    def _first_in(self, position: int, header: BatchHeader, lowest: int) -> TimestampedOffset | None:
+        """The record of the batch that is searched for, if it has been left."""
+        content = batch_scan.read_batch(self._file, position, header)
+        if self._timestamp is None:
+            live = (record for record in decode_batch(content, header) if record.offset >= self._from_offset)
+            best = max(live, key=lambda record: record.timestamp, default=None)
+            found = (best.offset, best.timestamp) if best is not None and best.timestamp >= lowest else None
+        else:
+            found = find_timestamp(content, header, lowest, self._from_offset)
+        return TimestampedOffset(found[1], found[0], header.leader_epoch) if found is not None else None
+
+
+class LongSearchError(Exception):
+    """What was asked for takes a search that the event loop should not wait for."""
+
+    def __init__(self, search: TimeSearch) -> None:
+        super().__init__(f"{search} has to be searched")
+        self.search = search
+
+
+def search_now(look: Callable[[TimeSearch | None], T]) -> T:
+    """What `look` returns when all it has to search for has been searched, at once, blocking: for tools and tests."""
+    searched = None
+    while True:
+        try:
+            return look(searched)
+        except LongSearchError as error:
+            searched = error.search
+            searched.run()

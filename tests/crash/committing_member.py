@@ -1,0 +1,76 @@
+"""A member of a group that commits what it reads, record by record, and remembers which commits were acknowledged."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import confluent_kafka
+
+from quire.protocol.errors import ErrorCode
+from quire.testing import WireConnection
+from tests.wire.clients import eventually
+from tests.wire.group_members import ConfluentMember, Place
+from tests.wire.raw_offsets import committed
+
+EVERY = 10
+QUICK_TO_RETURN: dict[str, Any] = {
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 100,
+    "retry.backoff.ms": 20,
+    "metadata.recovery.strategy": "none",
+    # Whoever left in a rebalance that was not finished before the crash is waited for after it.
+    "session.timeout.ms": 3000,
+}
+"""What members need to be back soon after their only broker is."""
+
+
+class CommittingMember(ConfluentMember):
+    def __init__(self, bootstrap: str, group: str, topics: Sequence[str], **settings: Any) -> None:
+        self.acknowledged: dict[Place, int] = {}
+        """The offset that each partition was told to be committed at, last."""
+        self.commits = 0
+        super().__init__(bootstrap, group, topics, **QUICK_TO_RETURN, **settings)
+
+    def _take(self, consumer: Any, message: Any) -> None:
+        super()._take(consumer, message)
+        if message.error() is not None or len(self.received) % EVERY:
+            return
+        try:
+            (place,) = consumer.commit(message=message, asynchronous=False)
+        except confluent_kafka.KafkaException:
+            return  # no answer, or one that says no: nothing was promised
+        if place.error is None:
+            self.acknowledged[place.topic, place.partition] = place.offset
+            self.commits += 1
+
+
+def promised(members: Iterable[CommittingMember]) -> dict[Place, int]:
+    """The furthest offset of each partition that any of them was told to be committed."""
+    furthest: dict[Place, int] = {}
+    for each in members:
+        for place, offset in list(each.acknowledged.items()):
+            furthest[place] = max(offset, furthest.get(place, 0))
+    return furthest
+
+
+def kept(bootstrap: str, group: str, places: Iterable[Place]) -> dict[Place, int]:
+    """What is committed, as soon as the coordinator has loaded it."""
+    with WireConnection(bootstrap) as connection:
+        found: dict[Place, int] = {}
+
+        def answered() -> bool:
+            for place in places:
+                answer = committed(connection, group, *place, version=7)
+                if answer.error_code != ErrorCode.NONE:
+                    return False
+                found[place] = answer.committed_offset
+            return True
+
+        eventually(lambda: _or_false(answered))
+        return found
+
+
+def _or_false(answered: Any) -> bool:
+    try:
+        return bool(answered())
+    except AssertionError:  # COORDINATOR_LOAD_IN_PROGRESS is said for the whole answer
+        return False

@@ -1,0 +1,116 @@
+"""Thirty consumers that join and leave under load: everything is read, no partition has two owners, all settle down."""
+
+import contextlib
+import itertools
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from quire.testing import Cluster, WireConnection
+from tests.crash.committing_member import CommittingMember, kept, promised
+from tests.crash.test_killed_under_load import create_topic
+from tests.wire.broker_settings import SETTINGS
+from tests.wire.clients import WAIT_S, eventually
+from tests.wire.group_members import wait_until_shared_out
+from tests.wire.raw import list_offset
+
+TOPIC, GROUP = "busy", "thirty"
+PARTITIONS = 60
+CONSUMERS = 30
+CHANGES = 20
+SEED = 30
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "range": {"assignor": "range"},
+    "cooperative-sticky": {"assignor": "cooperative-sticky"},
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(config=SETTINGS) as running:
+        create_topic(running.bootstrap_servers, TOPIC, PARTITIONS)
+        yield running
+
+
+class Load:
+    """Writes small records to all partitions in turn, a few thousand a second, until it is stopped."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(WAIT_S)
+        assert self._producer.flush(WAIT_S) == 0
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.wait(0.02):
+            for _ in range(PARTITIONS):
+                self._producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS)
+                number += 1
+            self._producer.poll(0)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_thirty_consumers_come_and_go_under_load(cluster: Cluster, protocol: str) -> None:
+    come_and_go(cluster, CHANGES, PROTOCOLS[protocol])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_thirty_consumers_come_and_go_for_long(cluster: Cluster, protocol: str) -> None:
+    come_and_go(cluster, 20 * CHANGES, PROTOCOLS[protocol])
+
+
+def come_and_go(cluster: Cluster, changes: int, settings: dict[str, Any]) -> None:
+    bootstrap = cluster.bootstrap_servers
+    chance = random.Random(SEED)
+    everyone: list[CommittingMember] = []
+    load = Load(bootstrap)
+    with contextlib.ExitStack() as stack:
+
+        def join() -> CommittingMember:
+            made = CommittingMember(bootstrap, GROUP, [TOPIC], **settings)
+            stack.callback(made.close)
+            everyone.append(made)
+            return made
+
+        members = [join() for _ in range(CONSUMERS)]
+        wait_until_shared_out(members, TOPIC, PARTITIONS)
+        for _ in range(changes):
+            leaver = members.pop(chance.randrange(len(members)))
+            leaver.close()
+            members.append(join())
+        wait_until_shared_out(members, TOPIC, PARTITIONS)
+        load.stop()
+        ends = end_offsets(bootstrap)
+        eventually(lambda: read(everyone) == {(p, offset) for p, end in ends.items() for offset in range(end)})
+        before = promised(everyone)
+        after = kept(bootstrap, GROUP, before)
+        assert all(after[place] >= offset for place, offset in before.items())
+    assert_one_owner_at_a_time(everyone)
+    assert "Traceback" not in cluster.log()
+
+
+def end_offsets(bootstrap: str) -> dict[int, int]:
+    with WireConnection(bootstrap) as connection:
+        return {number: list_offset(connection, TOPIC, -1, partition=number).offset for number in range(PARTITIONS)}
+
+
+def read(members: list[CommittingMember]) -> set[tuple[int, int]]:
+    return {(got.partition, got.offset) for each in members for got in list(each.received)}
+
+
+def assert_one_owner_at_a_time(members: list[CommittingMember]) -> None:
+    owned = sorted(each for member in members for each in member.owned)
+    assert len(owned) >= PARTITIONS
+    for earlier, later in itertools.pairwise(owned):
+        assert earlier.place != later.place or earlier.end_s <= later.start_s, (earlier, later)

@@ -1,0 +1,80 @@
+"""Offsets by time where that takes a long search: others are served meanwhile, and the answer is right."""
+
+import pytest
+
+from quire.protocol import codec
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from quire.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from quire.protocol.messages.produce import ProduceResponse
+from quire.protocol.records import Record, build_batch
+from tests.node.conftest import SimulatedNode
+from tests.node.test_dispatch import produce_request
+
+FUTURE_MS = 3_000_000
+MAX_TIMESTAMP = -3
+VERSION = 7
+
+
+@pytest.fixture
+def node(monkeypatch: pytest.MonkeyPatch) -> SimulatedNode:
+    """A log whose first record was far ahead of its time and is deleted."""
+    monkeypatch.setattr("quire.storage.timestamp_lookup.AT_ONCE_BYTES", 500)
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    now_ms = node.clock.now_ms()
+    for timestamp in (now_ms + FUTURE_MS, *(now_ms + number for number in range(40))):
+        records = bytes(build_batch([Record(0, timestamp, None, bytes(50))]))
+        (answer,) = node.call(produce_request("t", records=records), 9, ProduceResponse).responses
+        assert answer.partition_responses[0].error_code == 0
+    partition = node.node.partitions.leader("t", None, 0)
+    node.node.partitions.delete_records(partition, 1)
+    node.clock.run_until(lambda: partition.log_start_offset == 1)
+    return node
+
+
+def request(*timestamps: int) -> ListOffsetsRequest:
+    topics = [
+        ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
+        for name, timestamp in zip(("t", "u"), timestamps, strict=False)
+    ]
+    return ListOffsetsRequest(replica_id=-1, topics=topics)
+
+
+def answered(node: SimulatedNode, *timestamps: int) -> list[ListOffsetsPartitionResponse]:
+    response = node.call(request(*timestamps), VERSION, ListOffsetsResponse)
+    return [topic.partitions[0] for topic in response.topics]
+
+
+def test_a_long_search_is_answered_later_and_rightly(node: SimulatedNode) -> None:
+    now_ms = node.clock.now_ms()
+    pending = node.send(request(now_ms + 1000), VERSION)
+    assert not pending.done, "the loop goes on meanwhile"
+    (answer,) = answered(node, now_ms + 1000)
+    assert (answer.error_code, answer.offset) == (ErrorCode.NONE, -1)
+    (answer,) = answered(node, MAX_TIMESTAMP)
+    assert (answer.error_code, answer.offset) == (ErrorCode.NONE, 40)
+
+
+def test_a_request_waits_for_all_its_partitions(node: SimulatedNode) -> None:
+    node.create_topic("u")
+    records = bytes(build_batch([Record(0, node.clock.now_ms(), None, b"u")]))
+    node.call(produce_request("u", records=records), 9, ProduceResponse)
+    first, second = answered(node, MAX_TIMESTAMP, MAX_TIMESTAMP)
+    assert (first.offset, second.offset) == (40, 0)
+
+
+def test_a_topic_that_is_deleted_during_the_search_is_unknown(node: SimulatedNode) -> None:
+    pending = node.send(request(node.clock.now_ms() + 1000), VERSION)
+    node.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3, DeleteTopicsResponse)
+    node.clock.run_until(lambda: pending.done)
+    assert pending.value is not None
+    (topic,) = codec.decode(ListOffsetsResponse, pending.value[5:], VERSION).topics
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert node.failures == []

@@ -1,0 +1,180 @@
+"""Bugs put into groups, offsets and transactions on purpose: the simulator must find each within a few seeds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from quire.coordinators.group.classic import classic_groups, syncs
+from quire.coordinators.group.classic.classic_group import ClassicGroup
+from quire.coordinators.group.classic.group_record import restore
+from quire.coordinators.group.classic.member import Member
+from quire.coordinators.group.classic.rounds import Rounds
+from quire.coordinators.group.classic.sessions import Sessions
+from quire.coordinators.group.machine import GroupMachine
+from quire.coordinators.group.offsets.store import OffsetStore
+from quire.coordinators.runtime.machine import Caller
+from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.shard import Shard
+from quire.coordinators.transaction import end_txn
+from quire.coordinators.transaction.marker_sender import MarkerSender
+from quire.coordinators.transaction.transaction import Transaction
+from quire.coordinators.transaction.transactions import Markers
+from quire.protocol.messages.end_txn import EndTxnRequest
+from quire.protocol.messages.group_records import GroupMetadataValue
+from quire.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from quire.protocol.messages.sync_group import SyncGroupResponse
+from quire.replication.partition import Partition
+from quire.seams import FileSlice
+from quire.storage.transaction_index import AbortedTransaction
+from simulator.group_ledger import AS_MADE, NEVER_BACK, ONE_OWNER
+from simulator.offset_ledger import NEVER_EARLIER, NOT_LOST
+from simulator.plan import GroupPlan, Plan, TransactionalPlan, plan_of
+from simulator.transaction_checker import ALL_SHOWN, FENCED, NOT_SHOWN
+from simulator.transaction_ledger import ATOMIC
+from simulator.world import World
+
+MOST_SEEDS = 25
+HANGS = "the node never hangs"
+STABLE = "the last stable offset never goes back for a reader"
+
+
+def broken_promise(change: Callable[[Plan], Plan], **faults: int) -> str:
+    """The promise that does not hold, with clients and faults of the kind that the bug does not survive."""
+    for seed in range(MOST_SEEDS):
+        chosen = {name.replace("_", " "): weight for name, weight in faults.items()}
+        plan = plan_of(seed, scale=0.4)
+        plan = replace(plan, plain_acks=[1], idempotent_producers=0, consumers=0, session_consumers=0, vandal=False)
+        plan = replace(change(plan), faults=chosen, fault_pause_ms=200.0)
+        outcome = World(seed, plan).run()
+        if outcome.violation is not None:
+            return outcome.violation.partition(":")[0]
+    return "none"
+
+
+def with_transactions(plan: Plan) -> Plan:
+    """Two producers fight for one id, and another has its own."""
+    both = [TransactionalPlan((1, 2), abandons=False), TransactionalPlan((2,), abandons=False)]
+    return replace(plan, groups=[], transactional=both)
+
+
+def with_groups(plan: Plan) -> Plan:
+    return replace(plan, groups=[GroupPlan("group", 3, 1, double=False)], transactional=[])
+
+
+class TestTransactions:
+    def test_a_forgotten_marker_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        write = MarkerSender.write
+
+        def forgetful(self: MarkerSender, markers: list[Markers]) -> None:
+            for each in markers:
+                first = next(iter(each.partitions.items()))
+                write(self, [each._replace(partitions={first[0]: first[1][:1]})])
+
+        monkeypatch.setattr(MarkerSender, "write", forgetful)
+        # It stays open for ever, or the end of the next one ends it too.
+        assert broken_promise(with_transactions) in (HANGS, ALL_SHOWN, NOT_SHOWN, ATOMIC)
+
+    def test_a_last_stable_offset_that_is_one_too_high_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        right = vars(Partition)["last_stable_offset"].fget
+        wrong = property(lambda self: min(right(self) + 1, self.high_watermark))
+        monkeypatch.setattr(Partition, "last_stable_offset", wrong)
+        assert broken_promise(with_transactions) in (NOT_SHOWN, "nobody reads past the last stable offset")
+
+    def test_aborted_transactions_that_readers_are_not_told_of_are_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def silent(self: Partition, offset: int, part: FileSlice) -> list[AbortedTransaction]:
+            return []
+
+        monkeypatch.setattr(Partition, "aborted_transactions", silent)
+        assert broken_promise(with_transactions) == NOT_SHOWN
+
+    def test_a_replaced_producer_that_may_still_end_a_transaction_is_found(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("_protocol_1", "_protocol_2"):
+            monkeypatch.setattr(end_txn, name, trusting(getattr(end_txn, name)))
+        assert broken_promise(with_transactions) in (FENCED, ATOMIC, NOT_SHOWN)
+
+    def test_an_answer_that_does_not_wait_for_the_log_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        give = Shard._give_answers
+
+        def hasty(self: Shard[GroupMachine]) -> None:
+            self._committed = self._last_number
+            give(self)
+
+        monkeypatch.setattr(Shard, "_give_answers", hasty)
+        promises = (ATOMIC, ALL_SHOWN, NOT_LOST, NEVER_EARLIER, HANGS, "errors have a cause")
+        assert broken_promise(with_transactions, bad_own_requests=2, kill=1) in promises
+
+    def test_offsets_of_aborted_transactions_that_count_are_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        end = OffsetStore.replay_end
+
+        def generous(self: OffsetStore, producer_id: int, *, committed: bool) -> None:
+            end(self, producer_id, committed=True)
+
+        monkeypatch.setattr(OffsetStore, "replay_end", generous)
+        assert broken_promise(with_transactions) == "an offset of an open or aborted transaction does not count"
+
+
+def trusting(
+    decide: Callable[[Transaction, EndTxnRequest], end_txn.Outcome],
+) -> Callable[[Transaction, EndTxnRequest], end_txn.Outcome]:
+    """Takes everybody for the last producer of its id."""
+
+    def decided(transaction: Transaction, request: EndTxnRequest) -> end_txn.Outcome:
+        request.producer_epoch = transaction.producer_epoch
+        return decide(transaction, request)
+
+    return decided
+
+
+class TestGroups:
+    def test_a_commit_that_is_lost_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        commit = GroupMachine.offset_commit
+        calls = 0
+
+        def forgetful(
+            self: GroupMachine, request: OffsetCommitRequest, caller: Caller, now_ms: int
+        ) -> Result[OffsetCommitResponse]:
+            nonlocal calls
+            calls += 1
+            result = commit(self, request, caller, now_ms)
+            return result if calls % 5 else Result(result.response)
+
+        monkeypatch.setattr(GroupMachine, "offset_commit", forgetful)
+        assert broken_promise(with_groups) in (NOT_LOST, NEVER_EARLIER)
+
+    def test_two_owners_are_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def confused(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+            first = next(iter(group.members.values()))
+            return SyncGroupResponse(
+                protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=first.assignment
+            )
+
+        monkeypatch.setattr(syncs, "_response", confused)
+        assert broken_promise(with_groups) in (ONE_OWNER, AS_MADE)
+
+    def test_a_generation_that_goes_back_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def older(group: ClassicGroup, value: GroupMetadataValue) -> None:
+            restore(group, value)
+            group.generation -= 2
+
+        monkeypatch.setattr(classic_groups, "restore", older)
+        promises = (NEVER_BACK, "nobody who is heard of is put out")
+        assert broken_promise(with_groups, kill=1) in promises
+
+    def test_a_session_that_is_too_short_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def impatient(self: Sessions, member: Member) -> None:
+            assert member.expire is not None
+            self._timers.schedule(member.session_key, member.session_timeout_ms / 10, member.expire)
+
+        monkeypatch.setattr(Sessions, "heard_of", impatient)
+        assert broken_promise(with_groups) == "nobody who is heard of is put out"
+
+    def test_a_group_that_waits_for_ever_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def patient(self: Rounds, group: ClassicGroup, delay_ms: int) -> None:
+            """Whoever does not join again is waited for."""
+
+        monkeypatch.setattr(Rounds, "_complete_after", patient)
+        monkeypatch.setattr(Sessions, "heard_of", lambda self, member: None)
+        assert broken_promise(with_groups) in (HANGS, "every request is answered")
