@@ -17,10 +17,10 @@ QUICK_TO_RETURN: dict[str, Any] = {
     "reconnect.backoff.max.ms": 100,
     "retry.backoff.ms": 20,
     "metadata.recovery.strategy": "none",
-    # Whoever left in a rebalance that was not finished before the crash is waited for after it.
-    "session.timeout.ms": 3000,
 }
 """What members need to be back soon after their only broker is."""
+SHORT_SESSION = {"session.timeout.ms": 3000}
+"""Whoever left a classic group in a rebalance that was not finished before the crash is waited for after it."""
 
 
 class CommittingMember(ConfluentMember):
@@ -28,7 +28,9 @@ class CommittingMember(ConfluentMember):
         self.acknowledged: dict[Place, int] = {}
         """The offset that each partition was told to be committed at, last."""
         self.commits = 0
-        super().__init__(bootstrap, group, topics, **QUICK_TO_RETURN, **settings)
+        is_classic = settings.get("group.protocol") != "consumer"
+        chosen = QUICK_TO_RETURN | (SHORT_SESSION if is_classic else {}) | settings
+        super().__init__(bootstrap, group, topics, **chosen)
 
     def _take(self, consumer: Any, message: Any) -> None:
         super()._take(consumer, message)

@@ -21,9 +21,11 @@ TOPIC, GROUP = "shared", "group"
 PARTITIONS = 12
 PER_PARTITION = 300
 KILLS = 3
-CLASSIC: dict[str, Any] = {"assignor": "range"}
-COOPERATIVE: dict[str, Any] = {"assignor": "cooperative-sticky"}
-PROTOCOLS = {"range": CLASSIC, "cooperative-sticky": COOPERATIVE}
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "range": {"assignor": "range"},
+    "cooperative-sticky": {"assignor": "cooperative-sticky"},
+    "consumer": {"group.protocol": "consumer"},
+}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ SETTINGS: dict[str, str | int] = {
     "group.consumer.min.heartbeat.interval.ms": 50,
     "group.consumer.heartbeat.interval.ms": 100,
     "group.consumer.min.session.timeout.ms": 500,
-    "group.consumer.session.timeout.ms": 10_000,
+    "group.consumer.session.timeout.ms": 3000,
     # Assignments are worked out at once, not at most once in this time.
     "group.consumer.assignment.interval.ms": 0,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,

@@ -13,6 +13,9 @@ from functools import partial
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from quire.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from quire.testing import Cluster, WireConnection
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import CLIENTS, OTHER_BROKER, WAIT_S, Client, at_once, eventually
@@ -79,10 +82,23 @@ def connection(bootstrap: str) -> Iterator[WireConnection]:
 
 @pytest.fixture(scope="session")
 def coordinators(bootstrap: str) -> None:
-    """Both coordinators are there: the first who asks has their topics made, and waits a little for that."""
+    """Both coordinators are there: the first who asks has their topics made, and waits until they are loaded."""
+    nobody = [f"nobody-{number}" for number in range(500)]  # in every partition there are a few
     with WireConnection(bootstrap) as connection:
         for key_type in (0, 1):
             eventually(partial(has_coordinator, connection, key_type=key_type))
+
+        def groups_are_loaded() -> bool:
+            answer = connection.call(DescribeGroupsRequest(groups=nobody), 6, DescribeGroupsResponse)
+            return {found.error_code for found in answer.groups} == {ErrorCode.GROUP_ID_NOT_FOUND}
+
+        def transactions_are_loaded() -> bool:
+            request = DescribeTransactionsRequest(transactional_ids=nobody)
+            answer = connection.call(request, 0, DescribeTransactionsResponse)
+            return {found.error_code for found in answer.transaction_states} == {ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
+
+        eventually(groups_are_loaded)
+        eventually(transactions_are_loaded)
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ from tests.wire.group_members import member, wait_until_shared_out
 from tests.wire.raw_groups import state_of
 from tests.wire.raw_offsets import commit, committed
 
-PROTOCOLS: dict[str, dict[str, Any]] = {"classic": {}}
+PROTOCOLS: dict[str, dict[str, Any]] = {"classic": {}, "consumer": {"group.protocol": "consumer"}}
 
 
 @pytest.fixture(scope="module")

@@ -118,7 +118,7 @@ def test_offsets_alone_make_a_transaction(
     eventually(lambda: committed(connection, group, source, require_stable=True).committed_offset == 5)
 
 
-@pytest.mark.parametrize("protocol", ["classic"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_consume_transform_and_produce_in_one_transaction(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName, new_transactional_id: NewName, protocol: str
 ) -> None:

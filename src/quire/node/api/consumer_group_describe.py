@@ -6,7 +6,7 @@ from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, run_in_group
 from quire.pending import Pending, completed, gather
-from quire.protocol.errors import ApiError
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -31,6 +31,9 @@ def refuse(request: ConsumerGroupDescribeRequest, error: ApiError) -> ConsumerGr
 def _describe(
     node: "Node", context: Context, request: ConsumerGroupDescribeRequest, group_id: str
 ) -> Pending[DescribedGroup]:
+    if not group_id:
+        nameless = ApiError(ErrorCode.INVALID_GROUP_ID, "every group has an id that is not empty: give one")
+        return completed(_refused(group_id, nameless))
     caller = caller_of(context)
     try:
         answer = run_in_group(
