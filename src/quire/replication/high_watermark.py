@@ -5,6 +5,11 @@ Nobody reads past it, and an acks=all write is acknowledged when it has been pas
 
 from collections.abc import Iterable, Mapping
 
+from quire.storage import Log, LogPosition
+from quire.storage.batch_scan import DamagedBatchError
+
+BEFORE_ALL_SEGMENTS = -1
+
 
 def high_watermark(current: int, leader_end: int, follower_ends: Mapping[int, int], followers: Iterable[int]) -> int:
     """The smallest log end among the leader and the in-sync `followers`, or `current` if that is already further.
@@ -16,3 +21,11 @@ def high_watermark(current: int, leader_end: int, follower_ends: Mapping[int, in
     for follower in followers:
         reached = min(reached, follower_ends.get(follower, current))
     return max(current, reached)
+
+
+def restored_position(log: Log, offset: int) -> LogPosition:
+    """Where a high watermark stands; before everything where a damaged batch is in the way of finding that out."""
+    try:
+        return log.position_of(offset)
+    except DamagedBatchError:
+        return LogPosition(log.start_offset, BEFORE_ALL_SEGMENTS, 0)

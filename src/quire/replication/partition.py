@@ -19,13 +19,12 @@ from quire.protocol.records import BatchHeader, Compression, check_plain, read_h
 from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion
 from quire.replication.admissions import Admission, Admissions
-from quire.replication.high_watermark import high_watermark
+from quire.replication.high_watermark import high_watermark, restored_position
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
 from quire.replication.waiting import CommitWait, FetchWait
 from quire.seams import Buffer, FileSlice
 from quire.storage import AppendInfo, Log, LogPosition
-from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.end_marker import build_end_marker
 from quire.storage.producer_state import ProducerEntry
 from quire.storage.time_search import TimeSearch
@@ -37,8 +36,6 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL_TIMESTAMP = -4
 LATEST_TIERED_TIMESTAMP = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
-
-BEFORE_ALL_SEGMENTS = -1
 
 HIGH_WATERMARK = -1
 """As a DeleteRecords offset: everything that is committed."""
@@ -118,7 +115,7 @@ class Partition:
         self._follower_ends: dict[int, int] = {}
         self._uncommitted_ends: deque[tuple[int, int]] = deque()
         """Of transactions that have ended, but not for readers yet: where the marker is, and where they began."""
-        self._high_watermark = _position_of(log, min(max(high_watermark, log.start_offset), log.end_offset))
+        self._high_watermark = restored_position(log, min(max(high_watermark, log.start_offset), log.end_offset))
         self._end_seen_by_readers = self._high_watermark
 
     def __repr__(self) -> str:
@@ -495,11 +492,3 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{self} can be deleted up to {self.high_watermark}, not {offset}"
             )
         return max(target, self.log.start_offset)
-
-
-def _position_of(log: Log, offset: int) -> LogPosition:
-    """Where a high watermark stands; before everything where a damaged batch is in the way of finding that out."""
-    try:
-        return log.position_of(offset)
-    except DamagedBatchError:
-        return LogPosition(log.start_offset, BEFORE_ALL_SEGMENTS, 0)
