@@ -24,6 +24,7 @@ class CommitAttempt:
     tag: str
     offset: int
     sent_tick: int
+    era: int
     transaction: TransactionBook | None = None
     settled_tick: int | None = None
     """When its fate was known: it was carried out by then, or will never be."""
@@ -80,7 +81,9 @@ class OffsetLedger:
         self, group: str, partition: PartitionBook, offset: int, transaction: TransactionBook | None = None
     ) -> CommitAttempt:
         self._tags += 1
-        attempt = CommitAttempt(f"{group}:{self._tags}", offset, self._ledger.ticks.next(), transaction)
+        attempt = CommitAttempt(
+            f"{group}:{self._tags}", offset, self._ledger.ticks.next(), self._ledger.era, transaction
+        )
         self.book(group, partition).attempts[attempt.tag] = attempt
         if transaction is not None:
             transaction.commits.append(attempt)
@@ -88,9 +91,11 @@ class OffsetLedger:
 
     def acknowledged(self, attempt: CommitAttempt, *, copies_left: bool) -> None:
         """`copies_left`: the frame went out twice, and the other one may be carried out any time."""
-        attempt.acknowledged_tick = self._ledger.ticks.next()
+        tick = self._ledger.ticks.next()
+        if self._ledger.transactions.durable or attempt.era == self._ledger.era:
+            attempt.acknowledged_tick = tick
         if not copies_left:
-            attempt.settled_tick = attempt.acknowledged_tick
+            attempt.settled_tick = tick
         self._ledger.counts.offsets_committed += 1
 
     def refused(self, attempt: CommitAttempt, *, copies_left: bool) -> None:
@@ -99,7 +104,7 @@ class OffsetLedger:
             attempt.settled_tick = self._ledger.ticks.next()
 
     def power_lost(self) -> None:
-        """Whatever was acknowledged may be gone."""
+        """Whatever was acknowledged may be gone; also that of which the word is still on its way."""
         for book in self._books.values():
             for attempt in book.attempts.values():
                 attempt.acknowledged_tick = None

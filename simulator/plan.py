@@ -19,6 +19,8 @@ FAULTS = (
     "bad own requests",
 )
 
+CONSUMER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
+
 FLUSH_POLICIES: tuple[dict[str, str], ...] = (
     {},
     {},
@@ -58,6 +60,8 @@ class GroupPlan:
     static: int
     double: bool
     """Whether another client goes by the name of the first static member, for as long as there are faults."""
+    consumer_protocol: bool = False
+    """The one of KIP-848, or else the classic one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +226,17 @@ def _with_groups(random: SimRandom, plan: Plan) -> Plan:
     settings = {
         "group.min.session.timeout.ms": "100",
         "group.initial.rebalance.delay.ms": str(random.choice((0, 0, 300))),
+        "group.consumer.min.session.timeout.ms": "100",
+        "group.consumer.min.heartbeat.interval.ms": "10",
+        CONSUMER_SESSION_TIMEOUT: str(random.choice((600, 2000))),
+        "group.consumer.heartbeat.interval.ms": str(random.choice((60, 150))),
+        "group.consumer.assignment.interval.ms": str(random.choice((0, 0, 200))),
     }
     groups = [_group(random, f"group-{number}") for number in range(1 + random.below(2))]
     return replace(plan, node_settings=plan.node_settings | settings, groups=groups)
 
 
 def _group(random: SimRandom, name: str) -> GroupPlan:
-    static = random.below(3)
-    return GroupPlan(name, 1 + random.below(3), static, static > 0 and random.chance(0.3))
+    static, consumer_protocol = random.below(3), random.chance(0.5)
+    double = static > 0 and not consumer_protocol and random.chance(0.3)
+    return GroupPlan(name, 1 + random.below(3), static, double, consumer_protocol)

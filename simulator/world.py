@@ -19,6 +19,7 @@ from simulator.clients.classic_member import ClassicMember
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.committer import Committer
 from simulator.clients.consumer import Consumer
+from simulator.clients.consumer_member import ConsumerMember
 from simulator.clients.idempotent_producer import IdempotentProducer
 from simulator.clients.plain_producer import PlainProducer
 from simulator.clients.reading import READ_COMMITTED
@@ -34,7 +35,7 @@ from simulator.machine import Death, Flushed, Machine, State
 from simulator.network import SimNetwork
 from simulator.node_log import NodeLog
 from simulator.offset_ledger import OffsetLedger
-from simulator.plan import GroupPlan, Plan, plan_of
+from simulator.plan import CONSUMER_SESSION_TIMEOUT, GroupPlan, Plan, plan_of
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Task
 from simulator.trace import Trace
@@ -133,11 +134,18 @@ class World:
             *([Vandal(scene, "vandal")] if plan.vandal else []),
         ]
 
-    def _members(self, group: GroupPlan) -> list[ClassicMember]:
+    def _members(self, group: GroupPlan) -> list[SimClient]:
         dynamic = [f"{group.name}-dynamic-{number}" for number in range(group.dynamic)]
         static = [f"{group.name}-static-{number}" for number in range(group.static)]
         companions = dynamic + static
-        members = [ClassicMember(self.scene, name, group.name, companions) for name in dynamic]
+        if group.consumer_protocol:
+            timeout_ms = int(self.plan.node_settings[CONSUMER_SESSION_TIMEOUT])
+            instances = dict.fromkeys(dynamic) | {name: name for name in static}
+            return [
+                ConsumerMember(self.scene, name, group.name, companions, timeout_ms, instance_id=instance_id)
+                for name, instance_id in instances.items()
+            ]
+        members: list[SimClient] = [ClassicMember(self.scene, name, group.name, companions) for name in dynamic]
         members += [ClassicMember(self.scene, name, group.name, companions, instance_id=name) for name in static]
         if group.double:
             double = ClassicMember(self.scene, f"{static[0]}-double", group.name, companions, instance_id=static[0])

@@ -47,6 +47,8 @@ class ClassicMember(SimClient):
         self._positions: dict[PartitionBook, int] = {}
         self._heard_ms = 0.0
         """When the last request was sent that was answered by the coordinator."""
+        self._surely_in = False
+        """It was assigned something, and heard of in time ever since."""
         self._clock_changes = 0
 
     def _new_membership(self) -> Membership:
@@ -63,6 +65,7 @@ class ClassicMember(SimClient):
         )
 
     async def run(self) -> None:
+        self._member = self._new_membership()  # By now there are topics.
         while not self._is_done():
             try:
                 if self._member.is_over(self.scene):
@@ -99,6 +102,7 @@ class ClassicMember(SimClient):
                 break
             await self._refused(owned)
         self._heard_from(sent_ms)
+        self._surely_in = True
         self._owned = owned
         self._positions.clear()
 
@@ -178,6 +182,8 @@ class ClassicMember(SimClient):
         return True
 
     def _heard_from(self, sent_ms: float) -> None:
+        """A heartbeat that is too late may be answered as if nothing were, while the coordinator is being loaded."""
+        self._surely_in = self._surely_in and self._is_in_time()
         self._heard_ms = sent_ms
         self._clock_changes = self.scene.clock_changes
 
@@ -186,13 +192,17 @@ class ClassicMember(SimClient):
 
         A static member may be replaced by what it asked for itself, and has not heard of.
         """
-        silent_ms = self.scene.clock.monotonic_ms() - self._heard_ms
-        in_time = silent_ms < min(self._session_timeout_ms, self._rebalance_timeout_ms)
-        if in_time and self._clock_changes == self.scene.clock_changes and self._instance_id is None:
+        if self._surely_in and self._is_in_time() and self._instance_id is None:
+            silent_ms = self.scene.clock.monotonic_ms() - self._heard_ms
             raise Violation(
                 "nobody who is heard of is put out",
                 f"{self._member.member_id} of {self._member.group} got {error.name} after {silent_ms:.0f} ms",
             )
+
+    def _is_in_time(self) -> bool:
+        silent_ms = self.scene.clock.monotonic_ms() - self._heard_ms
+        in_time = silent_ms < min(self._session_timeout_ms, self._rebalance_timeout_ms)
+        return in_time and self._clock_changes == self.scene.clock_changes
 
     def _crash(self) -> None:
         if self.wire is not None:

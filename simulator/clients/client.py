@@ -11,6 +11,7 @@ from quire.seams import Receiver, Transport
 from simulator.checker import Checker
 from simulator.clients.wire import Lost, Wire
 from simulator.clock import SimClock
+from simulator.consumer_group_ledger import ConsumerGroupBook
 from simulator.group_ledger import GroupBook
 from simulator.ledger import Ledger
 from simulator.life import Life
@@ -58,6 +59,7 @@ class Scene:
     clock_changes: int = 0
     """How often the node's clock was changed, or stood still."""
     groups: dict[str, GroupBook] = field(default_factory=dict)
+    consumer_groups: dict[str, ConsumerGroupBook] = field(default_factory=dict)
     finishing: bool = False
     """No new work; what is under way is brought to its end."""
     calm: bool = False
@@ -68,10 +70,17 @@ class Scene:
         return self.life.number in self.troubled_lives
 
     def group(self, name: str) -> GroupBook:
-        """After a power loss that may have taken what coordinators knew, every group goes by a new name."""
-        if not self.ledger.transactions.durable and self.life.era:
-            name = f"{name}@{self.life.era}"
+        name = self.group_name(name)
         return self.groups.setdefault(name, GroupBook(name, self.ledger.counts, self.ledger.ticks))
+
+    def consumer_group(self, name: str) -> ConsumerGroupBook:
+        name = self.group_name(name)
+        return self.consumer_groups.setdefault(name, ConsumerGroupBook(name, self.ledger.counts, self.ledger.ticks))
+
+    def group_name(self, name: str) -> str:
+        """After a power loss that may have taken what coordinators knew, every group goes by a new one."""
+        lossy = not self.ledger.transactions.durable and self.life.era
+        return f"{name}@{self.life.era}" if lossy else name
 
     def sleep(self, duration_ms: float) -> Promise[None]:
         return sleep(self.clock, duration_ms)

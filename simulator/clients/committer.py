@@ -20,7 +20,7 @@ class Committer(SimClient):
         self.close()
 
     async def _do_something(self) -> None:
-        group = self.scene.group(self._group).name
+        group = self.scene.group_name(self._group)
         books = self.scene.ledger.live_partitions(that_stay=True)
         chosen = {self.random.below(len(books)) for _ in range(1 + self.random.below(3))}
         if self.random.chance(0.4):

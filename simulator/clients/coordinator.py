@@ -17,7 +17,7 @@ NOT_NOW = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.REQUEST_TIMED_OUT,
 )
-"""Ask again. Of the last two of them nobody knows whether what was asked for is in the log all the same."""
+"""Ask again. With all but the first nobody knows whether what was asked for is in the log all the same."""
 
 
 async def find_coordinator(client: SimClient, key_type: int, key: str) -> None:

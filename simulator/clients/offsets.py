@@ -36,6 +36,7 @@ async def commit_offsets(
     member_id: str = "",
     instance_id: str | None = None,
     generation: int = -1,
+    at_least: int = 0,
     refusals: Sequence[ErrorCode] = (),
 ) -> ErrorCode:
     """One attempt, of partitions of topics that stay; NONE when all are committed. Lost when nobody knows."""
@@ -60,7 +61,8 @@ async def commit_offsets(
             for book, attempt in attempts.items()
         ],
     )
-    answer = await client.ask(request, at_least=0 if instance_id is None else FIRST_COMMIT_WITH_INSTANCES)
+    oldest = at_least if instance_id is None else max(at_least, FIRST_COMMIT_WITH_INSTANCES)
+    answer = await client.ask(request, at_least=oldest)
     codes = [each.error_code for topic in answer.topics for each in topic.partitions]
     if len(codes) != len(attempts):
         raise Violation(

@@ -194,8 +194,8 @@ class TransactionalProducer(SimClient):
         books = self.scene.ledger.live_partitions(that_stay=True)
         chosen = {self.random.below(len(books)) for _ in range(1 + self.random.below(2))}
         offsets = {books[slot]: self.random.below(1000) for slot in sorted(chosen)}
-        group = self.scene.group(self.random.choice(self._groups))
-        await self._requests.commit_offsets(ongoing, group.name, offsets)
+        group = self.scene.group_name(self.random.choice(self._groups))
+        await self._requests.commit_offsets(ongoing, group, offsets)
 
     async def _end(self, ongoing: Ongoing, *, commit: bool) -> None:
         await self._requests.end(ongoing, commit=commit)

@@ -103,7 +103,7 @@ def test_a_refused_commit_changes_nothing(run: Run) -> None:
 
 def test_what_is_fetched_was_committed(run: Run) -> None:
     with expect("an offset that is fetched was committed"):
-        run.fetch(CommitAttempt("somebody else's", 5, 0))
+        run.fetch(CommitAttempt("somebody else's", 5, 0, 0))
 
 
 class TestInTransactions:
@@ -142,6 +142,15 @@ class TestInTransactions:
         run.fetch(attempt)
         with expect(NEVER_EARLIER):
             run.fetch(before)
+
+
+def test_an_acknowledgement_that_was_on_its_way_when_the_power_went_counts_for_nothing(run: Run) -> None:
+    run.ledger.transactions.durable = False
+    attempt = run.attempt(5)
+    run.ledger.power_lost()
+    run.offsets.power_lost()
+    run.offsets.acknowledged(attempt, copies_left=False)
+    run.fetch(None)
 
 
 def test_after_a_power_loss_commits_from_before_may_be_gone_and_later_ones_may_not(run: Run) -> None:

@@ -1,0 +1,98 @@
+"""What members of consumer groups (KIP-848) were told, and what that forbids.
+
+- A partition has one owner: nobody is told to own one while another still does, who was told before, has not said that
+  it gave it up, and is heard of. Who is silent for too long, or takes too long to give something up, is put out, and
+  may not know it yet: its partitions are free.
+- The epoch of a member never goes back, unless it joins anew.
+
+`Standing` is for the end of a run: the members that live, and are heard of, own everything between them in one epoch.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from simulator.ledger import Counts, PartitionBook
+from simulator.ticks import Ticks
+from simulator.violation import Violation
+
+ONE_OWNER = "a partition has one owner at a time"
+NEVER_BACK = "the epoch of a member never goes back"
+
+
+@dataclass(slots=True, eq=False)
+class ConsumerMemberBook:
+    """One member, from joining to leaving."""
+
+    member_id: str
+    is_heard: Callable[[], bool]
+    """Whether the coordinator must still know it."""
+    epoch: int = 0
+    held: dict[PartitionBook, int] = field(default_factory=dict)
+    """What it owns, and when it was told so."""
+
+    def __repr__(self) -> str:
+        return f"{self.member_id} in epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A member that has what it should have."""
+
+    epoch: int
+    owned: frozenset[PartitionBook]
+    wanted: frozenset[str]
+    """The topics that it subscribes to."""
+
+
+class ConsumerGroupBook:
+    def __init__(self, name: str, counts: Counts, ticks: Ticks) -> None:
+        self.name = name
+        self.standing: dict[str, Standing] = {}
+        self.came_to_rest = False
+        """Everybody was there, and the coordinator said so too."""
+        self._counts = counts
+        self._ticks = ticks
+        self._members: list[ConsumerMemberBook] = []
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def joins(self, member: ConsumerMemberBook) -> None:
+        self._members.append(member)
+
+    def leaves(self, member: ConsumerMemberBook) -> None:
+        """It is gone, or knows that it is out: it owns nothing any more."""
+        member.held.clear()
+        if member in self._members:
+            self._members.remove(member)
+
+    def told_epoch(self, member: ConsumerMemberBook, floor: int, epoch: int) -> None:
+        self._counts.checks += 1
+        if epoch < floor:
+            raise Violation(NEVER_BACK, f"{member} of {self} was told epoch {epoch}, after {floor}")
+        member.epoch = epoch
+
+    def told_to_own(self, member: ConsumerMemberBook, asked_tick: int, partitions: Iterable[PartitionBook]) -> None:
+        """A member, which asked at `asked_tick`, was told that these are its own from now on."""
+        tick = self._ticks.next()
+        for partition in partitions:
+            self._counts.checks += 1
+            for other in self._members:
+                told_tick = other.held.get(partition)
+                if other is member or told_tick is None or told_tick > asked_tick:
+                    continue
+                if other.is_heard():
+                    raise Violation(ONE_OWNER, f"{partition} of {self} belongs to {other} and to {member}")
+            member.held.setdefault(partition, tick)
+        self._counts.assignments += 1
+
+    def is_stable(self, clients: Sequence[str], partitions: Sequence[PartitionBook]) -> bool:
+        """Whether all of these are in one epoch, and own everything that they want between them, each a part of it."""
+        if any(client not in self.standing for client in clients):
+            return False
+        standing = [self.standing[client] for client in clients]
+        wanted = {name for each in standing for name in each.wanted}
+        expected = [book for book in partitions if book.topic.name in wanted]
+        owned = [book for each in standing for book in partitions if book in each.owned]
+        is_complete = len(owned) == len(expected) and set(owned) == set(expected)
+        return is_complete and len({each.epoch for each in standing}) == 1

@@ -1,0 +1,100 @@
+"""Consumer groups against answers made by hand: who may own a partition, and when a group has come to rest."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from simulator.consumer_group_ledger import NEVER_BACK, ONE_OWNER, ConsumerGroupBook, ConsumerMemberBook, Standing
+from simulator.ledger import Counts, TopicBook
+from simulator.ticks import Ticks
+from simulator.violation import Violation
+
+
+class Run:
+    """Two members, which are heard of, of a group that reads two partitions."""
+
+    def __init__(self) -> None:
+        self.ticks = Ticks()
+        self.group = ConsumerGroupBook("group", Counts(), self.ticks)
+        self.partitions = TopicBook("t", bytes(16), 2, stays=True).partitions
+        self.silent: list[str] = []
+        self.one, self.two = self.join("one"), self.join("two")
+
+    def join(self, name: str) -> ConsumerMemberBook:
+        member = ConsumerMemberBook(name, lambda: name not in self.silent)
+        self.group.joins(member)
+        return member
+
+    def tell(self, member: ConsumerMemberBook, *indexes: int, asked_tick: int | None = None) -> None:
+        tick = self.ticks.next() if asked_tick is None else asked_tick
+        self.group.told_to_own(member, tick, [self.partitions[index] for index in indexes])
+
+
+@pytest.fixture
+def run() -> Run:
+    return Run()
+
+
+@contextmanager
+def expect(promise: str) -> Iterator[None]:
+    with pytest.raises(Violation) as broken:
+        yield
+    assert broken.value.promise == promise
+
+
+def test_nobody_gets_what_another_has(run: Run) -> None:
+    run.tell(run.one, 0)
+    run.tell(run.two, 1)
+    run.tell(run.one, 0)
+    with expect(ONE_OWNER):
+        run.tell(run.two, 0)
+
+
+def test_what_was_given_up_is_free(run: Run) -> None:
+    run.tell(run.one, 0)
+    del run.one.held[run.partitions[0]]
+    run.tell(run.two, 0)
+
+
+def test_what_belongs_to_somebody_who_is_not_heard_of_is_free(run: Run) -> None:
+    run.tell(run.one, 0)
+    run.silent.append("one")
+    run.tell(run.two, 0)
+
+
+def test_what_belonged_to_somebody_who_left_is_free(run: Run) -> None:
+    run.tell(run.one, 0)
+    run.group.leaves(run.one)
+    run.tell(run.two, 0)
+
+
+def test_of_answers_to_those_who_asked_at_the_same_time_the_first_may_be_the_older(run: Run) -> None:
+    asked_tick = run.ticks.next()
+    run.tell(run.one, 0)
+    run.tell(run.two, 0, asked_tick=asked_tick)
+
+
+def test_an_epoch_never_goes_back(run: Run) -> None:
+    run.group.told_epoch(run.one, 0, 3)
+    run.group.told_epoch(run.one, 3, 3)
+    with expect(NEVER_BACK):
+        run.group.told_epoch(run.one, 3, 2)
+
+
+def test_a_group_is_stable_when_all_who_live_own_everything_they_want_in_one_epoch(run: Run) -> None:
+    first, second = run.partitions
+    clients = ["a", "b"]
+
+    def is_stable(*standing: tuple[int, tuple[int, ...]]) -> bool:
+        for client, (epoch, indexes) in zip(clients, standing, strict=False):
+            owned = frozenset(run.partitions[index] for index in indexes)
+            run.group.standing[client] = Standing(epoch, owned, frozenset(["t"]))
+        return run.group.is_stable(clients, [first, second])
+
+    assert not is_stable((4, (0,)))
+    assert is_stable((4, (0,)), (4, (1,)))
+    assert is_stable((4, (0, 1)), (4, ()))
+    assert not is_stable((4, (0,)), (5, (1,)))
+    assert not is_stable((4, (0,)), (4, ()))
+    assert not is_stable((4, (0, 1)), (4, (1,)))
