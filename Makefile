@@ -32,7 +32,7 @@ $(INSTALLED): pyproject.toml setup.py constraints.txt $(shell find src -name '*_
 
 $(READY): $(INSTALLED)
 	@echo "installing what the tests need ..."
-	@$(PIP) -c constraints.txt --group dev
+	@$(PIP) -c constraints.txt -e '.[spark]' --group dev
 	@touch $@
 
 run: $(INSTALLED)
