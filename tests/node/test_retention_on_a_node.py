@@ -121,6 +121,7 @@ def test_who_reads_what_is_gone_is_told_that_it_is_out_of_range() -> None:
 def test_hundreds_of_partitions_are_looked_at_in_many_turns() -> None:
     node = SimulatedNode(settings=EVERY_10_S).start()
     node.create_topic("t", partitions=300)
+    node.clock.run_until(lambda: len(node.node.partitions) == 300)
     node.node.retention.look_at_all()
     node.node.retention.look_at_all()
     turns = 0

@@ -23,6 +23,11 @@ from quire.storage.flush_schedule import FlushSchedule
 from quire.storage.log_directory import LogDirectory
 from quire.storage.range_check import RangeCheck
 from quire.storage.time_search import LongSearchError, TimeSearch
+from quire.storage.turns import Turns
+
+_OPENED_AT_ONCE = 16
+_OPENING_MS = 5.0
+"""How many logs are created, and for how long about, before others get their turn."""
 
 log = logging.getLogger("quire.partitions")
 
@@ -43,7 +48,9 @@ class Partitions:
         "_image",
         "_node_id",
         "_offline",
+        "_openings",
         "_to_flush",
+        "_to_open",
         "_to_wake",
         "_unopened",
     )
@@ -63,6 +70,9 @@ class Partitions:
         """Partitions whose logs are, or may be, in a directory that failed: an empty log must not take their place."""
         self._unopened: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs could not be opened though their directory works: this is tried again."""
+        self._to_open: dict[tuple[bytes, int], None] = {}
+        """Partitions whose logs will be begun in a while, or when somebody asks for them."""
+        self._openings = Turns(clock, _OPENED_AT_ONCE, _OPENING_MS)
         self._to_flush: dict[Partition, None] = {}
         self._to_wake: dict[Partition, None] = {}
         self._flush_schedule = FlushSchedule(clock, config.get_int("log.flush.scheduler.interval.ms"))
@@ -88,6 +98,8 @@ class Partitions:
             partition = self._by_id.get((topic_id, index))
         else:
             partition = self._by_name.get((topic, index))
+        if partition is None and self._to_open:
+            partition = self._open_asked_for(self._image_of(topic, topic_id), index)
         if partition is None or not partition.is_leader:
             raise self._why_missing(topic, topic_id, index)
         return partition
@@ -140,7 +152,7 @@ class Partitions:
         for topic_id, changed in delta.partitions.items():
             present = image.topic_by_id(topic_id)
             if present is not None:
-                self._put(present, list(changed))
+                self._put(present, list(changed), most=None if delta.is_snapshot else _OPENED_AT_ONCE)
         for resource in delta.configs:
             if resource.type == TOPIC:
                 self._refresh_topic(resource.name)
@@ -162,7 +174,8 @@ class Partitions:
             "%s-%d is of a topic that is gone; its data is kept in %s until you remove it", topic, index, folder
         )
 
-    def _put(self, topic: TopicImage, indexes: list[int]) -> None:
+    def _put(self, topic: TopicImage, indexes: list[int], most: int | None = None) -> None:
+        """Makes partitions what the metadata says. No more than `most` logs are opened now, the others later."""
         config = TopicConfig(self._image.topic_configs(topic.name), self._config)
         settings, log_settings = partition_settings(config), log_config(config)
         for index in indexes:
@@ -172,14 +185,38 @@ class Partitions:
             if (topic.topic_id, index) in self._offline:
                 continue
             partition = self._by_id.get((topic.topic_id, index))
+            if partition is None and most == 0:
+                self._open_later(topic.topic_id, index)
+                continue
             if partition is None:
                 partition = self._open(topic, index, settings, log_settings)
+                most = most - 1 if most is not None else None
             if partition is None:
                 continue
             if image.leader == self._node_id:
                 partition.become_leader(image.leader_epoch, image.isr)
             elif partition.is_leader:
                 partition.resign()
+
+    def _open_later(self, topic_id: bytes, index: int) -> None:
+        """Creating a log takes a few files: thousands of them at once would keep everybody waiting.
+
+        Nobody sees a difference, because whoever asks for one of them before its turn gets it. A crash before that
+        leaves a partition without a log, as one in the middle of creating them would: the next start begins it.
+        """
+
+        def open_now() -> None:
+            self._open_asked_for(self._image.topic_by_id(topic_id), index)
+
+        self._to_open[topic_id, index] = None
+        self._openings.add(open_now)
+
+    def _open_asked_for(self, topic: TopicImage | None, index: int) -> Partition | None:
+        if topic is None or (topic.topic_id, index) not in self._to_open:
+            return None
+        del self._to_open[topic.topic_id, index]
+        self._put(topic, [index])
+        return self._by_id.get((topic.topic_id, index))
 
     def _take_missing_for_offline(self, image: ClusterImage) -> None:
         """At a start with a directory that failed, or was empty, nobody can tell which partitions are in there."""
@@ -259,6 +296,7 @@ class Partitions:
     def _remove(self, topic: TopicImage, index: int) -> None:
         self._offline.pop((topic.topic_id, index), None)
         self._unopened.pop((topic.topic_id, index), None)
+        self._to_open.pop((topic.topic_id, index), None)
         partition = self._by_id.pop((topic.topic_id, index), None)
         if partition is None:
             return

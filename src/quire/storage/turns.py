@@ -7,11 +7,13 @@ from quire.seams import Clock
 
 
 class Turns:
-    __slots__ = ("_clock", "_per_turn", "_pieces", "_scheduled")
+    __slots__ = ("_clock", "_longest_ms", "_per_turn", "_pieces", "_scheduled")
 
-    def __init__(self, clock: Clock, per_turn: int) -> None:
+    def __init__(self, clock: Clock, per_turn: int, longest_ms: float = float("inf")) -> None:
+        """Not more than `per_turn` of them, and none is begun after `longest_ms`, if nobody knows what they take."""
         self._clock = clock
         self._per_turn = per_turn
+        self._longest_ms = longest_ms
         self._pieces: deque[Callable[[], None]] = deque()
         self._scheduled = False
 
@@ -30,9 +32,12 @@ class Turns:
 
     def _run(self) -> None:
         self._scheduled = False
+        until_ms = self._clock.monotonic_ms() + self._longest_ms
         try:
             for _ in range(min(self._per_turn, len(self._pieces))):
                 self._pieces.popleft()()
+                if self._clock.monotonic_ms() >= until_ms:
+                    break
         finally:
             # A piece that fails is its own affair, not that of those behind it.
             self._schedule()
