@@ -11,6 +11,11 @@ from quire.coordinators.group.classic.group_record import restore
 from quire.coordinators.group.classic.member import Member
 from quire.coordinators.group.classic.rounds import Rounds
 from quire.coordinators.group.classic.sessions import Sessions
+from quire.coordinators.group.consumer import changes, heartbeat, manager
+from quire.coordinators.group.consumer.member import CurrentAssignment
+from quire.coordinators.group.consumer.member import Member as ConsumerMember
+from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconcile
+from quire.coordinators.group.consumer.sessions import Sessions as ConsumerSessions
 from quire.coordinators.group.machine import GroupMachine
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.runtime.machine import Caller
@@ -20,6 +25,7 @@ from quire.coordinators.transaction import end_txn
 from quire.coordinators.transaction.marker_sender import MarkerSender
 from quire.coordinators.transaction.transaction import Transaction
 from quire.coordinators.transaction.transactions import Markers
+from quire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from quire.protocol.messages.end_txn import EndTxnRequest
 from quire.protocol.messages.group_records import GroupMetadataValue
 from quire.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -27,6 +33,7 @@ from quire.protocol.messages.sync_group import SyncGroupResponse
 from quire.replication.partition import Partition
 from quire.seams import FileSlice
 from quire.storage.transaction_index import AbortedTransaction
+from simulator.consumer_group_ledger import ONE_OWNER as OWNED_BY_TWO
 from simulator.group_ledger import AS_MADE, NEVER_BACK, ONE_OWNER
 from simulator.offset_ledger import NEVER_EARLIER, NOT_LOST
 from simulator.plan import GroupPlan, Plan, TransactionalPlan, plan_of
@@ -60,6 +67,10 @@ def with_transactions(plan: Plan) -> Plan:
 
 def with_groups(plan: Plan) -> Plan:
     return replace(plan, groups=[GroupPlan("group", 3, 1, double=False)], transactional=[])
+
+
+def with_consumer_groups(plan: Plan) -> Plan:
+    return replace(plan, groups=[GroupPlan("group", 3, 0, double=False, consumer_protocol=True)], transactional=[])
 
 
 class TestTransactions:
@@ -178,3 +189,34 @@ class TestGroups:
         monkeypatch.setattr(Rounds, "_complete_after", patient)
         monkeypatch.setattr(Sessions, "heard_of", lambda self, member: None)
         assert broken_promise(with_groups) in (HANGS, "every request is answered")
+
+
+class TestConsumerGroups:
+    def test_a_partition_that_is_given_away_before_it_is_given_up_is_found(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def hasty(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> CurrentAssignment:
+            return reconcile(current, goal._replace(is_free=lambda topic_id, partition: True), owned)
+
+        monkeypatch.setattr(changes, "reconcile", hasty)
+        assert broken_promise(with_consumer_groups) == OWNED_BY_TWO
+
+    def test_a_session_that_is_too_short_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        heard = ConsumerSessions.heard
+
+        def impatient(self: ConsumerSessions, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
+            heard(self, group_id, member_id, timeout_ms // 20, now_ms)
+
+        monkeypatch.setattr(ConsumerSessions, "heard", impatient)
+        assert broken_promise(with_consumer_groups) in ("nobody who is heard of is put out", OWNED_BY_TWO)
+
+    def test_a_member_that_is_never_told_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        answer = heartbeat.answer
+
+        def silent(
+            member: ConsumerMember, interval_ms: int, *, tell_assignment: bool
+        ) -> ConsumerGroupHeartbeatResponse:
+            return answer(member, interval_ms, tell_assignment=False)
+
+        monkeypatch.setattr(manager, "answer", silent)
+        assert broken_promise(with_consumer_groups) == HANGS
