@@ -1,0 +1,72 @@
+"""`spark.read.format("quire")`: finds what there is once, when Spark plans the query, and cuts it into splits."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_quire.bounds import (
+    Bounds,
+    check_batch_bounds,
+    ending_goals,
+    find_ends,
+    find_extent,
+    find_starts,
+    starting_goals,
+)
+from pyspark_quire.connect import connect
+from pyspark_quire.errors import QuireError
+from pyspark_quire.loss import LossPolicy
+from pyspark_quire.options import FAIL_ON_DATA_LOSS, MAX_RECORDS_PER_PARTITION, MIN_PARTITIONS, Options
+from pyspark_quire.reading import Split, read_split
+from pyspark_quire.splits import Range, split_ranges
+from pyspark_quire.subscription import check_subscription, find_places
+from quire.client.cluster import Cluster
+from quire.client.offsets import EARLIEST, TopicPartition
+from quire.client.steps import Steps
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: Options, schema: StructType) -> None:
+        check_subscription(options)
+        check_batch_bounds(options)
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with connect(options) as client:
+            ranges = client.run(plan_batch(client.cluster, options))
+        cuts = split_ranges(ranges, options[MIN_PARTITIONS], options[MAX_RECORDS_PER_PARTITION])
+        return [Split(cut) for cut in cuts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_split(self._options, self._schema, partition)
+
+
+def plan_batch(cluster: Cluster, options: Options) -> Steps[list[Range]]:
+    """The offsets of every partition that the options ask for, checked against what is there."""
+    places = yield from find_places(cluster, options)
+    if not places:
+        raise QuireError("no topic matches subscribePattern")
+    extent = yield from find_extent(cluster, options, places)
+    starts = yield from find_starts(cluster, options, starting_goals(options, places, EARLIEST), extent)
+    ends = yield from find_ends(cluster, ending_goals(options, places), extent)
+    loss = LossPolicy(options[FAIL_ON_DATA_LOSS])
+    return [
+        Range(place, topic_id, *_checked(place, starts[place], ends[place], extent[place], loss))
+        for place, topic_id in places.items()
+    ]
+
+
+def _checked(place: TopicPartition, start: int, end: int, bounds: Bounds, loss: LossPolicy) -> tuple[int, int]:
+    if start > end:
+        raise QuireError(f"{place} would be read from offset {start} to {end}: the start is behind the end")
+    if end > bounds.latest:
+        loss.beyond(place, end, bounds.latest)
+        end = bounds.latest
+    if start < bounds.earliest and start < end:
+        loss.overtaken(place, start, bounds.earliest)
+        start = bounds.earliest
+    return min(start, end), end

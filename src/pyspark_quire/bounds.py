@@ -1,0 +1,140 @@
+"""Where reading starts and ends: from the options, by offset, by time, or at either end of a partition.
+
+`starting_goals` and `ending_goals` say what the options ask for, without asking anybody; `find_bounds` asks the cluster
+for all of it. A timestamp counts before offsets, one timestamp for all before one for each, as in Spark's Kafka source.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pyspark_quire.errors import OptionError, QuireError
+from pyspark_quire.options import (
+    ENDING_BY_TIMESTAMP,
+    ENDING_OFFSETS,
+    ENDING_TIMESTAMP,
+    ISOLATION_LEVEL,
+    STARTING_BY_TIMESTAMP,
+    STARTING_OFFSETS,
+    STARTING_STRATEGY,
+    STARTING_TIMESTAMP,
+    Option,
+    Options,
+)
+from quire.client.cluster import Cluster
+from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
+from quire.client.steps import Steps
+
+
+class Goal(NamedTuple):
+    """An offset (EARLIEST and LATEST included), or the first record at or after a time."""
+
+    offset: int | None = None
+    timestamp_ms: int | None = None
+
+
+class Bounds(NamedTuple):
+    """What is there of a partition now: from `earliest` up to `latest`, the end of what may be read."""
+
+    earliest: int
+    latest: int
+
+
+Goals = dict[TopicPartition, Goal]
+
+
+def starting_goals(options: Options, places: Iterable[TopicPartition], default: int) -> Goals:
+    return _goals(options, places, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP, STARTING_OFFSETS, default)
+
+
+def ending_goals(options: Options, places: Iterable[TopicPartition]) -> Goals:
+    return _goals(options, places, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, ENDING_OFFSETS, LATEST)
+
+
+def check_batch_bounds(options: Options) -> None:
+    """A batch that starts at the end, or ends at the beginning, is a slip."""
+    for option, wrong, word in ((STARTING_OFFSETS, LATEST, "latest"), (ENDING_OFFSETS, EARLIEST, "earliest")):
+        value = options[option]
+        if value == wrong or (isinstance(value, dict) and wrong in value.values()):
+            raise OptionError(f"option {option.name} cannot be {word} for a batch: it would read nothing")
+
+
+def _goals(
+    options: Options,
+    places: Iterable[TopicPartition],
+    everywhere: Option[int | None],
+    by_time: Option[dict[TopicPartition, int] | None],
+    by_offset: Option[int | dict[TopicPartition, int] | None],
+    default: int,
+) -> Goals:
+    timestamp_ms = options[everywhere]
+    if timestamp_ms is not None:
+        return {place: Goal(timestamp_ms=timestamp_ms) for place in places}
+    times = options[by_time]
+    if times is not None:
+        _check_places(by_time.name, times, places)
+        return {place: Goal(timestamp_ms=times[place]) for place in places}
+    offsets = options[by_offset]
+    if isinstance(offsets, dict):
+        _check_places(by_offset.name, offsets, places)
+        return {place: Goal(offset=offsets[place]) for place in places}
+    return {place: Goal(offset=default if offsets is None else offsets) for place in places}
+
+
+def _check_places(name: str, given: Mapping[TopicPartition, int], places: Iterable[TopicPartition]) -> None:
+    there = dict.fromkeys(places)
+    missing = [str(place) for place in there if place not in given]
+    unknown = [str(place) for place in given if place not in there]
+    if missing:
+        raise OptionError(f"option {name} says nothing about {', '.join(missing)}; give every partition that is read")
+    if unknown:
+        raise OptionError(f"option {name} speaks of {', '.join(unknown)}, which this job does not read")
+
+
+def find_extent(
+    cluster: Cluster, options: Options, places: Iterable[TopicPartition]
+) -> Steps[dict[TopicPartition, Bounds]]:
+    """The first and the last offset that can be read now; with read_committed the end is before open transactions."""
+    wanted = list(places)
+    committed = int(options[ISOLATION_LEVEL] == "read_committed")
+    latest = yield from list_offsets(cluster, dict.fromkeys(wanted, LATEST), isolation_level=committed)
+    earliest = yield from list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
+    # Asked for second, the beginning may have overtaken the end.
+    return {
+        place: Bounds(earliest[place].offset, max(earliest[place].offset, latest[place].offset)) for place in wanted
+    }
+
+
+def find_starts(
+    cluster: Cluster, options: Options, goals: Goals, extent: Mapping[TopicPartition, Bounds]
+) -> Steps[dict[TopicPartition, int]]:
+    """What the starting options mean now. Offsets given as numbers come back as they are, there or not."""
+    strict = options[STARTING_STRATEGY] == "error"
+    return (yield from _find(cluster, goals, extent, STARTING_STRATEGY.name if strict else None))
+
+
+def find_ends(
+    cluster: Cluster, goals: Goals, extent: Mapping[TopicPartition, Bounds]
+) -> Steps[dict[TopicPartition, int]]:
+    """What the ending options mean now; where nothing is as late as a timestamp, the end is the end."""
+    return (yield from _find(cluster, goals, extent, None))
+
+
+def _find(
+    cluster: Cluster, goals: Goals, extent: Mapping[TopicPartition, Bounds], strategy: str | None
+) -> Steps[dict[TopicPartition, int]]:
+    times = {place: goal.timestamp_ms for place, goal in goals.items() if goal.timestamp_ms is not None}
+    at_time = (yield from list_offsets(cluster, times)) if times else {}
+    found: dict[TopicPartition, int] = {}
+    for place, goal in goals.items():
+        bounds = extent[place]
+        if goal.offset is not None:
+            found[place] = {EARLIEST: bounds.earliest, LATEST: bounds.latest}.get(goal.offset, goal.offset)
+            continue
+        offset = at_time[place].offset
+        if offset < 0 and strategy is not None:
+            raise QuireError(
+                f"{place} has no record at or after timestamp {goal.timestamp_ms}; "
+                f"with {strategy}=latest it would be read from its end"
+            )
+        found[place] = bounds.latest if offset < 0 else min(offset, bounds.latest)
+    return found

@@ -1,0 +1,53 @@
+"""Records that should be read and are not there: an error, or a warning with a count when the user asked for that.
+
+With `failOnDataLoss` (the default) the job stops at a sentence that names topic, partition and offsets. Without it the
+sentence goes to the log, with how many offsets were skipped, and reading goes on with what is there.
+"""
+
+import logging
+
+from pyspark_quire.errors import DataLossError
+from quire.client.offsets import TopicPartition
+
+_log = logging.getLogger("pyspark_quire")
+_ADVICE = "set failOnDataLoss to false to go on with what is there"
+
+
+class LossPolicy:
+    __slots__ = ("fail", "skipped")
+
+    def __init__(self, fail: bool) -> None:
+        self.fail = fail
+        self.skipped = 0
+
+    def overtaken(self, place: TopicPartition, wanted: int, earliest: int) -> None:
+        """The partition begins behind the offset that is to be read next."""
+        self._report(
+            f"{place}: offsets {wanted} to {earliest - 1} are gone, the partition begins at {earliest} now "
+            "(retention or delete-records overtook the job)",
+            earliest - wanted,
+        )
+
+    def beyond(self, place: TopicPartition, wanted: int, latest: int) -> None:
+        """The partition ends before the offset that is to be read next: it was cut or made anew."""
+        self._report(
+            f"{place}: offset {wanted} is not there, the partition ends at {latest} "
+            "(it was truncated, or this checkpoint or offset is from another topic)",
+            wanted - latest,
+        )
+
+    def recreated(self, place: TopicPartition, read_up_to: int, old_id: str, new_id: str) -> None:
+        self._report(
+            f"{place}: topic {place.topic} was deleted and made anew (id {old_id} became {new_id}) "
+            f"after offset {read_up_to} had been reached; what the old one had beyond that is lost",
+            0,
+        )
+
+    def deleted(self, place: TopicPartition, read_up_to: int) -> None:
+        self._report(f"{place} does not exist any more; it was read up to offset {read_up_to}", 0)
+
+    def _report(self, sentence: str, skipped: int) -> None:
+        if self.fail:
+            raise DataLossError(f"{sentence}; {_ADVICE}")
+        self.skipped += skipped
+        _log.warning("data loss: %s; %d offsets skipped, %d in all so far", sentence, skipped, self.skipped)

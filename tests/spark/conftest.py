@@ -1,0 +1,83 @@
+"""What the Spark tests share: one Spark for the whole run, a Quire, topics of their own, and a client to fill them.
+
+Spark's Java process takes seconds to start, so there is one of it, with settings small enough for a test machine. Its
+Python workers find this tree as this process does, through PYTHONPATH.
+"""
+
+import itertools
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.shell_blocking import BlockingClient
+from quire.testing import Cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.ui.enabled": "false",
+}
+
+MakeTopic = Callable[..., str]
+
+
+def spark_environment() -> dict[str, str]:
+    """What a process needs so that Spark's Python workers run this interpreter and this tree."""
+    paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, dict.fromkeys(paths)))}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    os.environ.update(spark_environment())
+    builder = SparkSession.builder.master("local[2]").appName("quire tests")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def servers(quire_cluster: Cluster) -> str:
+    return quire_cluster.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def client(servers: str) -> Iterator[BlockingClient]:
+    """Quire's own client, for what a test writes and looks up beside Spark."""
+    with BlockingClient(servers) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def make_topic(client: BlockingClient) -> MakeTopic:
+    """make_topic(partitions=1, **config) -> the name of a new topic; dots in config keys are written as underscores."""
+    numbers = itertools.count()
+    prefix = f"spark-{uuid.uuid4().hex[:8]}"
+
+    def make(partitions: int = 1, name: str | None = None, **config: str) -> str:
+        topic = name or f"{prefix}-{next(numbers)}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        new = NewTopic(topic, partitions=partitions, replication_factor=1, configs=settings)
+        for refused in client.run(create_topics(client.cluster, [new])).values():
+            if isinstance(refused, Exception):
+                raise refused
+        return topic
+
+    return make

@@ -1,0 +1,58 @@
+"""Puts records into a topic exactly as a test wants them batched, and rows of Spark beside them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from quire.client.shell_blocking import BlockingClient
+from quire.client.steps import Steps, wait
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from quire.protocol.records import Record, build_batch
+
+DAY_MS = 1_700_000_000_000
+
+
+def record(value: bytes | None, key: bytes | None = None, timestamp: int = DAY_MS, headers: Any = None) -> Record:
+    return Record(0, timestamp, key, value, headers)
+
+
+def append(client: BlockingClient, topic: str, records: Sequence[Record], partition: int = 0, **batch: Any) -> int:
+    """Writes the records as one batch (`batch` goes to `build_batch`) and returns the first one's offset."""
+    return append_bytes(client, topic, bytes(build_batch(records, **batch)), partition)
+
+
+def append_bytes(client: BlockingClient, topic: str, records: bytes, partition: int = 0) -> int:
+    def steps() -> Steps[int]:
+        cluster = client.cluster
+        yield from cluster.refresh([topic])
+        leader = cluster.metadata.leader(topic, partition)
+        assert leader is not None
+        data = TopicProduceData(
+            name=topic,
+            topic_id=cluster.metadata.topics[topic].topic_id,
+            partition_data=[PartitionProduceData(index=partition, records=records)],
+        )
+        request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data])
+        answer = yield from wait(cluster.call(leader, request))
+        assert isinstance(answer, ProduceResponse)
+        (result,) = answer.responses[0].partition_responses
+        if result.error_code:
+            raise ApiError(ErrorCode(result.error_code), result.error_message or "")
+        return result.base_offset
+
+    return client.run(steps())
+
+
+def read(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
+    """A batch read; `_` in an option's name stands for a dot."""
+    reader = spark.read.format("quire").option("kafka.bootstrap.servers", servers)
+    for name, value in options.items():
+        reader = reader.option(name.replace("_", "."), value)
+    return reader.load()
