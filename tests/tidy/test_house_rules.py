@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 SIMULATOR = sorted((ROOT / "simulator").rglob("*.py"))
+PIPELINES = sorted((ROOT / "pipelines").rglob("*.py"))
 
 OUTSIDE = {
     "asyncio",
@@ -35,7 +36,7 @@ MAY_TOUCH_THE_OUTSIDE = ("quire/real/", "quire/cli/", "quire/testing/", "quire/c
 LONGEST_FILE = 500
 EVERY_TEXT = [
     path
-    for folder in ("src", "simulator", "tests", "benchmarks", "interop", "docs", "examples")
+    for folder in ("src", "simulator", "tests", "benchmarks", "interop", "docs", "examples", "pipelines")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".md"} and path.is_file()
 ] + [ROOT / "README.md"]
@@ -71,13 +72,13 @@ def test_the_simulator_has_no_other_source_of_time_or_chance_than_its_seed(path:
     assert not touched, f"{name(path)} imports {sorted(touched)}"
 
 
-@pytest.mark.parametrize("path", SOURCES + SIMULATOR, ids=name)
+@pytest.mark.parametrize("path", SOURCES + SIMULATOR + PIPELINES, ids=name)
 def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
     lines = path.read_text().count("\n")
     assert lines <= LONGEST_FILE, f"{name(path)} has {lines} lines; split it by concept"
 
 
-@pytest.mark.parametrize("path", SOURCES + SIMULATOR, ids=name)
+@pytest.mark.parametrize("path", SOURCES + SIMULATOR + PIPELINES, ids=name)
 def test_a_module_says_what_it_is(path: Path) -> None:
     text = path.read_text()
     if text.strip():

@@ -1,0 +1,10 @@
+"""An inventory that can be audited: what came in, what went out, and why each number is what it is.
+
+    inventory-commands --> processor --> inventory-events  --> the view of current stock, over HTTP
+     shipments, orders        |      \\                   \\--> the lake: every event ever, for the audit
+                              |       -> inventory-refusals
+                              one transaction: events, refusals and how far the commands are done
+
+`commands` and `events` say what the records hold, `stock` decides, `seen` recognises what comes twice. They are pure;
+`processor` and `view` run them against a cluster, `audit` archives with Spark, `check` compares what must be equal.
+"""

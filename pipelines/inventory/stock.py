@@ -1,0 +1,127 @@
+"""The stock: decides what a command does, and is itself the sum of all events there ever were.
+
+Guarantees: no level goes below zero; a command is done whole or refused whole; an item's events are numbered 1, 2, 3
+and so on without a gap; `fold` of the events that `decide` returned gives the same stock again. Called by the
+processor, which writes what comes back, and by everybody who rebuilds the stock from events.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipelines.inventory.commands import Command, Kind, MalformedError, decode_command
+from pipelines.inventory.events import Event, Reason, Refusal, Source, quote
+from pipelines.inventory.seen import Seen
+
+LEVEL_MAX = 2**53 - 1
+"""Up to here every reader of JSON has exact numbers, those with floating point too."""
+
+
+@dataclass(slots=True, frozen=True)
+class Level:
+    """An item now: how many there are, and how many events it took."""
+
+    level: int = 0
+    sequence: int = 0
+
+
+EMPTY = Level()
+
+
+class OutOfOrderError(ValueError):
+    """An event that does not follow from the one before it."""
+
+
+class Stock:
+    __slots__ = ("levels", "seen")
+
+    def __init__(self, seen: Seen | None = None) -> None:
+        self.levels: dict[str, Level] = {}
+        self.seen = seen if seen is not None else Seen()
+
+    def decide(self, value: bytes | None, source: Source) -> list[Event] | Refusal:
+        """What a record of the command topic leads to; the stock is then as if it had been written."""
+        try:
+            command = decode_command(value)
+        except MalformedError as error:
+            return Refusal(Reason.MALFORMED, str(error), source, quote=quote(value))
+        outcome = self._repeated(command, source) or self._carry_out(command, source)
+        self.seen.add(command, source)
+        return outcome
+
+    def see(self, value: bytes | None, source: Source) -> None:
+        """A record that was decided before this stock was there: it counts as seen, and changes nothing."""
+        try:
+            self.seen.add(decode_command(value), source)
+        except MalformedError:
+            return
+
+    def restore(self, event: Event) -> None:
+        """Takes over what an event says. For compacted topics: what came before it may be gone."""
+        known = self.levels.get(event.item, EMPTY)
+        if event.sequence <= known.sequence:
+            raise OutOfOrderError(
+                f"event {event.sequence} of {event.item} comes after event {known.sequence}, which it should precede"
+            )
+        self.levels[event.item] = Level(event.level, event.sequence)
+
+    def _repeated(self, command: Command, source: Source) -> Refusal | None:
+        before = self.seen.find(command.id, source)
+        if before is None:
+            return None
+        offset, digest = before
+        if digest == command.digest:
+            return _refuse(command, source, Reason.DUPLICATE, f"the same command was decided at offset {offset}")
+        return _refuse(
+            command, source, Reason.ID_REUSED, f"another command with this id was decided at offset {offset}"
+        )
+
+    def _carry_out(self, command: Command, source: Source) -> list[Event] | Refusal:
+        sign = 1 if command.kind is Kind.SHIPMENT else -1
+        changed: dict[str, Level] = {}
+        events: list[Event] = []
+        for number, line in enumerate(command.lines, 1):
+            now = changed.get(line.item) or self.levels.get(line.item, EMPTY)
+            change = sign * line.quantity
+            level = Level(now.level + change, now.sequence + 1)
+            if level.level < 0:
+                detail = f"{line.quantity} of {line.item} were ordered, and {now.level} are there"
+                return _refuse(command, source, Reason.INSUFFICIENT, detail)
+            if level.level > LEVEL_MAX:
+                detail = f"{line.quantity} more of {line.item} would be more than {LEVEL_MAX}"
+                return _refuse(command, source, Reason.EXCESSIVE, detail)
+            changed[line.item] = level
+            events.append(
+                Event(
+                    item=line.item,
+                    sequence=level.sequence,
+                    change=change,
+                    level=level.level,
+                    kind=command.kind,
+                    command=command.id,
+                    line=number,
+                    lines=len(command.lines),
+                    source=source,
+                    at_ms=command.at_ms,
+                )
+            )
+        self.levels.update(changed)
+        return events
+
+
+def fold(events: Iterable[Event]) -> dict[str, Level]:
+    """The stock that a whole history adds up to; raises OutOfOrderError where it is not whole or does not add up."""
+    levels: dict[str, Level] = {}
+    for event in events:
+        before = levels.get(event.item, EMPTY)
+        if event.sequence != before.sequence + 1:
+            raise OutOfOrderError(f"after event {before.sequence} of {event.item} comes event {event.sequence}")
+        if event.level != before.level + event.change or event.level < 0:
+            raise OutOfOrderError(
+                f"event {event.sequence} of {event.item} makes {event.level} out of {before.level} and {event.change:+}"
+            )
+        levels[event.item] = Level(event.level, event.sequence)
+    return levels
+
+
+def _refuse(command: Command, source: Source, reason: Reason, detail: str) -> Refusal:
+    return Refusal(reason, detail, source, command.id, command.kind, command.at_ms)
