@@ -9,7 +9,7 @@ SECONDS ?= 0
 LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
 
-.PHONY: help setup run lint test bench interop soak clean
+.PHONY: help setup run broker lint test bench interop soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,8 +35,10 @@ $(READY): $(INSTALLED)
 	@$(PIP) -c constraints.txt -e '.[spark]' --group dev
 	@touch $@
 
-run: $(INSTALLED)
-	@$(BIN)/python -m quire.cli.demo --seconds $(SECONDS) --listen $(LISTEN)
+run: broker
+
+broker: $(INSTALLED)
+	@$(BIN)/python -m quire.cli.broker_demo --seconds $(SECONDS) --listen $(LISTEN)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -29,6 +29,7 @@ COMMANDS = {
     "consume": Entry("quire.cli.consume:consume", "Read a topic."),
     "dump-log": Entry("quire.cli.dump_log:dump_log", "Show what is in the files of a data directory."),
     "verify": Entry("quire.cli.verify:verify", "Check data directories of nodes that are not running."),
+    "demo": Entry("quire.cli.demo:demo", "Send made-up events, to try pipelines on."),
     "cluster": Entry("quire.cli.cluster:cluster", "Show nodes, controller, features and quorum."),
 }
 

@@ -1,4 +1,4 @@
-"""`make run`, as a process."""
+"""`make broker`, as a process."""
 
 import signal
 import socket
@@ -17,7 +17,7 @@ def free_port() -> int:
 
 
 def demo(tmp_path: Path, *arguments: str, port: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "quire.cli.demo", "--listen", f"127.0.0.1:{port}", *arguments]
+    command = [sys.executable, "-m", "quire.cli.broker_demo", "--listen", f"127.0.0.1:{port}", *arguments]
     return subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
@@ -73,5 +73,5 @@ def test_a_port_in_use_gets_a_clear_sentence(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert f"port {port} of 127.0.0.1 (for clients) is in use" in err
     elsewhere = f"127.0.0.1:{(port + 100) % 65536}"
-    assert err.splitlines()[1:] == [f"Elsewhere it starts with: make run LISTEN={elsewhere}"]
+    assert err.splitlines()[1:] == [f"Elsewhere it starts with: make broker LISTEN={elsewhere}"]
     assert out == ""

@@ -1,0 +1,162 @@
+"""`make broker`: a node on this machine, a few thousand records through it and back, and then it goes on serving.
+
+The node is a process of its own (`node_child`).
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from quire.cli.lazy import Failure
+from quire.cli.node_child import NodeChild
+from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.consumer import Consumer, ConsumerConfig, Start
+from quire.client.errors import ClientError
+from quire.client.offsets import LATEST, TopicPartition, list_offsets
+from quire.client.producer import Producer
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.records import Record
+
+TOPIC = "demo"
+PARTITIONS = 3
+RECORDS = 4000
+STEPS = 80
+CUSTOMERS = 97
+STEP_MS = 25
+SHOWN_EVERY = 811
+
+GOODS = ("notebook", "ledger", "sketch book", "diary", "atlas")
+CITIES = ("Basel", "Fabriano", "Uppsala", "Kyoto", "Leipzig")
+
+
+class Progress:
+    """One line that is written over and over where a person looks on; a few lines elsewhere."""
+
+    def __init__(self) -> None:
+        self._live = sys.stdout.isatty()
+        self._shown_at = -1
+
+    def show(self, written: int, read: int) -> None:
+        bar = ("#" * (30 * read // RECORDS)).ljust(30, ".")
+        line = f"  [{bar}] {written:>5,} written  {read:>5,} read back"
+        if self._live:
+            click.echo(f"\r{line}", nl=False)
+        elif read // 1000 > self._shown_at:
+            self._shown_at = read // 1000
+            click.echo(line)
+
+    def say(self, line: str) -> None:
+        click.echo(f"\r{line.ljust(70)}" if self._live else line)
+
+    def end(self) -> None:
+        if self._live:
+            click.echo()
+
+
+def stream(client: BlockingClient, progress: Progress) -> None:
+    """Writes orders and reads them back at the same time, then counts."""
+    created = client.run(create_topics(client.cluster, [NewTopic(TOPIC, PARTITIONS)]))[TOPIC]
+    if isinstance(created, ApiError) and created.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+        raise created
+    producer = Producer(client.cluster)
+    topic = client.run(producer.prepare(TOPIC))
+    places = [TopicPartition(TOPIC, index) for index in topic.partitions]
+    ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
+    consumer = Consumer(client.cluster, ConsumerConfig(max_wait_ms=50))
+    client.run(consumer.assign({place: Start(offset=ends[place].offset) for place in places}))
+    before = sum(at.offset for at in ends.values())
+    if before:
+        click.echo(f"Topic {TOPIC} still has its {before:,} records from before.")
+    read = 0
+    for step in range(STEPS):
+        for number in range(step * RECORDS // STEPS, (step + 1) * RECORDS // STEPS):
+            producer.send(TOPIC, _order(number), key=b"customer-%d" % (number % CUSTOMERS))
+        _let_happen(client, STEP_MS)
+        read = _take(consumer, read, progress.say)
+        progress.show((step + 1) * RECORDS // STEPS, read)
+    client.loop.run_until(producer.flush())
+    if producer.first_error is not None:
+        raise producer.first_error
+    while read < RECORDS:
+        client.loop.run_until(consumer.arrival())
+        read = _take(consumer, read, progress.say)
+        progress.show(RECORDS, read)
+    progress.end()
+    consumer.close()
+    after = sum(at.offset for at in client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST))).values())
+    if read != RECORDS or after - before != RECORDS:
+        raise ClientError(f"{RECORDS} records were written, {read} read back, and the log grew by {after - before}")
+
+
+def _order(number: int) -> bytes:
+    order = {"order": number, "item": GOODS[number % len(GOODS)], "city": CITIES[number % len(CITIES)]}
+    return json.dumps(order).encode()
+
+
+def _let_happen(client: BlockingClient, milliseconds: float) -> None:
+    until = time.monotonic() + milliseconds / 1000
+    while (left := until - time.monotonic()) > 0:
+        client.loop.run_once(left * 1000)
+
+
+def _take(consumer: Consumer, read: int, say: Callable[[str], None]) -> int:
+    for fetched in consumer.poll():
+        for record in fetched.records():
+            if read % SHOWN_EVERY == 0:
+                say(f"  {fetched.place} @ {record.offset}: {_text(record)}")
+            read += 1
+    return read
+
+
+def _text(record: Record) -> str:
+    return (record.value or b"").decode()
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(min=0), default=0, help="End by itself after so long; 0: at Ctrl-C.")
+@click.option("--listen", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT")
+@click.option("--data", default="./quire-data", show_default=True)
+def demo(seconds: float, listen: str, data: str) -> None:
+    """Start a node, stream records through it, show them being read back, and go on serving."""
+    started = time.monotonic()
+    node = NodeChild(listen, data, again="make broker")
+    try:
+        address = node.wait_until_ready()
+        click.echo(f"Quire serves {address}, data in {data} (started in {time.monotonic() - started:.2f} s)")
+        with BlockingClient(address, client_id="quire-demo") as client:
+            stream(client, Progress())
+        click.echo(f"All {RECORDS:,} records were read back, each once and whole.\n")
+        click.echo(f'Connect any Kafka client:  bootstrap.servers = "{address}"')
+        click.echo(f"or look around:            .venv/bin/quire consume {TOPIC} -b {address} --from-beginning -n 5")
+        if not seconds:
+            click.echo("Ctrl-C stops it.")
+        left = max(0.0, seconds - (time.monotonic() - started)) if seconds else None
+        code = node.wait(left)
+        if code is not None:
+            raise Failure(f"the node ended by itself with exit code {code}.")
+    finally:
+        node.stop()
+
+
+def main() -> None:
+    try:
+        demo(standalone_mode=False)
+    except click.Abort:  # Ctrl-C is how it is meant to end
+        click.echo("Stopped.")
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (ApiError, ClientError) as error:
+        from quire.cli.failures import explain
+
+        failure = explain(error)
+        failure.show()
+        sys.exit(failure.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""`quire demo shop`, as a process, against a real node."""
+
+import json
+import signal
+import subprocess
+from collections import Counter
+
+from quire.cli.demo_shop import Limits, last_event_ms
+from quire.client.shell_blocking import BlockingClient
+from quire.demo.shop_events import TOPICS
+from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
+
+
+def records(servers: str) -> list[dict[str, str]]:
+    out = b"".join(
+        quire("consume", topic, "--from-beginning", "--json", servers=servers).stdout for topic in TOPICS
+    ).splitlines()
+    return [json.loads(line) for line in out]
+
+
+def test_it_sends_as_many_events_as_asked_counts_their_kinds_and_goes_on_in_time(servers: str) -> None:
+    first = quire("demo", "shop", "--events", "3000", "--rate", "0", "--json", servers=servers)
+    assert first.returncode == 0, first.stderr
+    summary = json.loads(first.stdout)
+    assert summary["events"] == sum(summary["kinds"].values()) == 3000
+    assert all(summary["kinds"].values())
+    assert len(records(servers)) == 3000
+    with BlockingClient(servers) as client:
+        before_ms = last_event_ms(client, TOPICS)
+    second = json.loads(quire("demo", "shop", "--events", "10", "--rate", "0", "--json", servers=servers).stdout)
+    assert second["from"] > summary["to"][:16], "the shop's time goes on where it was"
+    with BlockingClient(servers) as client:
+        assert last_event_ms(client, TOPICS) >= before_ms
+    keys = Counter(record["key"] for record in records(servers))
+    assert len(keys) > 100
+
+
+def test_ctrl_c_and_sigterm_end_it_with_everything_delivered_and_counted(servers: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = len(records(servers))
+        command = [*QUIRE, "demo", "shop", "--rate", "2000", "--json", "-b", servers]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+            while len(records(servers)) == before:
+                assert process.poll() is None
+            process.send_signal(number)
+            out, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, err
+        assert json.loads(out)["events"] == len(records(servers)) - before
+
+
+def test_nobody_to_send_to_is_said_in_a_sentence() -> None:
+    result = quire("demo", "shop", "--timeout", "1", servers="127.0.0.1:1")
+    assert result.returncode == 3
+    assert result.stderr.count(b"\n") == 1
+
+
+def test_limits_say_how_many_are_due_and_when_it_is_over() -> None:
+    steady = Limits(events=100, seconds=10, rate=50, speed=60)
+    assert steady.due(1.0, 20) == 31
+    assert steady.due(1.0, 60) == 0
+    assert steady.due(9.0, 98) == 2
+    assert not steady.over(9.9, 99)
+    assert steady.over(9.9, 100)
+    assert steady.over(10.0, 0)
+    assert steady.time_of(50) == 60_000
+    assert Limits(0, 0, 0, 60).due(0.0, 0) > 0
