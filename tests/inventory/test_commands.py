@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.inventory.commands import Command, Kind, Line, MalformedError, decode_command, encode_command
+from quire.inventory.commands import Command, Kind, Line, MalformedError, decode_command, encode_command
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200)
 LINES = st.lists(st.builds(Line, TEXTS, st.integers(1, 10**9)), min_size=1, max_size=20).map(tuple)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.inventory.commands import Kind
-from pipelines.inventory.events import (
+from quire.inventory.commands import Kind
+from quire.inventory.events import (
     Event,
     Reason,
     Refusal,

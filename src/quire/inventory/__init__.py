@@ -5,6 +5,8 @@
                               |       -> inventory-refusals
                               one transaction: events, refusals and how far the commands are done
 
-`commands` and `events` say what the records hold, `stock` decides, `seen` recognises what comes twice. They are pure;
-`processor` and `view` run them against a cluster, `audit` archives with Spark, `check` compares what must be equal.
+`commands` and `events` say what the records hold, `stock` decides, `seen` recognises what comes twice, `topics` makes
+the topics. `processor` carries commands out, `view` follows the events, `check` compares what must be equal. All of it
+runs on the seams; the commands are `quire inventory`, `quire view inventory` and `quire demo inventory`, and the Spark
+job that archives the events is in pipelines/inventory.
 """

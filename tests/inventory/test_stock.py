@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.inventory.commands import Command, Kind, Line, encode_command
-from pipelines.inventory.events import Event, Reason, Refusal, Source
-from pipelines.inventory.seen import Seen
-from pipelines.inventory.stock import LEVEL_MAX, Level, OutOfOrderError, Stock, fold
+from quire.inventory.commands import Command, Kind, Line, encode_command
+from quire.inventory.events import Event, Reason, Refusal, Source
+from quire.inventory.seen import Seen
+from quire.inventory.stock import LEVEL_MAX, Level, OutOfOrderError, Stock, fold
 
 ITEMS = st.sampled_from(["pen", "ink", "atlas"])
 LINES = st.lists(st.builds(Line, ITEMS, st.integers(1, 9)), min_size=1, max_size=4).map(tuple)

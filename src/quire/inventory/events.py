@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipelines.inventory.commands import Kind
+from quire.inventory.commands import Kind
 
 QUOTE_LENGTH_MAX = 1_000
 

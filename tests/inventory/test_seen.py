@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.inventory.commands import Command, Kind, Line
-from pipelines.inventory.events import Source
-from pipelines.inventory.seen import Seen
+from quire.inventory.commands import Command, Kind, Line
+from quire.inventory.events import Source
+from quire.inventory.seen import Seen
 
 
 def command(name: str) -> Command:

@@ -8,9 +8,9 @@ processor, which writes what comes back, and by everybody who rebuilds the stock
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipelines.inventory.commands import Command, Kind, MalformedError, decode_command
-from pipelines.inventory.events import Event, Reason, Refusal, Source, quote
-from pipelines.inventory.seen import Seen
+from quire.inventory.commands import Command, Kind, MalformedError, decode_command
+from quire.inventory.events import Event, Reason, Refusal, Source, quote
+from quire.inventory.seen import Seen
 
 LEVEL_MAX = 2**53 - 1
 """Up to here every reader of JSON has exact numbers, those with floating point too."""

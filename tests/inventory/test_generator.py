@@ -1,14 +1,15 @@
 """Generated commands: the same from the same seed, and of every kind."""
 
 from itertools import islice
+from random import Random
 
-from pipelines.inventory.events import Event, Reason, Refusal, Source
-from pipelines.inventory.generator import Mixture, Sent, generate
-from pipelines.inventory.stock import Stock
+from quire.inventory.events import Event, Reason, Refusal, Source
+from quire.inventory.generator import Mixture, Sent, generate
+from quire.inventory.stock import Stock
 
 
 def take(count: int, seed: int = 7, name: str = "run") -> list[Sent]:
-    return list(islice(generate(seed, name, Mixture(), start_ms=1_000, step_ms=10), count))
+    return list(islice(generate(Random(seed), name, Mixture(), start_ms=1_000, step_ms=10), count))
 
 
 def test_the_same_seed_makes_the_same_commands() -> None:

@@ -8,8 +8,8 @@ later than that, or after retention has removed the first, is taken for a new co
 
 from collections import OrderedDict
 
-from pipelines.inventory.commands import Command
-from pipelines.inventory.events import Source
+from quire.inventory.commands import Command
+from quire.inventory.events import Source
 
 WINDOW = 100_000
 
