@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quire.client.offsets import TopicPartition
-from quire.protocol.records import ControlRecordType, Record, control_type, decode_batch, walk_batches
+from quire.protocol.records import BatchHeader, ControlRecordType, Record, control_type, decode_batch, walk_batches
 from quire.seams import Buffer
 
 
@@ -26,6 +26,13 @@ class Fetched(NamedTuple):
 
         A fetch begins with the whole batch that holds its offset, and may end in the middle of one.
         """
+        for batch in self.visible_batches():
+            for record in decode_batch(self.batches, batch):
+                if record.offset >= self.from_offset:
+                    yield record
+
+    def visible_batches(self) -> Iterator[BatchHeader]:
+        """The batches whose records are for applications; the first may begin before the offset asked for."""
         open_aborts: dict[int, bool] = {}
         to_come = sorted(self.aborted, key=lambda transaction: transaction.first_offset, reverse=True)
         for batch in walk_batches(self.batches):
@@ -35,9 +42,5 @@ class Fetched(NamedTuple):
                 marker = decode_batch(self.batches, batch)
                 if marker and control_type(marker[0]) == ControlRecordType.ABORT:
                     open_aborts.pop(batch.producer_id, None)
-                continue
-            if batch.is_transactional and batch.producer_id in open_aborts:
-                continue
-            for record in decode_batch(self.batches, batch):
-                if record.offset >= self.from_offset:
-                    yield record
+            elif not (batch.is_transactional and batch.producer_id in open_aborts):
+                yield batch

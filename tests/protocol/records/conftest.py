@@ -7,7 +7,15 @@ from types import ModuleType
 import pytest
 
 from quire.protocol import records
-from quire.protocol.records import builder, encode_native, reader, records_native, validator
+from quire.protocol.records import (
+    arrow_columns,
+    arrow_native,
+    builder,
+    encode_native,
+    reader,
+    records_native,
+    validator,
+)
 from tests.protocol.records.native_modules import installed_module, interpreted_module
 
 
@@ -24,13 +32,15 @@ def native(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
         patching.setattr(reader, "find_delta", module.find_timestamp)
         patching.setattr(validator, "scan", module.scan)
         patching.setattr(records, "check_plain", module.check_plain)
+        patching.setattr(arrow_columns, "measure", module.measure)
+        patching.setattr(arrow_columns, "fill", module.fill)
         patching.setattr(builder, "append_record", module.append_record)
         patching.setattr(builder, "append_records", module.append_records)
         yield module
 
 
 def require_compiled() -> None:
-    if records_native.COMPILED and encode_native.COMPILED:
+    if all(module.COMPILED for module in (arrow_native, encode_native, records_native)):
         return
     if shutil.which("cc") or shutil.which("gcc") or shutil.which("clang"):
         pytest.fail("there is a C compiler but no compiled module: run `make setup`")

@@ -7,16 +7,17 @@ from pathlib import Path
 from types import ModuleType
 
 from quire import protocol
-from quire.protocol.records import encode_native, records_native
+from quire.protocol.records import arrow_native, encode_native, records_native
 
 
 def installed_module() -> ModuleType:
-    return _joined(encode_native, records_native)
+    return _joined(arrow_native, encode_native, records_native)
 
 
 @cache
 def interpreted_module() -> ModuleType:
-    return _joined(interpreted("records/encode_native.py"), interpreted("records/records_native.py"))
+    names = ("arrow_native", "encode_native", "records_native")
+    return _joined(*(interpreted(f"records/{name}.py") for name in names))
 
 
 def interpreted(path: str) -> ModuleType:
