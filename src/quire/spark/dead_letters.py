@@ -1,0 +1,72 @@
+"""Dead letters: records that a pipeline could not use, on a topic of their own, with the reason in their headers.
+
+A record of `orders` that breaks a rule goes to `orders.dlq`, its key, value and headers as they were. The headers below
+come on top. A record that is sent back carries the number of its attempt, and is a dead letter of that attempt if it
+fails again. Pure, and without Spark: `quire dlq` reads these headers too.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+SUFFIX = ".dlq"
+PREFIX = "dlq."
+ERROR = "dlq.error"
+TOPIC = "dlq.topic"
+PARTITION = "dlq.partition"
+OFFSET = "dlq.offset"
+ATTEMPT = "dlq.attempt"
+FIRST_ATTEMPT = 1
+
+
+class NotADeadLetterError(Exception):
+    """A record without the headers of a dead letter; the text says which one is missing or unreadable."""
+
+
+class DeadLetter(NamedTuple):
+    """Why a record was set aside, and where it came from."""
+
+    error: str
+    topic: str
+    partition: int
+    offset: int
+    attempt: int
+
+
+def dead_letter_topic(topic: str) -> str:
+    return topic + SUFFIX
+
+
+def read_headers(headers: Headers) -> DeadLetter:
+    """What the headers of a dead letter say; of two with the same name the last counts."""
+    found = dict(headers)
+    return DeadLetter(
+        _text(found, ERROR), _text(found, TOPIC), _number(found, PARTITION), _number(found, OFFSET), attempt(headers)
+    )
+
+
+def attempt(headers: Headers) -> int:
+    """Which attempt a record is at: the first, unless it was sent back."""
+    found = dict(headers)
+    return _number(found, ATTEMPT) if ATTEMPT in found else FIRST_ATTEMPT
+
+
+def headers_to_send_back(headers: Headers) -> list[tuple[str, bytes | None]]:
+    """Those of the original record, and that it is one attempt further."""
+    own = [(name, value) for name, value in headers if not name.startswith(PREFIX)]
+    return [*own, (ATTEMPT, b"%d" % (attempt(headers) + 1))]
+
+
+def _text(headers: dict[str, bytes | None], name: str) -> str:
+    value = headers.get(name)
+    if value is None:
+        raise NotADeadLetterError(f"it has no header {name}")
+    return value.decode(errors="replace")
+
+
+def _number(headers: dict[str, bytes | None], name: str) -> int:
+    text = _text(headers, name)
+    if not (text.isascii() and text.isdigit()):
+        raise NotADeadLetterError(f"its header {name} is no number: {text!r}")
+    return int(text)

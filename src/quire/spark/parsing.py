@@ -1,0 +1,98 @@
+"""Good rows on one side, dead letters on the other: JSON values read by a schema and held to rules with names.
+
+    parsed = parse_json(records, "id string, price_cents long", [Rule("has_an_id", "event.id IS NOT NULL")])
+    good_rows(parsed)      # the fields, and where each came from
+    dead_letters(parsed)   # rows for format("quire"), bound for <topic>.dlq
+
+`records` are what `format("quire")` reads. Every one of them is either a good row or a dead letter: nothing is dropped,
+and a field that has the wrong type makes a dead letter rather than a null. Fields that the schema does not name are
+ignored, so whoever writes the events may add some.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  (as every Spark program has it)
+from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
+
+from quire.spark import dead_letters as names
+
+CORRUPT = "_corrupt_record"
+PLACE = ("topic", "partition", "offset", "timestamp")
+
+NULL_VALUE = "the value is null"
+NO_TEXT = "the value is no UTF-8"
+NO_JSON = "the value is no JSON of the expected shape"
+
+
+class Rule(NamedTuple):
+    """Something that holds for every good event, in SQL over `event` and the record's columns; null is a no."""
+
+    name: str
+    holds: str
+
+
+def parse_json(records: DataFrame, schema: str | StructType, rules: Sequence[Rule] = ()) -> DataFrame:
+    """The records with `event`, the fields of the schema, and `error`: null, or why it is none."""
+    fields = schema if isinstance(schema, StructType) else _parse_datatype_string(schema)
+    assert isinstance(fields, StructType)
+    with_corrupt = StructType([*fields.fields, StructField(CORRUPT, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    parsed = records.withColumn("event", F.from_json(F.col("value").cast("string"), with_corrupt, options))
+    checked = parsed.withColumn("error", _first_error(rules))
+    return checked.withColumn("event", F.col("event").dropFields(CORRUPT))
+
+
+def good_rows(parsed: DataFrame) -> DataFrame:
+    """The fields of every good event, and the record's topic, partition, offset and timestamp."""
+    return parsed.where(F.col("error").isNull()).select("event.*", *PLACE)
+
+
+def dead_letters(parsed: DataFrame) -> DataFrame:
+    """Every record with an error, as it goes to its dead-letter topic: topic, key, value and headers."""
+    return parsed.where(F.col("error").isNotNull()).select(*dead_letter_columns(parsed))
+
+
+def dead_letter_columns(parsed: DataFrame) -> list[Column]:
+    """topic, key, value and headers of a dead letter, for a job that sends both kinds of rows in one stream."""
+    given = (
+        F.col("headers") if "headers" in parsed.columns else F.array().cast("array<struct<key:string,value:binary>>")
+    )
+    return [
+        F.concat("topic", F.lit(names.SUFFIX)).alias("topic"),
+        F.col("key").cast("binary").alias("key"),
+        F.col("value").cast("binary").alias("value"),
+        F.concat(_own(given), F.array(*_reasons(given))).alias("headers"),
+    ]
+
+
+def _first_error(rules: Sequence[Rule]) -> Column:
+    checks: list[tuple[Column, str]] = [
+        (F.col("value").isNull(), NULL_VALUE),
+        (~F.is_valid_utf8(F.col("value").cast("string")), NO_TEXT),
+        (F.col("event").isNull() | F.col(f"event.{CORRUPT}").isNotNull(), NO_JSON),
+        *((~F.coalesce(F.expr(rule.holds), F.lit(False)), f"rule {rule.name} does not hold") for rule in rules),
+    ]
+    errors = [F.when(broken, F.lit(sentence)) for broken, sentence in checks]
+    return F.coalesce(*errors)
+
+
+def _own(headers: Column) -> Column:
+    return F.filter(F.coalesce(headers, F.array()), lambda header: ~header["key"].startswith(names.PREFIX))
+
+
+def _reasons(headers: Column) -> list[Column]:
+    was = F.filter(F.coalesce(headers, F.array()), lambda header: header["key"] == names.ATTEMPT)
+    attempt = F.coalesce(F.try_element_at(was, F.lit(-1))["value"].cast("string"), F.lit(str(names.FIRST_ATTEMPT)))
+    reasons = {
+        names.ERROR: F.col("error"),
+        names.TOPIC: F.col("topic"),
+        names.PARTITION: F.col("partition").cast("string"),
+        names.OFFSET: F.col("offset").cast("string"),
+        names.ATTEMPT: attempt,
+    }
+    return [
+        F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+        for name, value in reasons.items()
+    ]

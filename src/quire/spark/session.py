@@ -1,0 +1,93 @@
+"""A SparkSession with settings that suit streams on one machine, and one sentence where Spark cannot start.
+
+Spark's defaults are for clusters: 200 shuffle partitions make a micro-batch of a few rows take seconds. Its Python
+workers must run the interpreter and see the modules that this process does.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class SparkMissingError(Exception):
+    """Spark cannot start here; the text is a sentence that says what to install."""
+
+
+def settings(cores: int) -> dict[str, str]:
+    """What every session gets unless its caller says otherwise."""
+    return {
+        "spark.driver.memory": "1g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+LOCAL_ONLY = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def spark_session(
+    name: str = "quire", master: str | None = None, extra_settings: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """The session of this process, made if there is none; `master` is local[*] unless it is given."""
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    master = master or "local[*]"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = python_path(sys.path, os.environ.get("PYTHONPATH", ""))
+    wanted = settings(os.cpu_count() or 1) | {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]}
+    if master.startswith("local"):
+        wanted |= LOCAL_ONLY
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in (wanted | dict(extra_settings or {})).items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def python_path(imported_from: list[str], given: str) -> str:
+    """PYTHONPATH for the workers: what this process imports from, but for what every interpreter has by itself."""
+    own = [folder for folder in imported_from if not folder.startswith((sys.prefix, sys.base_prefix))]
+    folders = [os.path.abspath(folder) for folder in [*own, *given.split(os.pathsep)] if not folder.endswith(".zip")]
+    return os.pathsep.join(dict.fromkeys(folders))
+
+
+def require_spark() -> None:
+    """Raises SparkMissingError unless pyspark is installed and a Java that it runs on is there."""
+    if find_spec("pyspark") is None:
+        raise SparkMissingError("Spark is not installed; `pip install 'quire[spark]'` brings it")
+    java = os.path.join(home, "bin", "java") if (home := os.environ.get("JAVA_HOME")) else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        raise SparkMissingError(
+            f"Spark needs Java {OLDEST_JAVA} or newer and there is none; "
+            "install openjdk-17-jre-headless, or set JAVA_HOME"
+        )
+    said = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
+    version = java_version(said)
+    if version is not None and version < OLDEST_JAVA:
+        raise SparkMissingError(
+            f"Spark needs Java {OLDEST_JAVA} or newer and {java} is version {version}; "
+            "install openjdk-17-jre-headless, or set JAVA_HOME to a newer one"
+        )
+
+
+def java_version(said: str) -> int | None:
+    """The major version in what `java -version` says: 17 of "17.0.15", 8 of "1.8.0_392"."""
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found[1]) if found else None
