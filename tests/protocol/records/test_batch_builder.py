@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quire.protocol.records import (
+    HEADER_BYTES,
     BatchBuilder,
     Compression,
     Record,
     build_batch,
     read_header,
     read_records,
+    seal_batch,
     validate,
 )
 from tests.protocol.records.raw_batches import patient, record_lists
@@ -124,3 +126,18 @@ def test_ratio_means_nothing_without_compression() -> None:
 def test_impossible_timestamp_is_refused(timestamp: int) -> None:
     with pytest.raises(ValueError, match="milliseconds"):
         BatchBuilder(1000).append(None, None, (), timestamp)
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_records_that_are_written_already_are_sealed_as_if_they_had_been_built(compression: Compression) -> None:
+    records = [Record(0, 77, b"key", b"value" * 40, []), Record(0, 77, None, None, [("name", b"content")])]
+    plain = build_batch(records)
+    plain[:HEADER_BYTES] = bytes(HEADER_BYTES)
+    sealed = seal_batch(
+        plain, 2, 77, compression=compression, producer_id=5, producer_epoch=2, base_sequence=9, transactional=True
+    )
+    built = build_batch(
+        records, compression=compression, producer_id=5, producer_epoch=2, base_sequence=9, transactional=True
+    )
+    assert sealed == built
+    assert (sealed is plain) == (compression is Compression.NONE)

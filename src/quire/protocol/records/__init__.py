@@ -21,7 +21,7 @@ from quire.protocol.records.batch import (
     set_max_timestamp,
     walk_batches,
 )
-from quire.protocol.records.builder import BatchBuilder, build_batch
+from quire.protocol.records.builder import BatchBuilder, build_batch, seal_batch
 from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, compress, decompress
 from quire.protocol.records.control import ControlRecordType, build_control_batch, control_type
 from quire.protocol.records.invalid import InvalidRecords
@@ -70,6 +70,7 @@ __all__ = [
     "read_records",
     "records_section",
     "rewrite",
+    "seal_batch",
     "set_max_timestamp",
     "validate",
     "walk_batches",

@@ -1,4 +1,4 @@
-"""New batches: all at once from records that are there (`build_batch`), or record by record (`BatchBuilder`)."""
+"""New batches: from records (`build_batch`), from their bytes (`seal_batch`), or record by record (`BatchBuilder`)."""
 
 from __future__ import annotations
 
@@ -61,6 +61,47 @@ def build_batch(
         control=control,
         timestamp_type=timestamp_type,
     )
+
+
+def seal_batch(
+    plain: bytearray,
+    count: int,
+    timestamp: int,
+    *,
+    compression: Compression = Compression.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+) -> bytearray:
+    """A batch of records that are written already, behind HEADER_BYTES of room, all with timestamp delta 0.
+
+    Without compression it is sealed where it is; with it, `plain` stays as it was.
+    """
+    assert count > 0, "a batch has at least one record"
+    out = plain
+    if compression is not Compression.NONE:
+        out = bytearray(HEADER_BYTES)
+        with memoryview(plain) as view:
+            out += compress(compression, view[HEADER_BYTES:], level)
+    attributes = int(compression) | (TRANSACTIONAL_BIT if transactional else 0)
+    write_header(
+        out,
+        0,
+        len(out),
+        base_offset=0,
+        leader_epoch=NO_LEADER_EPOCH,
+        attributes=attributes,
+        last_offset_delta=count - 1,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=count,
+    )
+    return out
 
 
 def _seal(
