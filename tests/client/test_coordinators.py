@@ -1,8 +1,8 @@
 import pytest
 
-from quire.client.admin.group_offsets import Committed, Offsets, commit_offsets, committed_offsets, delete_offsets
 from quire.client.admin.groups import delete_groups, describe_groups, list_groups
 from quire.client.errors import DisconnectedError, TimedOutError, UnreachableError
+from quire.client.group_offsets import OffsetAndMetadata, Offsets, committed_offsets, delete_offsets, set_offsets
 from quire.client.offsets import TopicPartition
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -122,7 +122,7 @@ def test_offsets_are_committed_and_deleted_through_a_coordinator_that_moved() ->
     model.run(committed_offsets(cluster, ["a"]))
     for coordinator in (2, 3):
         model.groups["a"].coordinator = coordinator
-        assert model.run(commit_offsets(cluster, "a", {PLACE: Committed(40 + coordinator)})) == {PLACE: None}
+        assert model.run(set_offsets(cluster, "a", {PLACE: OffsetAndMetadata(40 + coordinator)})) == {PLACE: None}
         assert model.groups["a"].offsets == {PLACE: 40 + coordinator}
     model.groups["a"].coordinator = 1
     assert model.run(delete_offsets(cluster, "a", [PLACE])) == {PLACE: None}
@@ -132,7 +132,7 @@ def test_offsets_are_committed_and_deleted_through_a_coordinator_that_moved() ->
 def test_committing_from_outside_while_there_are_members_says_so() -> None:
     model = CoordinatedCluster()
     model.group("busy", state="Stable")
-    refused = model.run(commit_offsets(model.client(), "busy", {PLACE: Committed(1)}))[PLACE]
+    refused = model.run(set_offsets(model.client(), "busy", {PLACE: OffsetAndMetadata(1)}))[PLACE]
     assert refused is not None and refused.code == ErrorCode.NON_EMPTY_GROUP
     assert "busy has members" in str(refused)
 

@@ -1,6 +1,6 @@
 from quire.client.admin.group_descriptions import Group
 from quire.client.admin.group_lag import GroupDetail, GroupPartition, group_details
-from quire.client.admin.group_offsets import Committed
+from quire.client.group_offsets import OffsetAndMetadata
 from quire.client.offsets import TopicPartition
 from quire.protocol.codec import encode
 from quire.protocol.errors import ApiError, ErrorCode
@@ -59,8 +59,8 @@ def test_a_topic_that_is_gone_and_a_partition_without_a_leader_have_no_end_and_k
 def test_what_was_read_beyond_the_end_does_not_make_up_for_what_is_behind() -> None:
     places = [TopicPartition("t", index) for index in range(3)]
     parts = [
-        GroupPartition(places[0], Committed(5), 15, None),
-        GroupPartition(places[1], Committed(100), 20, None),
+        GroupPartition(places[0], OffsetAndMetadata(5), 15, None),
+        GroupPartition(places[1], OffsetAndMetadata(100), 20, None),
         GroupPartition(places[2], None, 20, None),
     ]
     assert [part.lag for part in parts] == [10, -80, None]

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.client.admin.group_offsets import Committed
 from quire.client.admin.offset_reset import Bounds, Goal, To, plan_move, plan_reset
 from quire.client.errors import ClientError
+from quire.client.group_offsets import OffsetAndMetadata
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer
 from tests.client.model_cluster import ModelCluster
@@ -72,5 +72,5 @@ def test_a_plan_asks_every_leader_and_changes_nothing() -> None:
     model.wait(producer.flush())
     cluster = model.client()
     model.run(cluster.refresh(["t"]))
-    moves = model.run(plan_reset(cluster, {places[1]: Committed(3)}, places, Goal(To.TIME, 1500)))
+    moves = model.run(plan_reset(cluster, {places[1]: OffsetAndMetadata(3)}, places, Goal(To.TIME, 1500)))
     assert [(move.place, move.before, move.after) for move in moves] == [(places[0], None, 0), (places[1], 3, 1)]

@@ -1,80 +1,289 @@
-"""Transactions as coordinators know them; what partitions know is in test_hanging_transactions."""
+"""Transactions of the client's own producer against a real node, in both transaction protocols."""
+
+from collections.abc import Iterator
 
 import pytest
 
-from quire.client.admin.transactions import describe_transactions, list_transactions, terminate_transaction
-from quire.client.errors import ClientError, UnreachableError
-from quire.client.offsets import TopicPartition
+from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.admin.transactions import describe_transactions
+from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig
+from quire.client.errors import ClientError
+from quire.client.group_offsets import OffsetAndMetadata, fetch_offsets
+from quire.client.offsets import LATEST, TopicPartition, list_offsets
+from quire.client.producer import Producer, ProducerConfig
+from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.messages.init_producer_id import InitProducerIdRequest
-from quire.protocol.messages.list_transactions import ListTransactionsRequest
-from tests.client.model_coordinators import CoordinatedCluster, ModelTransaction
+from quire.testing import Cluster, Proxy
 
-PLACE = TopicPartition("t", 0)
+PARTITIONS = 2
 
 
-def with_transactions() -> CoordinatedCluster:
-    model = CoordinatedCluster(nodes=2)
-    model.transactions["b"] = ModelTransaction(1, 10, [PLACE])
-    model.transactions["a"] = ModelTransaction(2, 20, state="CompleteCommit")
-    return model
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
 
 
-def test_those_of_all_coordinators_are_listed_by_name() -> None:
-    model = with_transactions()
-    model.loading(1, times=2)
-    found, failure = model.run(list_transactions(model.client()))
-    assert failure is None
-    assert [(each.transactional_id, each.producer_id, each.state, each.coordinator) for each in found] == [
-        ("a", 20, "CompleteCommit", 2),
-        ("b", 10, "Ongoing", 1),
-    ]
+@pytest.fixture(params=[1, 2], ids=["protocol-1", "protocol-2"])
+def client(
+    cluster: Cluster, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BlockingClient]:
+    """A client that takes the cluster to speak one of the transaction protocols; a node answers both."""
+    cluster.clear_faults()
+    with BlockingClient(cluster.bootstrap_servers) as client:
+        if request.param == 1:
+            monkeypatch.setattr(client.cluster, "feature_level", lambda name: 1)
+        yield client
 
 
-def test_an_incomplete_list_says_why() -> None:
-    model = with_transactions()
-    model.network.crash("node-1")
-    found, failure = model.run(list_transactions(model.client()))
-    assert [each.transactional_id for each in found] == ["a"]
-    assert isinstance(failure, UnreachableError)
+@pytest.fixture
+def topic(client: BlockingClient, request: pytest.FixtureRequest) -> str:
+    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    client.run(create_topics(client.cluster, [NewTopic(name, PARTITIONS, 1)]))
+    return name
 
 
-def test_a_state_that_brokers_do_not_know_is_named() -> None:
-    model = with_transactions()
-    with pytest.raises(ClientError, match="Asleep"):
-        model.run(list_transactions(model.client(), states=["Asleep"]))
+def producer_of(client: BlockingClient, topic: str, **settings: object) -> Producer:
+    config = ProducerConfig(transactional_id=f"id-{topic}", linger_ms=0, **settings)  # type: ignore[arg-type]
+    producer = Producer(client.cluster, config)
+    client.run(producer.init_transactions())
+    client.run(producer.prepare(topic))
+    return producer
 
 
-def test_only_a_filter_that_needs_it_asks_for_a_newer_broker() -> None:
-    model = with_transactions()
-    model.versions[ListTransactionsRequest.API_KEY] = (0, 0)
-    found, failure = model.run(list_transactions(model.client(), producer_ids=[20]))
-    assert failure is None and [each.transactional_id for each in found] == ["a"]
-    _, failure = model.run(list_transactions(model.client(), longer_than_ms=1000))
-    assert isinstance(failure, ClientError)
+def write(producer: Producer, topic: str, *values: bytes) -> None:
+    for index, value in enumerate(values):
+        producer.send(topic, value, partition=index % PARTITIONS)
 
 
-def test_what_rests_is_not_under_way() -> None:
-    model = with_transactions()
-    rests, goes_on = model.run(describe_transactions(model.client(), ["a", "b"])).values()
-    assert not isinstance(rests, ApiError) and not isinstance(goes_on, ApiError)
-    assert (rests.under_way, goes_on.under_way) == (False, True)
-    assert goes_on.partitions == [PLACE]
+def committed(client: BlockingClient, topic: str) -> list[bytes]:
+    """What readers of committed records find, up to where they can read now."""
+    places = {TopicPartition(topic, index): BEGINNING for index in range(PARTITIONS)}
+    ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=1))
+    consumer = Consumer(client.cluster, ConsumerConfig(read_committed=True, max_wait_ms=50))
+    client.run(consumer.assign(places))
+    values: list[bytes] = []
+    while any(consumer.positions[place] < ends[place].offset for place in places):
+        client.loop.run_until(consumer.arrival(), timeout_ms=30_000)
+        values += [record.value or b"" for fetched in consumer.poll() for record in fetched.records()]
+    consumer.close()
+    return sorted(values)
 
 
-def test_terminating_waits_until_the_old_transaction_is_aborted() -> None:
-    model = with_transactions()
-    model.refuse("InitProducerId", ErrorCode.CONCURRENT_TRANSACTIONS, count=3)
-    model.run(terminate_transaction(model.client(), "a"))
-    assert model.asked(InitProducerIdRequest) == [2, 2, 2, 2]
+def test_what_is_committed_is_read_and_what_is_aborted_is_not(client: BlockingClient, topic: str) -> None:
+    producer = producer_of(client, topic)
+    for number in range(6):
+        producer.begin()
+        write(producer, topic, b"%d-a" % number, b"%d-b" % number)
+        if number % 3 == 1:
+            client.loop.run_until(producer.flush(), timeout_ms=30_000)
+            client.run(producer.abort())
+        else:
+            client.run(producer.commit())
+    assert committed(client, topic) == [b"%d-%s" % (number, half) for number in (0, 2, 3, 5) for half in (b"a", b"b")]
 
 
-def test_terminating_gives_up_with_the_request_timeout_or_when_it_is_refused() -> None:
-    model = with_transactions()
-    model.refuse("InitProducerId", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    with pytest.raises(ApiError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
-        model.run(terminate_transaction(model.client(), "b"))
-    model.refuse("InitProducerId", ErrorCode.CONCURRENT_TRANSACTIONS, count=1000)
-    with pytest.raises(ApiError, match="CONCURRENT_TRANSACTIONS"):
-        model.run(terminate_transaction(model.client(request_timeout_ms=3000), "b"))
-    assert model.clock.monotonic_ms() < 10_000
+def test_an_abort_gives_up_what_was_not_sent(client: BlockingClient, topic: str) -> None:
+    producer = producer_of(client, topic)
+    producer.begin()
+    receipt = producer.send(topic, b"never", partition=0)
+    client.run(producer.abort())
+    assert receipt.delivery.error is not None
+    producer.begin()
+    write(producer, topic, b"later")
+    client.run(producer.commit())
+    assert committed(client, topic) == [b"later"]
+
+
+def test_a_transaction_with_nothing_in_it_asks_nobody(client: BlockingClient, cluster: Cluster, topic: str) -> None:
+    producer = producer_of(client, topic)
+    cluster.fail_next("EndTxn", "INVALID_TXN_STATE", 2)
+    producer.begin()
+    client.run(producer.commit())
+    producer.begin()
+    client.run(producer.abort())
+    cluster.clear_faults()
+
+
+def test_offsets_come_with_the_commit_and_go_with_the_abort(client: BlockingClient, topic: str) -> None:
+    producer = producer_of(client, topic)
+    group, place = f"group-{topic}", TopicPartition(topic, 0)
+    producer.begin()
+    write(producer, topic, b"first")
+    client.run(producer.send_offsets(group, {place: OffsetAndMetadata(7, "seven")}))
+    assert client.run(fetch_offsets(client.cluster, group, [place], require_stable=False)) == {}
+    client.run(producer.commit())
+    assert client.run(fetch_offsets(client.cluster, group, [place])) == {place: OffsetAndMetadata(7, "seven")}
+    producer.begin()
+    client.run(producer.send_offsets(group, {place: OffsetAndMetadata(8, "eight")}))
+    client.run(producer.abort())
+    assert client.run(fetch_offsets(client.cluster, group)) == {place: OffsetAndMetadata(7, "seven")}
+
+
+def test_offsets_alone_make_a_transaction(client: BlockingClient, topic: str) -> None:
+    producer = producer_of(client, topic)
+    group, place = f"group-{topic}", TopicPartition(topic, 1)
+    producer.begin()
+    client.run(producer.send_offsets(group, {place: OffsetAndMetadata(3)}))
+    client.run(producer.commit())
+    assert client.run(fetch_offsets(client.cluster, group)) == {place: OffsetAndMetadata(3)}
+
+
+def test_a_second_producer_of_the_id_undoes_and_fences_the_first(client: BlockingClient, topic: str) -> None:
+    first = producer_of(client, topic)
+    first.begin()
+    write(first, topic, b"lost")
+    client.loop.run_until(first.flush(), timeout_ms=30_000)
+    second = producer_of(client, topic)
+    second.begin()
+    write(second, topic, b"kept")
+    client.run(second.commit())
+    with pytest.raises(ApiError) as caught:
+        client.run(first.commit())
+    assert caught.value.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert "taken over" in caught.value.message
+    for refused in (first.begin, lambda: client.run(first.abort())):
+        with pytest.raises(ApiError) as again:
+            refused()
+        assert again.value is caught.value
+    assert committed(client, topic) == [b"kept"]
+
+
+def test_a_fenced_producer_that_still_writes_learns_it_from_the_abort(client: BlockingClient, topic: str) -> None:
+    first = producer_of(client, topic)
+    first.begin()
+    write(first, topic, b"lost")
+    client.loop.run_until(first.flush(), timeout_ms=30_000)
+    second = producer_of(client, topic)
+    second.begin()
+    write(second, topic, b"kept", b"kept")
+    client.run(second.commit())
+    write(first, topic, b"late")
+    with pytest.raises(ApiError):
+        client.run(first.commit())
+    with pytest.raises(ApiError) as caught:
+        client.run(first.abort())
+    assert caught.value.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert committed(client, topic) == [b"kept", b"kept"]
+
+
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [
+        ("Produce", "NOT_LEADER_OR_FOLLOWER"),
+        ("AddPartitionsToTxn", "CONCURRENT_TRANSACTIONS"),
+        ("AddOffsetsToTxn", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("TxnOffsetCommit", "COORDINATOR_NOT_AVAILABLE"),
+        ("EndTxn", "CONCURRENT_TRANSACTIONS"),
+        ("EndTxn", "NOT_COORDINATOR"),
+        ("InitProducerId", "CONCURRENT_TRANSACTIONS"),
+    ],
+)
+def test_refusals_that_pass_cost_time_and_nothing_else(
+    client: BlockingClient, cluster: Cluster, topic: str, api: str, error: str
+) -> None:
+    if api == "InitProducerId":
+        cluster.fail_next(api, error, 2)
+    producer = producer_of(client, topic)
+    place = TopicPartition(topic, 0)
+    for number in range(3):
+        cluster.fail_next(api, error, 2)
+        producer.begin()
+        write(producer, topic, b"%d" % number)
+        client.run(producer.send_offsets(f"group-{topic}", {place: OffsetAndMetadata(number)}))
+        client.run(producer.commit())
+        cluster.clear_faults()
+    assert committed(client, topic) == [b"0", b"1", b"2"]
+    assert client.run(fetch_offsets(client.cluster, f"group-{topic}"))[place].offset == 2
+
+
+def test_a_record_that_fails_makes_the_commit_raise_and_leaves_only_the_abort(
+    client: BlockingClient, cluster: Cluster, topic: str
+) -> None:
+    producer = producer_of(client, topic)
+    producer.begin()
+    write(producer, topic, b"good")
+    client.loop.run_until(producer.flush(), timeout_ms=30_000)
+    cluster.fail_next("Produce", "MESSAGE_TOO_LARGE")
+    write(producer, topic, b"bad")
+    with pytest.raises(ApiError) as caught:
+        client.run(producer.commit())
+    assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
+    with pytest.raises(ApiError) as again:
+        producer.send(topic, b"too late", partition=0)
+    assert again.value is caught.value
+    client.run(producer.abort())
+    producer.begin()
+    write(producer, topic, b"next")
+    client.run(producer.commit())
+    assert committed(client, topic) == [b"next"]
+
+
+def test_a_node_that_is_killed_loses_no_half_of_a_transaction(client: BlockingClient, topic: str) -> None:
+    with Cluster() as mortal, BlockingClient(mortal.bootstrap_servers) as own:
+        if client.cluster.feature_level("transaction.version") == 1:
+            own.cluster.feature_level = client.cluster.feature_level  # type: ignore[method-assign]
+        own.run(create_topics(own.cluster, [NewTopic(topic, PARTITIONS, 1)]))
+        producer = producer_of(own, topic)
+        for number in range(3):
+            producer.begin()
+            write(producer, topic, b"%d-a" % number, b"%d-b" % number)
+            own.loop.run_until(producer.flush(), timeout_ms=30_000)
+            mortal.kill()
+            mortal.restart()
+            own.run(producer.commit())
+        assert committed(own, topic) == [b"%d-%s" % (number, half) for number in range(3) for half in (b"a", b"b")]
+
+
+def test_an_open_transaction_hides_its_records(client: BlockingClient, topic: str) -> None:
+    producer = producer_of(client, topic)
+    producer.begin()
+    write(producer, topic, b"open")
+    client.loop.run_until(producer.flush(), timeout_ms=30_000)
+    assert committed(client, topic) == []
+    described = client.run(describe_transactions(client.cluster, [f"id-{topic}"]))[f"id-{topic}"]
+    assert not isinstance(described, ApiError)
+    assert described.partitions == [TopicPartition(topic, 0)]
+    client.run(producer.commit())
+
+
+def test_records_belong_to_transactions_and_transactions_to_an_id(client: BlockingClient, topic: str) -> None:
+    producer = producer_of(client, topic)
+    with pytest.raises(ClientError, match="between begin and commit"):
+        producer.send(topic, b"outside")
+    with pytest.raises(ClientError, match="without a transactional id"):
+        Producer(client.cluster).begin()
+    with pytest.raises(ClientError, match="idempotent"):
+        ProducerConfig(transactional_id="x", idempotent=False)
+
+
+@pytest.mark.parametrize(
+    "api", ["InitProducerId", "AddPartitionsToTxn", "Produce", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"]
+)
+@pytest.mark.parametrize("committing", [True, False], ids=["commit", "abort"])
+def test_lost_answers_change_nothing_about_how_it_ends(
+    client: BlockingClient, cluster: Cluster, topic: str, api: str, committing: bool
+) -> None:
+    place = TopicPartition(topic, 0)
+    with Proxy(cluster.bootstrap_servers) as proxy, BlockingClient(proxy.address) as lossy:
+        if client.cluster.feature_level("transaction.version") == 1:
+            lossy.cluster.feature_level = client.cluster.feature_level  # type: ignore[method-assign]
+        if api == "InitProducerId":
+            proxy.lose_answers(api, 1)
+        producer = producer_of(lossy, topic)
+        for number in range(2):
+            if api != "InitProducerId":
+                proxy.lose_answers(api, 1)
+            producer.begin()
+            write(producer, topic, b"%d-a" % number, b"%d-b" % number)
+            lossy.run(producer.send_offsets(f"group-{topic}", {place: OffsetAndMetadata(number)}))
+            lossy.run(producer.commit() if committing else producer.abort())
+        last = producer_of(lossy, topic)
+        last.begin()
+        write(last, topic, b"last")
+        lossy.run(last.commit())
+        producer.close()
+    both = [b"%d-%s" % (number, half) for number in range(2) for half in (b"a", b"b")] if committing else []
+    assert committed(client, topic) == [*both, b"last"]
+    found = client.run(fetch_offsets(client.cluster, f"group-{topic}"))
+    assert found == ({place: OffsetAndMetadata(1)} if committing else {})

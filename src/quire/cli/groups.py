@@ -14,8 +14,8 @@ from quire.cli.reset_offsets import reset_offsets
 from quire.cli.scopes import Scope, ScopeType
 from quire.client.admin import groups as admin
 from quire.client.admin.group_lag import GroupDetail, group_details
-from quire.client.admin.group_offsets import committed_offsets
-from quire.client.admin.group_offsets import delete_offsets as forget
+from quire.client.group_offsets import committed_offsets
+from quire.client.group_offsets import delete_offsets as forget
 from quire.protocol.errors import ApiError, ErrorCode
 
 STATES = ("Assigning", "CompletingRebalance", "Dead", "Empty", "PreparingRebalance", "Reconciling", "Stable")

@@ -13,10 +13,10 @@ from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
 from quire.cli.scopes import Scope, ScopeType, resolve
 from quire.client.admin.group_descriptions import Group
-from quire.client.admin.group_offsets import Committed, Offsets, commit_offsets, committed_offsets
 from quire.client.admin.groups import describe_groups
 from quire.client.admin.offset_reset import Goal, Move, To, plan_reset
 from quire.client.admin.topics import describe_topics
+from quire.client.group_offsets import OffsetAndMetadata, Offsets, committed_offsets, set_offsets
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
 from quire.client.shell_blocking import BlockingClient
@@ -166,7 +166,7 @@ def _existing(client: BlockingClient, committed: Offsets) -> list[Scope]:
 
 
 def _commit(client: BlockingClient, name: str, moves: Sequence[Move]) -> dict[TopicPartition, ApiError | None]:
-    return client.run(commit_offsets(client.cluster, name, {move.place: Committed(move.after) for move in moves}))
+    return client.run(set_offsets(client.cluster, name, {move.place: OffsetAndMetadata(move.after) for move in moves}))
 
 
 def _row(move: Move) -> tuple[str | int | None, ...]:

@@ -135,7 +135,7 @@ class Batch:
         self.sequence = -1
         self._encoded = None
 
-    def encode(self, compression: Compression, level: int | None) -> bytearray:
+    def encode(self, compression: Compression, level: int | None, *, transactional: bool = False) -> bytearray:
         if self._encoded is None:
             identity = self.identity or Identity(-1, -1)
             self._encoded = build_batch(
@@ -145,5 +145,6 @@ class Batch:
                 producer_id=identity.producer_id,
                 producer_epoch=identity.epoch,
                 base_sequence=self.sequence,
+                transactional=transactional,
             )
         return self._encoded

@@ -44,6 +44,8 @@ class Cluster:
         self._client_id = client_id
         self._network = network
         self._links: dict[Address, Link] = {}
+        self._features: dict[str, int] = {}
+        self._features_epoch = -1
 
     def call(
         self,
@@ -93,6 +95,15 @@ class Cluster:
         if topics is None:
             self.metadata.forget_topics()
         self.metadata.apply(response)
+
+    def feature_level(self, name: str) -> int:
+        """The level at which the cluster has finalized a feature, as the newest word of its brokers has it; 0: off."""
+        for link in self._links.values():
+            heard = None if link.session is None else link.session.connection.features
+            if heard is not None and heard.finalized_features_epoch > self._features_epoch:
+                self._features_epoch = heard.finalized_features_epoch
+                self._features = {each.name: each.max_version_level for each in heard.finalized_features}
+        return self._features.get(name, 0)
 
     def link(self, address: Address) -> Link:
         link = self._links.get(address)

@@ -93,6 +93,7 @@ def ask_coordinator(
     refused: Callable[[M], ErrorCode],
     *,
     versions: Versions | None = None,
+    repeatable: bool = True,
 ) -> Steps[M]:
     """The same for a request about one group or transactional id; `refused` finds its error, if it has one."""
 
@@ -100,7 +101,9 @@ def ask_coordinator(
         code = refused(answer)
         return {key: ApiError(code, f"the coordinator of {key} did not answer ({code.name})") if code else answer}
 
-    found = yield from ask_coordinators(cluster, kind, [key], lambda _: request, response, read, versions=versions)
+    found = yield from ask_coordinators(
+        cluster, kind, [key], lambda _: request, response, read, versions=versions, repeatable=repeatable
+    )
     answer = found[key]
     if isinstance(answer, ApiError):
         raise answer

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from quire.client.admin.group_offsets import Committed, Committer, Offsets, commit_offsets, committed_offsets
 from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
 from quire.client.consumer import END, Consumer, ConsumerConfig, Start
@@ -17,6 +16,7 @@ from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinato
 from quire.client.errors import ClientError, UnsupportedError
 from quire.client.fetched import Fetched
 from quire.client.group_membership import FENCED, FencedError, GroupMembership, TopicIdPartition
+from quire.client.group_offsets import Committer, OffsetAndMetadata, commit_offsets, fetch_offsets
 from quire.client.offsets import TopicPartition
 from quire.client.steps import Steps, perform, sleep
 from quire.pending import Pending
@@ -141,7 +141,7 @@ class GroupConsumer:
                 self._read.pop(place, None)
         new = [place for place in wanted if place not in self.positions]
         if new:
-            committed = yield from self._committed_offsets()
+            committed = yield from fetch_offsets(self._cluster, self._membership.group_id)
             begin = {
                 place: Start(offset=committed[place].offset) if place in committed else self._otherwise for place in new
             }
@@ -164,28 +164,18 @@ class GroupConsumer:
 
     # -- offsets ----------------------------------------------------------------------------------------------------
 
-    def _committed_offsets(self) -> Steps[Offsets]:
-        group_id = self._membership.group_id
-        found = (yield from committed_offsets(self._cluster, [group_id], require_stable=True))[group_id]
-        if isinstance(found, ApiError):
-            raise found
-        return found
-
     def _commit(self, places: Sequence[TopicPartition]) -> Steps[None]:
         """Commits what has moved; raises the first refusal."""
         moved = {
-            place: Committed(self._read[place])
+            place: OffsetAndMetadata(self._read[place])
             for place in places
             if place in self._read and self._read[place] != self._committed[place]
         }
         if not moved:
             return
         member = Committer(self._membership.member_id, self._membership.epoch)
-        results = yield from commit_offsets(self._cluster, self._membership.group_id, moved, member)
-        for place, failed in results.items():
-            if failed is not None:
-                raise failed
-            self._committed[place] = moved[place].offset
+        yield from commit_offsets(self._cluster, self._membership.group_id, moved, member)
+        self._committed |= {place: offset for place, (offset, *_) in moved.items()}
 
     def _commit_later(self) -> None:
         self._timer = self._cluster.clock.call_later(COMMIT_INTERVAL_MS, self._commit_now)

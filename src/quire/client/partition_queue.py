@@ -114,6 +114,11 @@ class PartitionQueue:
             batch.unstamp()
         return lost
 
+    def drop(self) -> list[Batch]:
+        """Takes out all that wait, some of which may have been in flight before."""
+        dropped, self.ready = list(self.ready), deque()
+        return dropped
+
     def expire(self, now_ms: float) -> list[Batch]:
         """Takes out the waiting batches whose time is over."""
         expired = [batch for batch in self.ready if batch.deadline_ms <= now_ms]

@@ -49,7 +49,11 @@ class Verdict(NamedTuple):
 
 
 def produce_request(
-    metadata: Metadata, batches: list[tuple[TopicPartition, Buffer]], acks: int, timeout_ms: int
+    metadata: Metadata,
+    batches: list[tuple[TopicPartition, Buffer]],
+    acks: int,
+    timeout_ms: int,
+    transactional_id: str | None = None,
 ) -> ProduceRequest:
     topics: dict[str, TopicProduceData] = {}
     for place, records in batches:
@@ -58,7 +62,9 @@ def produce_request(
             topic = TopicProduceData(name=place.topic, topic_id=metadata.topics[place.topic].topic_id)
             topics[place.topic] = topic
         topic.partition_data.append(PartitionProduceData(index=place.partition, records=records))
-    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+    return ProduceRequest(
+        transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values())
+    )
 
 
 def read_answers(

@@ -2,13 +2,16 @@
 
 Idempotent by default: every record of a partition is in the log once and in the order sent, through retries and leader
 changes. `prepare` a topic first (it needs to be known where its partitions are), then `send` never waits; whoever sends
-faster than the brokers take looks at `buffered_bytes` and lets events happen in between. The order and numbering of one
-partition's batches is in `partition_queue`; here is what goes to which broker when, and what an answer means.
+faster than the brokers take looks at `buffered_bytes` and lets events happen in between. With a transactional id,
+`init_transactions` comes before everything else, and records are sent between `begin` and `commit` or `abort`.
+
+The order and numbering of one partition's batches is in `partition_queue`, what coordinators are asked in
+`transactions`; here is what goes to which broker when, and what an answer means.
 """
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -16,6 +19,7 @@ from quire.client.backoff import Backoff
 from quire.client.batch import Batch, Receipt, estimate_bytes
 from quire.client.cluster import Cluster
 from quire.client.errors import ClientError, TimedOutError
+from quire.client.group_offsets import OUTSIDER, Committer, OffsetAndMetadata
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
 from quire.client.partition_queue import PartitionQueue
@@ -24,6 +28,8 @@ from quire.client.produce_answers import Verdict, judge, produce_request, read_a
 from quire.client.producer_identity import ProducerIdentity
 from quire.client.refresher import Refresher
 from quire.client.steps import Steps, sleep
+from quire.client.transaction_state import Event
+from quire.client.transactions import Transactions
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Compression, Record
@@ -46,12 +52,16 @@ class ProducerConfig:
     request_bytes: int = 1_048_576
     in_flight: int = 5
     delivery_timeout_ms: float = 120_000
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
 
     def __post_init__(self) -> None:
         if self.acks not in (-1, 0, 1):
             raise ClientError(f"acks={self.acks} is not known; choose 0, 1 or all (-1)")
         if self.idempotent and self.acks != -1:
             raise ClientError("an idempotent producer needs acks=all")
+        if self.transactional_id is not None and not self.idempotent:
+            raise ClientError("a producer with a transactional id is idempotent")
 
 
 class _Outlet:
@@ -76,6 +86,7 @@ class Producer:
         self._requests: dict[int, int] = {}
         self._backoffs: dict[TopicPartition, Backoff] = {}
         self._identity = ProducerIdentity(cluster, self._schedule) if self.config.idempotent else None
+        self._transactions = self._new_transactions()
         self._refresher = Refresher(cluster, self._topics, lambda _: self._schedule(), create=True)
         self._order = 0
         self._undelivered = 0
@@ -92,7 +103,7 @@ class Producer:
 
     def prepare(self, topic: str) -> Steps[Topic]:
         """Learns where a topic is, and who this producer is; creates the topic where the broker allows that."""
-        if self._identity is not None:
+        if self._identity is not None and self._transactions is None:
             yield from self._identity.obtain()
         backoff = Backoff(self._cluster.random)
         deadline_ms = self._clock.monotonic_ms() + self._cluster.request_timeout_ms
@@ -176,6 +187,59 @@ class Producer:
             flushed.complete(None)
         return flushed
 
+    # -- transactions -----------------------------------------------------------------------------------------------
+
+    def init_transactions(self) -> Steps[None]:
+        """Fences whoever had the transactional id before, and waits until what they left open is aborted."""
+        return self._transactional().init()
+
+    def begin(self) -> None:
+        """Begins a transaction, of which the brokers hear with its first record."""
+        self._transactional().begin()
+
+    def send_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: Committer | None = None
+    ) -> Steps[None]:
+        """Makes a group's offsets part of the transaction: as a member of the group, or for one without members."""
+        return self._transactional().send_offsets(group_id, offsets, member or OUTSIDER)
+
+    def commit(self) -> Steps[None]:
+        """Sees every record through and commits; raises what any of them failed with, after which `abort` is left.
+
+        If it raises a ClientError because nobody answered, the end is open: call it again to learn it.
+        """
+        transactions = self._transactional()
+        transactions.state.apply(Event.COMMIT)
+        yield self.flush()
+        yield from transactions.end(committed=True)
+
+    def abort(self) -> Steps[None]:
+        """Gives up what was not sent, waits for what is on its way, and has all of it undone."""
+        transactions = self._transactional()
+        transactions.state.apply(Event.ABORT)
+        self._drop(ClientError("the transaction was aborted before the record was sent"))
+        yield self.flush()
+        yield from transactions.end(committed=False)
+
+    def _transactional(self) -> Transactions:
+        if self._transactions is None:
+            raise ClientError("a producer without a transactional id has no transactions")
+        return self._transactions
+
+    def _new_transactions(self) -> Transactions | None:
+        config = self.config
+        if config.transactional_id is None or self._identity is None:
+            return None
+        return Transactions(
+            self._cluster,
+            config.transactional_id,
+            self._identity,
+            timeout_ms=config.transaction_timeout_ms,
+            patience_ms=config.delivery_timeout_ms,
+            changed=self._schedule,
+            broken=self._drop,
+        )
+
     def close(self) -> None:
         """Stops at once; `flush` first to see everything through."""
         self._refresher.close()
@@ -204,6 +268,8 @@ class Producer:
         if queue.open is not None:
             self._close_open(queue)
             self._schedule()
+        if self._transactions is not None:
+            self._transactions.check_open()
         now_ms = self._clock.monotonic_ms()
         queue.open = Batch(queue.place, self._order, now_ms + self.config.delivery_timeout_ms)
         self._order += 1
@@ -241,7 +307,8 @@ class Producer:
         """Sends whatever may go: per leader as many requests as may be in flight, per request one batch a partition."""
         self._scheduled = False
         if self._identity is not None and self._identity.current is None:
-            self._identity.request()
+            if self._transactions is None:
+                self._identity.request()
             return
         by_leader: dict[int, list[PartitionQueue]] = {}
         for place, queue in list(self._waiting.items()):
@@ -268,6 +335,8 @@ class Producer:
         for queue in queues:
             if not queue.sendable(leader, identity, now_ms):
                 continue
+            if self._transactions is not None and not self._transactions.admits(queue.place):
+                continue
             size_bytes += queue.ready[0].size_bytes
             if batches and size_bytes > self.config.request_bytes:
                 break
@@ -278,14 +347,17 @@ class Producer:
 
     def _send(self, leader: int, batches: list[Batch]) -> None:
         config = self.config
+        compression, level, transactional = config.compression, config.compression_level, self._transactions is not None
         request = produce_request(
             self._cluster.metadata,
-            [(batch.place, batch.encode(config.compression, config.compression_level)) for batch in batches],
+            [(batch.place, batch.encode(compression, level, transactional=transactional)) for batch in batches],
             config.acks,
             int(self._cluster.request_timeout_ms),
+            config.transactional_id,
         )
+        versions = None if self._transactions is None else self._transactions.versions.produce
         self._requests[leader] = self._requests.get(leader, 0) + 1
-        self._cluster.call(leader, request, answered=config.acks != 0).when_done(
+        self._cluster.call(leader, request, answered=config.acks != 0, versions=versions).when_done(
             lambda outcome: self._answered(leader, batches, outcome)
         )
 
@@ -296,6 +368,8 @@ class Producer:
         answers = read_answers(self._cluster.metadata, outcome)
         for batch in batches:
             verdict = judge(answers.get(batch.place), outcome, self._queues[batch.place].is_oldest(batch))
+            if self._transactions is not None and (verdict.new_epoch or not self._transactions.state.sends_records):
+                verdict = verdict._replace(retry=False, new_epoch=False)  # only the next transaction gets an epoch
             self._settle(batch, verdict)
         self._drain()
 
@@ -330,9 +404,19 @@ class Producer:
         self._clock.call_later(delay_ms + 1, self._schedule)
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
+        if self._transactions is not None:
+            # First of all: whoever waits for the last record of a transaction goes on to commit it.
+            self._transactions.record_failed(error)
         self._finish(batch, error)
-        if queue.counts(batch):
+        if self._transactions is None and queue.counts(batch):
             self._start_over(queue, error)
+
+    def _drop(self, error: Exception) -> None:
+        """Gives up everything that is not on its way: the transaction it belongs to will not be committed."""
+        for queue in self._queues.values():
+            queue.close_open()
+            for batch in queue.drop():
+                self._finish(batch, error)
 
     def _start_over(self, queue: PartitionQueue, error: Exception) -> None:
         """A numbered batch is missing, so the partition's numbering starts anew under the next epoch."""

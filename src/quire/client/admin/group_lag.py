@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from quire.client.admin.group_descriptions import Group, Member
-from quire.client.admin.group_offsets import Committed, Offsets, committed_offsets
 from quire.client.admin.groups import describe_groups
 from quire.client.cluster import Cluster
+from quire.client.group_offsets import OffsetAndMetadata, Offsets, committed_offsets
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
 from quire.client.steps import Steps
 from quire.protocol.errors import ApiError
@@ -16,7 +16,7 @@ class GroupPartition(NamedTuple):
     """A partition that a group has committed an offset for, or that one of its members reads."""
 
     place: TopicPartition
-    committed: Committed | None
+    committed: OffsetAndMetadata | None
     end_offset: int | None  # None where nobody leads the partition now, or there is no such partition any more
     member: Member | None
 

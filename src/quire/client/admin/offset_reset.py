@@ -1,6 +1,6 @@
 """Works out where a group's offsets would go: what each partition has now, what it gets, and why not what was asked.
 
-Nothing is changed here; `commit_offsets` does that with what `plan_reset` returns. An offset that a partition does not
+Nothing is changed here; `set_offsets` does that with what `plan_reset` returns. An offset that a partition does not
 have becomes the nearest that it has, and the move says so.
 """
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from quire.client.admin.group_offsets import Offsets
 from quire.client.cluster import Cluster
 from quire.client.errors import ClientError
+from quire.client.group_offsets import Offsets
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.client.steps import Steps
 

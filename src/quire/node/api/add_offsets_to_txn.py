@@ -7,7 +7,7 @@ from quire.node.context import Context
 from quire.node.group_requests import caller_of, check_group
 from quire.node.transaction_requests import run_in_transaction
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
@@ -18,7 +18,13 @@ def handle(
     node: "Node", context: Context, request: AddOffsetsToTxnRequest
 ) -> Pending[AddOffsetsToTxnResponse | ApiError]:
     check_group(node, context, request.group_id, Operation.READ)
-    partition = node.coordinators.groups.partition_for(request.group_id)
+    groups = node.coordinators.groups
+    if not groups.partition_count:
+        # A client asks for the group's coordinator only after this, so nobody else would have the topic created.
+        return node.coordinators.create_topic(groups.topic).then(
+            lambda error: ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{groups.topic} is being created: try again")
+        )
+    partition = groups.partition_for(request.group_id)
     caller = caller_of(context)
     return run_in_transaction(
         node,

@@ -1,16 +1,18 @@
-"""The offsets a group has committed: reading them, setting them, and forgetting them.
+"""The offsets a group has committed: reading them, committing them, and forgetting them.
 
 While a group has members its offsets are theirs: the coordinator refuses who sets or forgets them from outside.
+Readers that keep their place in a group use `fetch_offsets` and `commit_offsets`, which raise what stands in the way;
+the admin commands, which speak of many groups and partitions at once, use `committed_offsets` and `set_offsets`.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from quire.client.admin.results import error
+from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
 from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator, ask_coordinators
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps
+from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -27,6 +29,7 @@ from quire.protocol.messages.offset_delete import (
 from quire.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
@@ -36,13 +39,15 @@ FETCH_BY_NAME = (8, 9)
 COMMIT_BY_NAME = (2, 9)
 
 
-class Committed(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
+    """The next offset to be read, and whatever text the committer leaves beside it."""
+
     offset: int
-    leader_epoch: int = -1
     metadata: str = ""
+    leader_epoch: int = -1
 
 
-Offsets = dict[TopicPartition, Committed]
+Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
 class Committer(NamedTuple):
@@ -55,13 +60,49 @@ class Committer(NamedTuple):
 OUTSIDER = Committer("", -1)
 
 
+def fetch_offsets(
+    cluster: Cluster, group_id: str, places: Iterable[TopicPartition] | None = None, *, require_stable: bool = True
+) -> Steps[Offsets]:
+    """What a group has committed for these partitions (None: for all); those it has not are left out.
+
+    Whoever goes on from there must not overlook a transaction that is still being ended, so it is waited for until the
+    cluster's request timeout is over, unless `require_stable` is off.
+    """
+    wanted = None if places is None else list(places)
+    backoff = Backoff(cluster.random)
+    deadline_ms = cluster.clock.monotonic_ms() + cluster.request_timeout_ms
+    while True:
+        found = yield from committed_offsets(cluster, [group_id], wanted, require_stable=require_stable)
+        offsets = found[group_id]
+        if not isinstance(offsets, ApiError):
+            return offsets
+        unsettled = offsets.code == ErrorCode.UNSTABLE_OFFSET_COMMIT
+        if not unsettled or cluster.clock.monotonic_ms() > deadline_ms:
+            raise offsets
+        yield from sleep(cluster.clock, backoff.next_ms())
+
+
+def commit_offsets(cluster: Cluster, group_id: str, offsets: Offsets, member: Committer = OUTSIDER) -> Steps[None]:
+    """Commits offsets as a member, or for a group that has none; raises the first refusal."""
+    results = yield from set_offsets(cluster, group_id, offsets, member)
+    for failed in results.values():
+        if failed is not None:
+            raise failed
+
+
 def committed_offsets(
-    cluster: Cluster, group_ids: Iterable[str], *, require_stable: bool = False
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    places: Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = False,
 ) -> Steps[dict[str, Offsets | ApiError]]:
-    """Everything each group has committed; nothing, for a group that does not exist.
+    """What each group has committed, for these partitions or all; nothing, for a group that does not exist.
 
     `require_stable` is for who goes on from there: it is refused while a transaction that commits offsets is open.
     """
+
+    topics = None if places is None else _by_topic(places)
 
     def read(response: OffsetFetchResponse) -> Mapping[str, Offsets | ApiError]:
         return {answer.group_id: _offsets(answer) for answer in response.groups}
@@ -72,7 +113,7 @@ def committed_offsets(
             CoordinatorType.GROUP,
             list(group_ids),
             lambda names: OffsetFetchRequest(
-                groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names],
+                groups=[OffsetFetchRequestGroup(group_id=name, topics=topics) for name in names],
                 require_stable=require_stable,
             ),
             OffsetFetchResponse,
@@ -82,12 +123,19 @@ def committed_offsets(
     )
 
 
+def _by_topic(places: Iterable[TopicPartition]) -> list[OffsetFetchRequestTopics]:
+    topics: dict[str, list[int]] = {}
+    for place in places:
+        topics.setdefault(place.topic, []).append(place.partition)
+    return [OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
+
+
 def _offsets(answer: OffsetFetchResponseGroup) -> Offsets | ApiError:
     codes = [answer.error_code, *(part.error_code for topic in answer.topics for part in topic.partitions)]
-    failed = error(next(filter(None, codes), 0), None, f"the offsets of group {answer.group_id} could not be had")
+    failed = _error(next(filter(None, codes), 0), f"the offsets of group {answer.group_id} could not be had")
     return failed or {
-        TopicPartition(topic.name, part.partition_index): Committed(
-            part.committed_offset, part.committed_leader_epoch, part.metadata or ""
+        TopicPartition(topic.name, part.partition_index): OffsetAndMetadata(
+            part.committed_offset, part.metadata or "", part.committed_leader_epoch
         )
         for topic in answer.topics
         for part in topic.partitions
@@ -95,12 +143,12 @@ def _offsets(answer: OffsetFetchResponseGroup) -> Offsets | ApiError:
     }
 
 
-def commit_offsets(
+def set_offsets(
     cluster: Cluster, group_id: str, offsets: Offsets, member: Committer = OUTSIDER
 ) -> Steps[dict[TopicPartition, ApiError | None]]:
     """Sets offsets as a member, or from outside those of a group without members; then it comes to be if need be."""
     by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for place, (offset, leader_epoch, metadata) in offsets.items():
+    for place, (offset, metadata, leader_epoch) in offsets.items():
         by_topic.setdefault(place.topic, []).append(
             OffsetCommitRequestPartition(
                 partition_index=place.partition,
@@ -177,8 +225,12 @@ def _refusal(code: int, group_id: str, otherwise: str) -> ApiError | None:
         return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} does not exist")
     if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
         return ApiError(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, f"{otherwise}: members of {group_id} read the topic")
-    return error(code, None, otherwise)
+    return _error(code, otherwise)
 
 
 def _refusal_of_a_member(code: int, group_id: str, otherwise: str) -> ApiError | None:
-    return error(code, None, f"{otherwise} in group {group_id}")
+    return _error(code, f"{otherwise} in group {group_id}")
+
+
+def _error(code: int, sentence: str) -> ApiError | None:
+    return ApiError(ErrorCode(code), sentence) if code else None

@@ -1,0 +1,293 @@
+"""The transactions of a producer, one after another: what its coordinator is asked, and what its refusals lead to.
+
+`Producer` sends the records and asks here what it may send (`admits`). A transaction exists at the brokers from its
+first record or offset on; one that never had any is ended without asking anybody. Every request is repeated until there
+is an answer that says something: an end of a transaction is either known to have happened, or `end` raises and can be
+called again. `transaction_state` has what is possible when, `transaction_requests` the requests and their refusals.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from quire.client.backoff import Backoff
+from quire.client.batch import Identity
+from quire.client.cluster import Cluster
+from quire.client.connection import Versions
+from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator
+from quire.client.errors import ClientError, UnreachableError, UnsupportedError
+from quire.client.group_offsets import Committer, OffsetAndMetadata
+from quire.client.offsets import TopicPartition
+from quire.client.producer_identity import ProducerIdentity
+from quire.client.steps import Steps, perform, sleep
+from quire.client.transaction_requests import (
+    ADD_PARTITIONS,
+    DEADLY,
+    FENCED,
+    INIT,
+    INIT_WITH_IDENTITY,
+    PROTOCOL_2,
+    TRANSACTION_VERSION,
+    VERSIONS_1,
+    VERSIONS_2,
+    Fate,
+    add_offsets_request,
+    add_partitions_request,
+    end_request,
+    fate_of,
+    init_request,
+    txn_offset_commit_request,
+)
+from quire.client.transaction_state import Event, TransactionState
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
+from quire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
+from quire.protocol.messages.end_txn import EndTxnResponse
+from quire.protocol.messages.init_producer_id import InitProducerIdResponse
+from quire.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
+from quire.protocol.schema import Message
+
+M = TypeVar("M", bound=Message)
+
+# A transaction that is being ended is through in a few milliseconds.
+BACKOFF_MS = 10.0
+
+
+class Transactions:
+    """`changed` is called when more may be sent, `broken` when nothing of this transaction is to be sent any more."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        *,
+        timeout_ms: int,
+        patience_ms: float,
+        changed: Callable[[], None],
+        broken: Callable[[Exception], None],
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.state = TransactionState()
+        self.versions = VERSIONS_1
+        self._cluster = cluster
+        self._identity = identity
+        self._timeout_ms = timeout_ms
+        self._patience_ms = patience_ms
+        self._changed = changed
+        self._broken = broken
+        self._begun = False  # whether the brokers may know of the transaction
+        self._in_doubt = False  # whether a copy of some request may still be on its way to its coordinator
+        self._added: dict[TopicPartition, None] = {}
+        self._to_add: dict[TopicPartition, None] = {}
+        self._adding = False
+        self._idle: list[Pending[None]] = []
+        self._groups: dict[str, None] = {}
+
+    def init(self) -> Steps[None]:
+        """Takes the place of whoever had the id, after what they left open has been aborted."""
+        self.state.check(Event.INITIALIZED)
+        yield from self._renew(None)
+        self.state.apply(Event.INITIALIZED)
+
+    def begin(self) -> None:
+        self.state.apply(Event.BEGIN)
+        two = self._cluster.feature_level(TRANSACTION_VERSION) >= PROTOCOL_2
+        self.versions = VERSIONS_2 if two else VERSIONS_1
+        self._begun = False
+        self._added.clear()
+        self._to_add.clear()
+        self._groups.clear()
+
+    def check_open(self) -> None:
+        """Raises why no record can be taken now."""
+        if not self.state.takes_records:
+            raise self.state.error or ClientError("records are sent between begin and commit or abort")
+
+    def admits(self, place: TopicPartition) -> bool:
+        """Whether a batch for this partition may be sent now; if it has to be added first, that is begun."""
+        if not self.state.sends_records:
+            return False
+        if self.versions is VERSIONS_2 or place in self._added:
+            self._begun = True
+            return True
+        self._to_add[place] = None
+        if not self._adding:
+            self._adding = True
+            perform(self._add_partitions()).when_done(self._partitions_added)
+        return False
+
+    def send_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: Committer
+    ) -> Steps[None]:
+        """Commits offsets of a group when, and if, the transaction is committed."""
+        self.state.check(Event.COMMIT)
+        try:
+            yield from self._send_offsets(group_id, offsets, member)
+        except (ApiError, ClientError) as error:
+            self._fail(error, deadly=_is_deadly(error))
+            raise
+
+    def end(self, *, committed: bool) -> Steps[None]:
+        """Ends the transaction, for which COMMIT or ABORT was applied to the state and everything sent was answered."""
+        if self._adding:
+            idle: Pending[None] = Pending()
+            self._idle.append(idle)
+            yield idle
+        self.state.check(Event.COMMIT if committed else Event.ABORT)
+        if self._begun:
+            yield from self._end(committed=committed)
+        self.state.apply(Event.ENDED)
+
+    def record_failed(self, error: Exception) -> None:
+        """A record is not in its partition and will not be."""
+        # A partition that knows a later epoch cannot tell why there is one: the coordinator will, when asked to abort.
+        outdated = isinstance(error, ApiError) and error.code == ErrorCode.INVALID_PRODUCER_EPOCH
+        self._fail(error, deadly=not outdated and _is_deadly(error))
+
+    def _fail(self, error: Exception, *, deadly: bool) -> None:
+        self.state.apply(Event.FENCED if deadly else Event.FAILED, error)
+        self._broken(error)
+
+    # -- what coordinators are asked --------------------------------------------------------------------------------
+
+    def _renew(self, identity: Identity | None) -> Steps[None]:
+        response = yield from self._insist(
+            init_request(self.transactional_id, self._timeout_ms, identity),
+            InitProducerIdResponse,
+            lambda answer: [answer.error_code],
+            INIT if identity is None else INIT_WITH_IDENTITY,
+        )
+        self._cluster.feature_level(TRANSACTION_VERSION)  # to be remembered while there are connections to ask
+        self._identity.current = Identity(response.producer_id, response.producer_epoch)
+        self._in_doubt = False
+
+    def _add_partitions(self) -> Steps[None]:
+        while self._to_add and self.state.sends_records:
+            places, self._to_add = list(self._to_add), {}
+            self._begun = True
+            yield from self._insist(
+                add_partitions_request(self.transactional_id, self._known(), places),
+                AddPartitionsToTxnResponse,
+                lambda answer: [
+                    each.partition_error_code
+                    for topic in answer.results_by_topic_v3_and_below
+                    for each in topic.results_by_partition
+                ],
+                ADD_PARTITIONS,
+            )
+            self._added |= dict.fromkeys(places)
+
+    def _partitions_added(self, outcome: Exception | None) -> None:
+        self._adding = False
+        if outcome is not None:
+            self._fail(outcome, deadly=_is_deadly(outcome))
+        idle, self._idle = self._idle, []
+        for waiting in idle:
+            waiting.complete(None)
+        self._changed()
+
+    def _send_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: Committer
+    ) -> Steps[None]:
+        self._begun = True
+        if self.versions is VERSIONS_1 and group_id not in self._groups:
+            yield from self._insist(
+                add_offsets_request(self.transactional_id, self._known(), group_id),
+                AddOffsetsToTxnResponse,
+                lambda answer: [answer.error_code],
+            )
+            self._groups[group_id] = None
+        yield from self._insist(
+            txn_offset_commit_request(self.transactional_id, self._known(), group_id, offsets, member),
+            TxnOffsetCommitResponse,
+            lambda answer: [each.error_code for topic in answer.topics for each in topic.partitions],
+            self.versions.txn_offset_commit,
+            group_id,
+        )
+
+    def _end(self, *, committed: bool) -> Steps[None]:
+        identity = self._known()
+        old_rules = self.versions is VERSIONS_1
+        try:
+            response = yield from self._insist(
+                end_request(self.transactional_id, identity, committed=committed),
+                EndTxnResponse,
+                # What was never added under the old rules is not there to be aborted; the new epoch below is enough.
+                lambda answer: [] if old_rules and not committed and _is_idle(answer) else [answer.error_code],
+                self.versions.end_txn,
+            )
+            if not old_rules:
+                if response.producer_id >= 0:
+                    self._identity.current = Identity(response.producer_id, response.producer_epoch)
+                self._in_doubt = False
+            elif self._in_doubt or not committed:
+                # Under the old rules late copies of requests could take part in the next transaction, and the numbers
+                # of records that were given up would be missed: the next one gets another epoch.
+                yield from self._renew(identity)
+        except ApiError as error:
+            fate, _ = fate_of([error.code])
+            if fate is not Fate.AGAIN:  # else nobody knows yet, and the same may be asked for again
+                self.state.apply(Event.FAILED if committed and fate is Fate.BROKEN else Event.FENCED, error)
+            raise
+
+    def _known(self) -> Identity:
+        assert self._identity.current is not None, "a transaction without a producer id"
+        return self._identity.current
+
+    def _insist(
+        self,
+        request: Message,
+        response: type[M],
+        codes: Callable[[M], Iterable[int]],
+        versions: Versions | None = None,
+        group_id: str | None = None,
+    ) -> Steps[M]:
+        """Asks the coordinator until it has done what it was asked, or will not; time-outs leave that open."""
+        kind = CoordinatorType.TRANSACTION if group_id is None else CoordinatorType.GROUP
+        key = group_id or self.transactional_id
+        backoff = Backoff(self._cluster.random, BACKOFF_MS)
+        deadline_ms = self._cluster.clock.monotonic_ms() + self._patience_ms
+        while True:
+            try:
+                answer = yield from ask_coordinator(
+                    self._cluster,
+                    kind,
+                    key,
+                    request,
+                    response,
+                    lambda answer: _moved(codes(answer)),
+                    versions=versions,
+                    repeatable=False,
+                )
+                fate, code = fate_of(codes(answer))
+                if fate is Fate.DONE:
+                    return answer
+                failure: Exception = ApiError(code, self._sentence(request, code))
+            except ApiError as error:
+                fate, failure = (Fate.AGAIN if error.code.retriable else Fate.DEAD), error
+            except ClientError as error:
+                fate, failure = (Fate.DEAD if isinstance(error, UnsupportedError) else Fate.AGAIN), error
+                self._in_doubt |= not isinstance(error, UnreachableError)
+                self._cluster.metadata.coordinators.pop((kind, key), None)
+            if fate is not Fate.AGAIN or self._cluster.clock.monotonic_ms() > deadline_ms:
+                raise failure
+            yield from sleep(self._cluster.clock, backoff.next_ms())
+
+    def _sentence(self, request: Message, code: ErrorCode) -> str:
+        name = self.transactional_id
+        if code in FENCED:
+            return f"another producer has taken over the transactional id {name}, or its transaction took too long"
+        return f"{type(request).__name__} was refused for the transactional id {name} ({code.name})"
+
+
+def _moved(codes: Iterable[int]) -> ErrorCode:
+    return next((ErrorCode(code) for code in codes if code in ASK_AGAIN), ErrorCode.NONE)
+
+
+def _is_deadly(error: Exception) -> bool:
+    return isinstance(error, UnsupportedError) or (isinstance(error, ApiError) and error.code in DEADLY)
+
+
+def _is_idle(answer: EndTxnResponse) -> bool:
+    return answer.error_code == ErrorCode.INVALID_TXN_STATE
