@@ -1,31 +1,46 @@
 """Which columns can be written, and what is said of the others."""
 
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from pyspark_quire.columns import WITH_HEADERS
 from pyspark_quire.errors import QuireError
 from pyspark_quire.sink_columns import check_columns
 
-HEADERS = "array<struct<key: string, value: binary>>"
+TYPES = {"string": StringType(), "binary": BinaryType(), "int": IntegerType(), "bigint": LongType()}
 
 
-def schema(text: str) -> StructType:
-    found = StructType.fromDDL(text)
-    assert isinstance(found, StructType)
-    return found
+def headers(key: str = "key", value: str = "value") -> DataType:
+    return ArrayType(StructType([StructField(key, StringType()), StructField(value, BinaryType())]))
+
+
+def schema(**columns: str | DataType) -> StructType:
+    return StructType(
+        [StructField(name, TYPES[kind] if isinstance(kind, str) else kind) for name, kind in columns.items()]
+    )
 
 
 @pytest.mark.parametrize(
     "columns",
     [
-        "value string",
-        "key string, value binary",
-        f"key binary, value string, headers {HEADERS}, topic string, partition int",
+        schema(value="string"),
+        schema(key="string", value="binary"),
+        schema(key="binary", value="string", headers=headers(), topic="string", partition="int"),
+        schema(key=NullType(), value="string", headers=NullType()),
     ],
 )
-def test_columns_of_a_record_can_be_written(columns: str) -> None:
-    check_columns(schema(columns), "t")
+def test_columns_of_a_record_can_be_written(columns: StructType) -> None:
+    check_columns(columns, "t")
 
 
 def test_what_was_read_can_be_written_as_it_is() -> None:
@@ -35,19 +50,23 @@ def test_what_was_read_can_be_written_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("columns", "topic", "sentence"),
     [
-        ("key string", "t", "needs a column 'value', a string or binary; there is key"),
-        ("value string", None, "where the rows go is not said: give option topic, or a column 'topic'"),
-        ("value int", "t", "column 'value' is int, and must be a string or binary; cast it"),
-        ("key bigint, value string", "t", "column 'key' is bigint"),
-        ("value string, topic binary", None, "column 'topic' is binary, and must be a string"),
-        ("value string, partition string", "t", "column 'partition' is string, and must be an int"),
-        ("value string, headers map<string, binary>", "t", "must be array<struct<key: string, value: binary>>"),
-        ("value string, headers array<struct<k: string, v: binary>>", "t", "column 'headers' is array<struct<k"),
-        ("value string, kye string", "t", "no place in a record for column 'kye'; the sink writes key, value, headers"),
+        (schema(key="string"), "t", "needs a column 'value', a string or binary; there is key"),
+        (schema(value="string"), None, "where the rows go is not said: give option topic, or a column 'topic'"),
+        (schema(value="int"), "t", "column 'value' is int, and must be a string or binary; cast it"),
+        (schema(key="bigint", value="string"), "t", "column 'key' is bigint"),
+        (schema(value="string", topic="binary"), None, "column 'topic' is binary, and must be a string"),
+        (schema(value="string", partition="string"), "t", "column 'partition' is string, and must be an int"),
+        (schema(value="string", headers="string"), "t", "must be array<struct<key: string, value: binary>>"),
+        (schema(value="string", headers=headers("k", "v")), "t", "column 'headers' is array<struct<k"),
+        (
+            schema(value="string", kye="string"),
+            "t",
+            "no place in a record for column 'kye'; the sink writes key, value",
+        ),
     ],
 )
-def test_other_columns_are_refused_in_a_sentence(columns: str, topic: str | None, sentence: str) -> None:
+def test_other_columns_are_refused_in_a_sentence(columns: StructType, topic: str | None, sentence: str) -> None:
     with pytest.raises(QuireError) as refused:
-        check_columns(schema(columns), topic)
+        check_columns(columns, topic)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
