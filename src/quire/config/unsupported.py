@@ -16,6 +16,12 @@ _NO_TIERS = "Quire has no tiered storage"
 _AS_A_WHOLE = -2
 """A local retention that is that of the whole log."""
 _JAVA = "Quire does not load Java classes"
+_ASSIGNORS = (
+    "uniform",
+    "range",
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+)
 
 _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
     ("remote.log.storage.system.enable", bool, _NO_TIERS),
@@ -24,6 +30,11 @@ _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
     ("authorizer.class.name", bool, "Quire does not check who may do what yet"),
     ("config.providers", bool, "Quire does not fetch settings from elsewhere; use QUIRE_ environment variables"),
     ("cordoned.log.dirs", bool, "Quire does not cordon data directories yet"),
+    (
+        "group.consumer.assignors",
+        lambda value: not isinstance(value, tuple) or any(name not in _ASSIGNORS for name in value),
+        "Quire has uniform and range, and does not load Java classes",
+    ),
     ("transaction.two.phase.commit.enable", bool, "Quire has no two-phase commit with other systems"),
     *(
         (key, bool, _JAVA)

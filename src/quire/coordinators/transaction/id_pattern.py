@@ -4,7 +4,7 @@ Anybody may send any expression, so it is one that cannot take long (`regex`). I
 at once: a limit that each shard had to itself would be reached as often as there are shards.
 """
 
-from quire.coordinators.group.consumer.regex import Alphabet, Regex, RegexError
+from quire.coordinators.regex import Alphabet, Regex, RegexError
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.list_transactions import TransactionState
 

@@ -13,5 +13,6 @@ A member comes to a newer epoch only when it has given up what is no longer its 
 nobody else has it: no member waits for all the others, and no partition ever has two owners.
 
 `manager` is the door; `group` and `member` are the state; `heartbeat` are the steps above, `reconciliation` the fourth.
-`assignors` make targets, `regex` reads regular expressions, `metadata_hash` notices changed topics.
+`assignors` make targets, `metadata_hash` notices changed topics, `classic_members` and `migration` are for groups on
+their way from the classic protocol to this one, or back.
 """

@@ -10,7 +10,7 @@ from quire.coordinators.group.consumer import records
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.group.consumer.draft import Draft
 from quire.coordinators.group.consumer.records import ResolvedRegex
-from quire.coordinators.group.consumer.regex import RegexError, TopicRegex
+from quire.coordinators.regex import RegexError, TopicRegex
 from quire.coordinators.runtime.record import StateRecord
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ApiError, ErrorCode

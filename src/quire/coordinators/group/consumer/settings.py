@@ -3,6 +3,11 @@
 from quire.config.broker_config import BrokerConfig
 from quire.coordinators.group.consumer.assignors import ASSIGNORS
 
+_OF_CLASS = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
 
 class ConsumerSettings:
     __slots__ = ("_config",)
@@ -52,8 +57,9 @@ class ConsumerSettings:
 
     @property
     def assignors(self) -> list[str]:
-        """Their names, the default one first."""
-        return [name for name in self._config.get_list("group.consumer.assignors") if name in ASSIGNORS]
+        """Their names, the default one first. In settings they may also be called as Kafka's classes are."""
+        called = [_OF_CLASS.get(name, name) for name in self._config.get_list("group.consumer.assignors")]
+        return [name for name in called if name in ASSIGNORS]
 
     def assignor(self, preferred: str | None) -> str:
         """What members ask for, unless that is not allowed any more."""

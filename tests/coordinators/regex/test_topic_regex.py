@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.coordinators.group.consumer.regex import RegexError, TopicRegex
-from quire.coordinators.group.consumer.regex.automaton import MOST_WORK
+from quire.coordinators.regex import RegexError, TopicRegex
+from quire.coordinators.regex.automaton import MOST_WORK
 
 MATCHES = [
     ("orders", "orders", "orders-eu my.orders Orders"),

@@ -8,8 +8,8 @@ Whoever joins a group decides what the expression is, and the node's only thread
     regex.matching(["orders-eu", "eu"])    # the whole name or not at all
 """
 
-from quire.coordinators.group.consumer.regex.automaton import Regex, TopicRegex
-from quire.coordinators.group.consumer.regex.characters import Alphabet
-from quire.coordinators.group.consumer.regex.syntax import RegexError
+from quire.coordinators.regex.automaton import Regex, TopicRegex
+from quire.coordinators.regex.characters import Alphabet
+from quire.coordinators.regex.syntax import RegexError
 
 __all__ = ["Alphabet", "Regex", "RegexError", "TopicRegex"]

@@ -8,8 +8,8 @@ has to be looked up is therefore limited too, and an expression that reaches the
 
 from collections.abc import Iterable
 
-from quire.coordinators.group.consumer.regex.characters import TOPIC_NAMES, Alphabet
-from quire.coordinators.group.consumer.regex.syntax import (
+from quire.coordinators.regex.characters import TOPIC_NAMES, Alphabet
+from quire.coordinators.regex.syntax import (
     Assertion,
     Chars,
     Choice,

@@ -6,7 +6,7 @@ references and looking around, is refused as RE2 does. Lazy and greedy are the s
 
 from typing import NamedTuple
 
-from quire.coordinators.group.consumer.regex.characters import Alphabet
+from quire.coordinators.regex.characters import Alphabet
 
 MOST_REPEATS = 1000
 DEEPEST_NESTING = 100
