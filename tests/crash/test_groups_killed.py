@@ -30,7 +30,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(config=SETTINGS) as running:
+    with Cluster(config=SETTINGS | {"group.consumer.session.timeout.ms": 20_000}) as running:
         create_topic(running.bootstrap_servers, TOPIC, PARTITIONS)
         for partition in range(PARTITIONS):
             messages = [Message(b"%d" % number) for number in range(PER_PARTITION)]

@@ -23,6 +23,9 @@ PARTITIONS = 60
 CONSUMERS = 30
 CHANGES = 20
 SEED = 30
+SESSION_MS = 60_000
+HEARTBEAT_MS = 500
+"""Both enough for a busy machine: librdkafka gives up a heartbeat that takes long, and the next one gets it fenced."""
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "range": {"assignor": "range"},
     "cooperative-sticky": {"assignor": "cooperative-sticky"},
@@ -32,7 +35,11 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(config=SETTINGS) as running:
+    patient = {
+        "group.consumer.session.timeout.ms": SESSION_MS,
+        "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
+    }
+    with Cluster(config=SETTINGS | patient) as running:
         create_topic(running.bootstrap_servers, TOPIC, PARTITIONS)
         yield running
 
