@@ -1,6 +1,7 @@
 """JoinGroup, where the stories end: limits, records that do not fit, coming back twice."""
 
-from quire.coordinators.group.classic.joins import LONGEST_NAME, MEMBERS_LIMIT, PENDING_LIMIT, SIZE_LIMIT_RECORDS
+from quire.coordinators.group.classic.joins import MEMBERS_LIMIT, PENDING_LIMIT, SIZE_LIMIT_RECORDS
+from quire.coordinators.group.classic.member_id import LONGEST_NAME
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.coordinators.group.classic.asking import beat, group_of, join, refusal, shard_at_once, stable, sync

@@ -7,12 +7,12 @@ timeout, gets a new one, and finds its assignment as it was; whoever still uses 
 """
 
 from typing import NamedTuple
-from uuid import UUID
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup, fenced
 from quire.coordinators.group.classic.group_record import group_record
 from quire.coordinators.group.classic.join_response import join_response, rejoined_response
 from quire.coordinators.group.classic.member import JoinAnswer, Member, Protocols
+from quire.coordinators.group.classic.member_id import new_member_id
 from quire.coordinators.group.classic.outcome import Outcome, give
 from quire.coordinators.group.classic.rounds import Rounds
 from quire.coordinators.group.classic.state import ClassicState
@@ -29,11 +29,6 @@ MEMBERS_LIMIT = 10_000
 
 PENDING_LIMIT = 10_000
 """Of ids given out in one group and not used yet. The oldest goes first; who comes with it later is given another."""
-
-LONGEST_NAME = 255
-"""Characters of a client's name that its member id begins with. The id must fit into answers and records, which hold
-32,767 bytes of a string: one member with a longer id would keep its whole group from being told anything. And ids that
-are given out must not become a way to have much remembered."""
 
 SIZE_LIMIT_RECORDS = 8
 """What the members of one group told may have the size of so many of its records: one has but the protocol in use of
@@ -150,8 +145,7 @@ class Joins:
 
     def _new_id(self, attempt: _Attempt) -> str:
         known_as = attempt.request.group_instance_id
-        name = attempt.caller.client_id if known_as is None else known_as
-        return f"{name[:LONGEST_NAME]}-{UUID(bytes=self._random.uuid())}"
+        return new_member_id(attempt.caller.client_id if known_as is None else known_as, self._random)
 
     def _enter(self, group: ClassicGroup, member_id: str, attempt: _Attempt) -> Result[JoinGroupResponse]:
         member = attempt.member(member_id)

@@ -66,13 +66,14 @@ def replace_static(draft: Draft, bearer: Member, member_id: str) -> Member:
     current = bearer.current._replace(member_epoch=JOINING_EPOCH, previous_member_epoch=JOINING_EPOCH)
     member = Member(member_id, bearer.subscription, current)
     group_id = draft.group.group_id
-    target = draft.group.targets.get(bearer.member_id, {})
-    draft.write(
-        *records.member_tombstones(group_id, bearer.member_id),
-        records.member_metadata(group_id, member_id, member.subscription),
-        records.target_assignment(group_id, member_id, target),
-        records.current_assignment(group_id, member_id, current),
-    )
+    if member_id != bearer.member_id:
+        target = draft.group.targets.get(bearer.member_id, {})
+        draft.write(
+            *records.member_tombstones(group_id, bearer.member_id),
+            records.member_metadata(group_id, member_id, member.subscription),
+            records.target_assignment(group_id, member_id, target),
+        )
+    draft.write(records.current_assignment(group_id, member_id, current))
     return member
 
 

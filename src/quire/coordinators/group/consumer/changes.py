@@ -6,6 +6,7 @@ Used by whatever changes a group: a heartbeat, a member that leaves or is fenced
 from collections.abc import Iterable
 
 from quire.coordinators.group.consumer import records, target
+from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.group.consumer.draft import Draft
 from quire.coordinators.group.consumer.freshness import Freshness
 from quire.coordinators.group.consumer.member import Member, Subscription
@@ -60,9 +61,18 @@ class GroupChanges:
             draft.write(records.regular_expression_tombstone(group_id, regex))
         self._write_next_epoch(draft, self._metadata_hash(draft))
 
+    def write_topics(self, draft: Draft, now_ms: int) -> None:
+        """What has become of the topics since the group last looked at them."""
+        if not self.is_fresh(draft.group.group_id, bool(draft.group.subscribed_regexes), now_ms):
+            self._write_epoch(draft, False, now_ms)
+
+    def is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Whether whoever joins or heartbeats next makes a new one."""
+        return target.is_due(group, self.settings.assignment_interval_ms, now_ms)
+
     def write_target(self, draft: Draft, now_ms: int) -> None:
         """If it is time for one."""
-        if target.is_due(draft.group, self.settings.assignment_interval_ms, now_ms):
+        if self.is_target_due(draft.group, now_ms):
             assignor = self.settings.assignor(draft.group.preferred_assignor())
             target.write_target(draft, assignor, self._image(), now_ms)
 

@@ -2,20 +2,21 @@
 
 To them the group is a classic one in which somebody else leads: they join, and are answered at once, in the generation
 that is their member epoch; they sync, and get what the coordinator gave them; they are told to join again when there is
-a newer target, when they have something to give up, or when what they wait for has become free. What a JoinGroup says
-about owned partitions is what a heartbeat of the new protocol says. A member that does not join or sync in time is out.
+a newer target or it is time for one, when they have something to give up, or when what they wait for is free. What a
+JoinGroup says about owned partitions is what a heartbeat of the new protocol says. A member that does not join or sync
+in time is out.
 """
 
 from collections.abc import Callable
-from uuid import UUID
 
+from quire.coordinators.group.classic.member_id import new_member_id
 from quire.coordinators.group.consumer import embedded_protocol
 from quire.coordinators.group.consumer.admission import check_size, known_bearer, replace_static
 from quire.coordinators.group.consumer.changes import GroupChanges
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.group.consumer.draft import Draft
 from quire.coordinators.group.consumer.member import JOINING_EPOCH, Member, MemberState, Subscription
-from quire.coordinators.group.consumer.migration import can_downgrade, classic_assignment, classic_metadata
+from quire.coordinators.group.consumer.migration import classic_assignment, classic_metadata
 from quire.coordinators.group.consumer.sessions import Sessions
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord
@@ -32,8 +33,9 @@ BATCHED_LEAVE_VERSION = 3
 
 Remove = Callable[[Draft, list[Member], int], list[StateRecord]]
 """(draft, members, now) -> what is to be written for these members to be gone; the group may become a classic one."""
-Downgrade = Callable[[Draft, list[Member], int, bool], list[StateRecord]]
-"""(draft, remaining members, now, whether they have to rebalance) -> what is to be written for that."""
+Downgrade = Callable[[Draft, list[Member], int, bool], list[StateRecord] | None]
+"""(draft, remaining members, now, whether they have to rebalance) -> what is to be written for the group to be classic,
+with these members; None where it cannot be."""
 
 
 class ClassicMembers:
@@ -77,7 +79,7 @@ class ClassicMembers:
         subscription = _read_subscription(request)
         is_static = request.group_instance_id is not None
         if not request.member_id and not is_static and caller.api_version >= MEMBER_ID_REQUIRED_VERSION:
-            new_id = self._new_id(caller.client_id)
+            new_id = new_member_id(caller.client_id, self._random)
             return Result(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=new_id))
         draft = Draft(group)
         bearer = None if request.group_instance_id is None else group.static_member(request.group_instance_id)
@@ -86,12 +88,11 @@ class ClassicMembers:
         changed = self._changes.write_member(draft, before, said, now_ms)
         if bearer is not None and bearer.member_id != before.member_id:
             remaining = list(draft.group.members.values())
-            if can_downgrade(remaining, self._settings):
+            as_classic = self._downgrade(draft, remaining, now_ms, not draft.group.is_settled)
+            if as_classic is not None:
                 # It was the last of the new protocol, and has come back as one of the old.
-                return Result(
-                    JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=request.member_id),
-                    self._downgrade(draft, remaining, now_ms, not draft.group.is_settled),
-                )
+                rejoin = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=request.member_id)
+                return Result(rejoin, as_classic)
         self._changes.write_target(draft, now_ms)
         # As with heartbeats: what was said before the newest epoch was known confirms nothing.
         is_late = subscription.generation_id not in (embedded_protocol.NO_GENERATION, before.current.member_epoch)
@@ -114,7 +115,7 @@ class ClassicMembers:
             protocol,
         ):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol of this member is {protocol}")
-        if self._is_behind(group, member) and member.current.state != MemberState.UNREVOKED_PARTITIONS:
+        if self._is_behind(group, member, now_ms) and member.current.state != MemberState.UNREVOKED_PARTITIONS:
             self._expect_join(group.group_id, member)
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group has a newer assignment: join again")
         self._timers.cancel(("sync", group.group_id, member.member_id))
@@ -132,10 +133,13 @@ class ClassicMembers:
     ) -> Result[HeartbeatResponse]:
         member = self._check_member(group, request.member_id, request.group_instance_id, request.generation_id)
         self.watch(group.group_id, member, now_ms)
-        if self._is_behind(group, member) or self._can_go_on(group, member):
+        draft = Draft(group)
+        self._changes.write_topics(draft, now_ms)
+        self._changes.keep_freshness(draft)
+        if self._is_behind(draft.group, member, now_ms) or self._can_go_on(group, member):
             self._expect_join(group.group_id, member)
-            return Result(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-        return Result(HeartbeatResponse())
+            return Result(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), draft.records)
+        return Result(HeartbeatResponse(), draft.records)
 
     def leave(
         self, group: ConsumerGroup, request: LeaveGroupRequest, caller: Caller, now_ms: int
@@ -215,16 +219,14 @@ class ClassicMembers:
 
     def _admit(self, draft: Draft, request: JoinGroupRequest, caller: Caller) -> Member:
         instance_id = request.group_instance_id
-        member_id = request.member_id or self._new_id(caller.client_id if instance_id is None else instance_id)
+        known_as = caller.client_id if instance_id is None else instance_id
+        member_id = request.member_id or new_member_id(known_as, self._random)
         if instance_id is None:
             return draft.group.members.get(member_id) or Member(member_id)
         if request.member_id:
             return known_bearer(draft, instance_id, member_id)
         bearer = draft.group.static_member(instance_id)
         return Member(member_id) if bearer is None else replace_static(draft, bearer, member_id)
-
-    def _new_id(self, known_as: str) -> str:
-        return f"{known_as}-{UUID(bytes=self._random.uuid())}"
 
     def _check_member(self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
         member = group.member(member_id) if instance_id is None else known_bearer(Draft(group), instance_id, member_id)
@@ -236,8 +238,10 @@ class ClassicMembers:
             )
         return member
 
-    def _is_behind(self, group: ConsumerGroup, member: Member) -> bool:
-        return member.current.member_epoch < group.assignment_epoch
+    def _is_behind(self, group: ConsumerGroup, member: Member, now_ms: int) -> bool:
+        """Whether there is a newer target than its own, or would be if it joined: where nobody is left who speaks the
+        new protocol, nobody else makes one."""
+        return member.current.member_epoch < group.assignment_epoch or self._changes.is_target_due(group, now_ms)
 
     def _can_go_on(self, group: ConsumerGroup, member: Member) -> bool:
         """Whether joining again brings it further: it has something to give up, or nothing to wait for any more."""

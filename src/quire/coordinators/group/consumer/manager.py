@@ -32,6 +32,7 @@ from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.unsent import encoded, size_of
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_describe import DescribedGroup
@@ -39,7 +40,7 @@ from quire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from quire.protocol.messages.group_records import ConsumerGroupMetadataKey
+from quire.protocol.messages.group_records import ConsumerGroupMemberMetadataKey, ConsumerGroupMetadataKey
 
 
 class ConsumerGroups:
@@ -167,7 +168,7 @@ class ConsumerGroups:
         self._sessions.heard(group_id, member.member_id, self._settings.session_timeout_ms, now_ms)
         if step.before.is_classic:
             self.classic_members.forget(group_id, member.member_id)
-        if member.current != step.before.current:
+        if member.current != step.before.current or step.before.is_classic:
             if member.current.state == MemberState.UNREVOKED_PARTITIONS:
                 self._watch_revocation(group_id, member)
             else:
@@ -207,20 +208,25 @@ class ConsumerGroups:
         """What is to be written for these members to be gone."""
         gone = [member.member_id for member in members]
         remaining = [member for id_, member in draft.group.members.items() if id_ not in gone]
-        if can_downgrade(remaining, self._settings):
-            return self._downgrade(draft, remaining, now_ms, True)
-        for member_id in gone:
-            self._forget(draft.group.group_id, member_id)
+        as_classic = self._downgrade(draft, remaining, now_ms, True)
+        if as_classic is not None:
+            return as_classic
         self._changes.write_removal(draft, gone)
         return draft.records
 
-    def _downgrade(self, draft: Draft, remaining: list[Member], now_ms: int, rebalances: bool) -> list[StateRecord]:
-        """What is to be written for the group to be a classic one."""
-        for member_id in draft.group.members:
-            self._forget(draft.group.group_id, member_id)
-        return downgraded(draft, remaining, self._surroundings.image(), now_ms, rebalances=rebalances)
+    def _downgrade(
+        self, draft: Draft, remaining: list[Member], now_ms: int, rebalances: bool
+    ) -> list[StateRecord] | None:
+        """What is to be written for the group to be a classic one of those who remain; None where it cannot be."""
+        if not can_downgrade(remaining, self._settings):
+            return None
+        as_classic = downgraded(draft, remaining, self._surroundings.image(), now_ms, rebalances=rebalances)
+        # All of a classic group is one record, which may be more than the log takes; here it is one for each member.
+        fits = size_of(encoded(as_classic, now_ms)) <= self._settings.most_bytes_at_once
+        return as_classic if fits else None
 
     def _forget(self, group_id: str, member_id: str) -> None:
+        """When its end is written, not before: what is too large for the log is refused."""
         self._sessions.forget(group_id, member_id)
         self.classic_members.forget(group_id, member_id)
         self._timers.cancel(("rebalance", group_id, member_id))
@@ -237,14 +243,17 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             if record.value is None:
+                self._changes.forget(group_id)
                 return
             # A group that only kept offsets, or one of the classic protocol whose end compaction has left out.
             group = self._groups[group_id] = ConsumerGroup(group_id)
         if record.value is None and isinstance(record.key, ConsumerGroupMetadataKey):
             del self._groups[group_id]
             self._changes.forget(group_id)
-        else:
-            group.apply(record)
+            return
+        if record.value is None and isinstance(record.key, ConsumerGroupMemberMetadataKey):
+            self._forget(group_id, record.key.member_id)
+        group.apply(record)
 
     def loaded(self, now_ms: int) -> None:
         """Nobody has been heard yet, but everybody gets a whole session to be heard."""
