@@ -9,7 +9,7 @@ from quire.client.partitioner import partition_for_key
 from quire.client.producer import Producer, ProducerConfig
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.produce import ProduceRequest
-from quire.protocol.records import Compression, read_header
+from quire.protocol.records import HEADER_BYTES, Compression, Record, build_batch, read_header
 from simulator.network import Conditions
 from tests.client.model_cluster import ModelCluster
 
@@ -343,3 +343,47 @@ def _prepare(model: ModelCluster, producer: Producer) -> None:
             return
         except ClientError:
             continue
+
+
+def encoded(*values: bytes) -> bytearray:
+    """The records as a batch has them, behind room for its header."""
+    batch = build_batch([Record(0, 0, None, value, []) for value in values])
+    return bytearray(HEADER_BYTES) + batch[HEADER_BYTES:]
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_encoded_batches_stay_whole_and_in_line_with_other_records(compression: Compression) -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    producer = producer_for(model, "t", ProducerConfig(compression=compression))
+    producer.send("t", b"before", partition=1)
+    delivery = producer.send_encoded("t", 1, encoded(b"a", b"b" * 1000, b"c"), 3, 1234)
+    producer.send("t", b"after", partition=1)
+    model.wait(producer.flush())
+    assert values(model, "t") == [[], [b"before", b"a", b"b" * 1000, b"c", b"after"]]
+    assert (delivery.base_offset, delivery.count, delivery.error) == (1, 3, None)
+    assert [record.timestamp for record in model.topics["t"].partitions[1].records()[1:4]] == [1234] * 3
+    assert producer.buffered_bytes == 0
+    assert producer.delivered_records == 5
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
+def test_encoded_batches_are_numbered_and_sent_again_like_others(compression: Compression) -> None:
+    model = ModelCluster()
+    model.create("t")
+    producer = producer_for(model, "t", ProducerConfig(compression=compression))
+    model.carry_out_and_drop("Produce")
+    model.refuse("Produce", ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
+    for number in range(8):
+        producer.send_encoded("t", 0, encoded(b"%d" % number), 1, 1)
+    model.wait(producer.flush())
+    assert values(model, "t") == [[b"%d" % number for number in range(8)]]
+
+
+def test_an_encoded_batch_for_a_partition_that_is_not_there_is_refused_at_once() -> None:
+    model = ModelCluster()
+    model.create("t")
+    producer = producer_for(model, "t")
+    with pytest.raises(ClientError, match="no partition 7"):
+        producer.send_encoded("t", 7, encoded(b"x"), 1, 1)
+    assert producer.flush().done

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from quire.client.offsets import TopicPartition
 from quire.pending import Pending
-from quire.protocol.records import Compression, Record, build_batch
+from quire.protocol.records import Compression, Record, build_batch, seal_batch
 
 BATCH_HEADER_BYTES = 61
 # Lengths and deltas of a record as varints: never more than this, and rarely as much.
@@ -80,6 +80,8 @@ class Batch:
 
     __slots__ = (
         "_encoded",
+        "_plain",
+        "_timestamp_ms",
         "deadline_ms",
         "delivery",
         "identity",
@@ -102,6 +104,8 @@ class Batch:
         self.retried = False
         self.uncertain = False  # whether it may be in the log although nobody said so
         self._encoded: bytearray | None = None
+        self._plain: bytearray | None = None
+        self._timestamp_ms = -1
 
     @property
     def place(self) -> TopicPartition:
@@ -124,6 +128,13 @@ class Batch:
         self.size_bytes += size_bytes
         self.delivery.count = len(self.records)
 
+    def fill(self, plain: bytearray, count: int, timestamp_ms: int) -> None:
+        """Makes these records the whole of it: encoded behind room for the header, all with one timestamp."""
+        self._plain = plain
+        self._timestamp_ms = timestamp_ms
+        self.size_bytes = len(plain)
+        self.delivery.count = count
+
     def stamp(self, identity: Identity, sequence: int) -> None:
         """Makes it the producer's next batch; from here on a broker recognises it when it comes again."""
         self.identity = identity
@@ -137,9 +148,15 @@ class Batch:
 
     def encode(self, compression: Compression, level: int | None, *, transactional: bool = False) -> bytearray:
         if self._encoded is None:
-            identity = self.identity or Identity(-1, -1)
-            self._encoded = build_batch(
-                self.records,
+            self._encoded = self._seal(self.identity or Identity(-1, -1), compression, level, transactional)
+        return self._encoded
+
+    def _seal(self, identity: Identity, compression: Compression, level: int | None, transactional: bool) -> bytearray:
+        if self._plain is not None:
+            return seal_batch(
+                self._plain,
+                self.delivery.count,
+                self._timestamp_ms,
                 compression=compression,
                 level=level,
                 producer_id=identity.producer_id,
@@ -147,4 +164,12 @@ class Batch:
                 base_sequence=self.sequence,
                 transactional=transactional,
             )
-        return self._encoded
+        return build_batch(
+            self.records,
+            compression=compression,
+            level=level,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            base_sequence=self.sequence,
+            transactional=transactional,
+        )

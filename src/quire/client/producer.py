@@ -9,21 +9,19 @@ The order and numbering of one partition's batches is in `partition_queue`, what
 `transactions`; here is what goes to which broker when, and what an answer means.
 """
 
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
+from quire.client.accumulator import Accumulator, Headers
 from quire.client.backoff import Backoff
-from quire.client.batch import Batch, Receipt, estimate_bytes
+from quire.client.batch import Batch, Delivery, Receipt
 from quire.client.cluster import Cluster
 from quire.client.errors import ClientError, TimedOutError
 from quire.client.group_offsets import OUTSIDER, Committer, OffsetAndMetadata
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
 from quire.client.partition_queue import PartitionQueue
-from quire.client.partitioner import StickyPartitioner, partition_for_key
 from quire.client.produce_answers import Verdict, judge, produce_request, read_answers
 from quire.client.producer_identity import ProducerIdentity
 from quire.client.refresher import Refresher
@@ -32,11 +30,10 @@ from quire.client.transaction_state import Event
 from quire.client.transactions import Transactions
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.records import Compression, Record
+from quire.protocol.records import Compression
 from quire.protocol.schema import Message
 
 SWEEP_MS = 1000.0
-NO_HEADERS: list[tuple[str, bytes | None]] = []  # shared by the records that have none; nobody may add to it
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,37 +61,26 @@ class ProducerConfig:
             raise ClientError("a producer with a transactional id is idempotent")
 
 
-class _Outlet:
-    """One topic that is written to."""
-
-    __slots__ = ("name", "queues", "sticky")
-
-    def __init__(self, name: str, sticky: StickyPartitioner) -> None:
-        self.name = name
-        self.sticky = sticky
-        self.queues: dict[int, PartitionQueue] = {}
-
-
 class Producer:
     def __init__(self, cluster: Cluster, config: ProducerConfig | None = None) -> None:
         self.config = config or ProducerConfig()
         self._cluster = cluster
         self._clock = cluster.clock
-        self._outlets: dict[str, _Outlet] = {}
-        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._accumulator = Accumulator(
+            cluster, self.config.batch_bytes, self.config.delivery_timeout_ms, self._opening, self._filled
+        )
+        self._queues = self._accumulator.queues
         self._waiting: OrderedDict[TopicPartition, PartitionQueue] = OrderedDict()
         self._requests: dict[int, int] = {}
         self._backoffs: dict[TopicPartition, Backoff] = {}
         self._identity = ProducerIdentity(cluster, self._schedule) if self.config.idempotent else None
         self._transactions = self._new_transactions()
-        self._refresher = Refresher(cluster, self._topics, lambda _: self._schedule(), create=True)
-        self._order = 0
+        self._refresher = Refresher(cluster, self._accumulator.topics, lambda _: self._schedule(), create=True)
         self._undelivered = 0
         self._flushes: list[Pending[None]] = []
         self._scheduled = False
         self._lingering = False
         self._sweeping = False
-        self.buffered_bytes = 0
         self.delivered_records = 0
         self.failed_records = 0
         self.first_error: Exception | None = None
@@ -123,57 +109,36 @@ class Producer:
         value: bytes | None,
         *,
         key: bytes | None = None,
-        headers: list[tuple[str, bytes | None]] | None = None,
+        headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Receipt:
         """Puts one record in line. The topic must be prepared."""
-        size_bytes = estimate_bytes(key, value, headers)
-        outlet = self._outlets.get(topic) or self._new_outlet(topic)
-        if partition is None:
-            known = self._known(topic)
-            if key is not None:
-                partition = partition_for_key(key, len(known.partitions))
-            else:
-                partition = outlet.sticky.choose(known, size_bytes)
-        queue = outlet.queues.get(partition) or self._new_queue(outlet, partition)
-        batch = queue.open
-        if batch is None or batch.size_bytes + size_bytes > self.config.batch_bytes:
-            batch = self._new_batch(queue)
-        self.buffered_bytes += size_bytes
-        if timestamp_ms is None:
-            timestamp_ms = self._clock.now_ms()
-        return batch.add(Record(0, timestamp_ms, key, value, headers or NO_HEADERS), size_bytes)
+        return self._accumulator.add(topic, value, key, headers, partition, timestamp_ms)
 
     def send_values(
         self,
         topic: str,
         values: Sequence[bytes],
         *,
-        headers: list[tuple[str, bytes | None]] | None = None,
+        headers: Headers | None = None,
         partition: int | None = None,
     ) -> None:
         """Puts many records without keys in line, for a fraction of what `send` costs for each."""
-        outlet = self._outlets.get(topic) or self._new_outlet(topic)
-        known = self._known(topic)
-        now_ms = self._clock.now_ms()
-        overhead_bytes = estimate_bytes(None, None, headers)
-        ends = list(accumulate(len(value) + overhead_bytes for value in values))
-        start, start_bytes = 0, 0
-        while start < len(values):
-            chosen = outlet.sticky.choose(known, 0) if partition is None else partition
-            queue = outlet.queues.get(chosen) or self._new_queue(outlet, chosen)
-            batch = queue.open
-            if batch is None or batch.size_bytes + ends[start] - start_bytes > self.config.batch_bytes:
-                batch = self._new_batch(queue)
-            room_bytes = self.config.batch_bytes - batch.size_bytes
-            stop = max(start + 1, bisect_right(ends, start_bytes + room_bytes, start))
-            size_bytes = ends[stop - 1] - start_bytes
-            shared = headers or NO_HEADERS
-            batch.extend([Record(0, now_ms, None, value, shared) for value in values[start:stop]], size_bytes)
-            self.buffered_bytes += size_bytes
-            outlet.sticky.used(size_bytes)
-            start, start_bytes = stop, ends[stop - 1]
+        self._accumulator.add_values(topic, values, headers, partition)
+
+    def send_encoded(self, topic: str, partition: int, plain: bytearray, count: int, timestamp_ms: int) -> Delivery:
+        """Puts a whole batch in line that is encoded already, but for its header, all with one timestamp.
+
+        `plain` holds room for the header and then `count` records, as `arrow_rows_native` writes them, and belongs to
+        the producer from now on. It is compressed and numbered when it is sent, and is not divided.
+        """
+        return self._accumulator.add_encoded(topic, partition, plain, count, timestamp_ms)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What is in line or on its way, before compression."""
+        return self._accumulator.buffered_bytes
 
     def flush(self) -> Pending[None]:
         """Sends what is there without lingering; comes back when everything is delivered or given up."""
@@ -186,6 +151,10 @@ class Producer:
         else:
             flushed.complete(None)
         return flushed
+
+    def close(self) -> None:
+        """Stops at once; `flush` first to see everything through."""
+        self._refresher.close()
 
     # -- transactions -----------------------------------------------------------------------------------------------
 
@@ -240,39 +209,12 @@ class Producer:
             broken=self._drop,
         )
 
-    def close(self) -> None:
-        """Stops at once; `flush` first to see everything through."""
-        self._refresher.close()
+    # -- batches that come to be --------------------------------------------------------------------------------------
 
-    def _known(self, topic: str) -> Topic:
-        known = self._cluster.metadata.topics.get(topic)
-        if known is None or not known.partitions:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} is not there, or not prepared")
-        return known
-
-    def _new_outlet(self, topic: str) -> _Outlet:
-        self._known(topic)
-        outlet = _Outlet(topic, StickyPartitioner(self._cluster.random, self.config.batch_bytes))
-        self._outlets[topic] = outlet
-        return outlet
-
-    def _new_queue(self, outlet: _Outlet, partition: int) -> PartitionQueue:
-        partitions = self._known(outlet.name).partitions
-        if partition not in partitions:
-            raise ClientError(f"topic {outlet.name} has no partition {partition}; it has 0 to {len(partitions) - 1}")
-        queue = PartitionQueue(TopicPartition(outlet.name, partition))
-        self._queues[queue.place] = outlet.queues[partition] = queue
-        return queue
-
-    def _new_batch(self, queue: PartitionQueue) -> Batch:
-        if queue.open is not None:
-            self._close_open(queue)
-            self._schedule()
+    def _opening(self) -> None:
+        """A batch is about to be begun: not outside of a transaction, and not to wait for ever."""
         if self._transactions is not None:
             self._transactions.check_open()
-        now_ms = self._clock.monotonic_ms()
-        queue.open = Batch(queue.place, self._order, now_ms + self.config.delivery_timeout_ms)
-        self._order += 1
         self._undelivered += 1
         if not self._lingering:
             self._lingering = True
@@ -280,7 +222,10 @@ class Producer:
         if not self._sweeping:
             self._sweeping = True
             self._clock.call_later(SWEEP_MS, self._sweep)
-        return queue.open
+
+    def _filled(self, queue: PartitionQueue) -> None:
+        self._close_open(queue)
+        self._schedule()
 
     def _close_open(self, queue: PartitionQueue) -> None:
         if queue.open is not None:
@@ -294,9 +239,6 @@ class Producer:
         self._drain()
 
     # -- to the brokers ---------------------------------------------------------------------------------------------
-
-    def _topics(self) -> list[str]:
-        return list(self._outlets)
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -428,7 +370,7 @@ class Producer:
 
     def _finish(self, batch: Batch, error: Exception | None, base_offset: int = -1, timestamp_ms: int = -1) -> None:
         self._undelivered -= 1
-        self.buffered_bytes -= batch.records_bytes
+        self._accumulator.buffered_bytes -= batch.records_bytes
         if error is None:
             self.delivered_records += batch.delivery.count
         else:
