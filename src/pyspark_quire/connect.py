@@ -1,7 +1,19 @@
 """From the `kafka.*` options to a client. Clients are made where they are used and never pickled."""
 
-from pyspark_quire.options import CLIENT_ID, REQUEST_TIMEOUT_MS, SERVERS, Options
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pyspark_quire.options import CLIENT_ID, POLL_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SERVERS, Options
+from quire.client.backoff import Backoff
+from quire.client.cluster import Cluster
+from quire.client.errors import DisconnectedError, TimedOutError, UnreachableError
 from quire.client.shell_blocking import BlockingClient
+from quire.client.steps import Steps, sleep
+
+T = TypeVar("T")
+
+PASSING = (DisconnectedError, TimedOutError, UnreachableError)
+"""What a cluster that is being restarted looks like from outside."""
 
 
 def connect(options: Options) -> BlockingClient:
@@ -9,3 +21,49 @@ def connect(options: Options) -> BlockingClient:
     return BlockingClient(
         options.required(SERVERS), client_id=options[CLIENT_ID], request_timeout_ms=options[REQUEST_TIMEOUT_MS]
     )
+
+
+def run_patiently(client: BlockingClient, make: Callable[[Cluster], Steps[T]], patience_ms: float) -> T:
+    """Carries an operation out, again and again for so long as the cluster cannot be reached."""
+    backoff = Backoff(client.cluster.random, max_ms=500)
+    deadline_ms = client.loop.monotonic_ms() + patience_ms
+    while True:
+        try:
+            return client.run(make(client.cluster))
+        except PASSING:
+            if client.loop.monotonic_ms() >= deadline_ms:
+                raise
+            client.run(sleep(client.loop, backoff.next_ms()))
+
+
+class Connection:
+    """The client of a reader that lives on beside the driver: opened at the first question, left behind by pickling.
+
+    The first question fails at once when nobody is there, since then the address is likely to be wrong. Later ones wait
+    for the cluster to come back.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._client: BlockingClient | None = None
+        self._worked = False
+
+    def run(self, make: Callable[[Cluster], Steps[T]]) -> T:
+        if self._client is None:
+            self._client = connect(self._options)
+        result = run_patiently(self._client, make, self._options[POLL_TIMEOUT_MS] if self._worked else 0)
+        self._worked = True
+        return result
+
+    def monotonic_ms(self) -> float:
+        if self._client is None:
+            self._client = connect(self._options)
+        return self._client.loop.monotonic_ms()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_client": None, "_worked": False}

@@ -5,7 +5,7 @@ readers and writers from there to the tasks, and keeps one process for the offse
 checked in each, so a slip is told at `load()`, before anything runs.
 """
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from pyspark_quire.columns import read_schema
@@ -26,3 +26,8 @@ class QuireDataSource(DataSource):
         from pyspark_quire.batch_reader import BatchReader
 
         return BatchReader(Options(self.options, Use.BATCH_READ), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from pyspark_quire.stream_reader import StreamReader
+
+        return StreamReader(Options(self.options, Use.STREAM_READ), schema)

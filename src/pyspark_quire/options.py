@@ -80,6 +80,7 @@ ISOLATION_LEVEL = Option(
 )
 FETCH_MAX_BYTES = Option("kafka.max.partition.fetch.bytes", Use.READ, values.positive, 4 * 1024 * 1024)
 FETCH_MAX_WAIT_MS = Option("kafka.fetch.max.wait.ms", Use.READ, values.whole, 500)
+POLL_TIMEOUT_MS = Option("kafkaConsumer.pollTimeoutMs", Use.READ, values.positive, 120_000)
 GROUP_ID = Option("kafka.group.id", Use.STREAM_READ, values.text)
 GROUP_ID_PREFIX = Option("groupIdPrefix", Use.STREAM_READ, values.text, "spark-quire")
 MAX_OFFSETS_PER_TRIGGER = Option("maxOffsetsPerTrigger", Use.STREAM_READ, values.positive)
@@ -108,6 +109,7 @@ READING: tuple[Option[Any], ...] = (
     ISOLATION_LEVEL,
     FETCH_MAX_BYTES,
     FETCH_MAX_WAIT_MS,
+    POLL_TIMEOUT_MS,
     GROUP_ID,
     GROUP_ID_PREFIX,
     MAX_OFFSETS_PER_TRIGGER,
@@ -123,7 +125,6 @@ WITHOUT_EFFECT = frozenset(
     (
         "fetchoffset.numretries",
         "fetchoffset.retryintervalms",
-        "kafkaconsumer.polltimeoutms",
         "kafka.check.crcs",
         "kafka.connections.max.idle.ms",
         "kafka.default.api.timeout.ms",

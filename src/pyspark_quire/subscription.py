@@ -1,13 +1,14 @@
 """Which partitions an option asks for (`subscribe`, `subscribePattern` or `assign`), and the ids of their topics."""
 
 import re
+from collections.abc import Collection, Iterable
 
 from pyspark_quire.errors import OptionError, QuireError
 from pyspark_quire.options import ASSIGN, SUBSCRIBE, SUBSCRIBE_PATTERN, Options
 from quire.client.cluster import Cluster
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps
+from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ErrorCode
 from quire.protocol.uuids import to_text
 
@@ -15,6 +16,9 @@ CHOICES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 
 Places = dict[TopicPartition, str]
 """Partitions in order, each with its topic's id: a topic made anew under an old name has another."""
+
+_ASK_AGAIN_MS = 200
+_ASK_AGAIN_TIMES = 5
 
 
 def check_subscription(options: Options) -> None:
@@ -26,43 +30,72 @@ def check_subscription(options: Options) -> None:
         raise OptionError(f"{' and '.join(given)} both say what to read; give one of them")
 
 
-def find_places(cluster: Cluster, options: Options, *, known: Places | None = None) -> Steps[Places]:
-    """The partitions that are there now. A topic asked for by name that does not exist is an error, unless `known`.
+def describe(options: Options) -> str:
+    """What the options ask for, for a sentence about it."""
+    pattern, assigned = options[SUBSCRIBE_PATTERN], options[ASSIGN]
+    if pattern is not None:
+        return f"{SUBSCRIBE_PATTERN.name} {pattern}"
+    if assigned is not None:
+        return f"{ASSIGN.name} {', '.join(map(str, assigned))}"
+    names = options.required(SUBSCRIBE)
+    return f"{SUBSCRIBE.name} {', '.join(names)}"
 
-    What becomes of a topic that was read before and is gone is for the caller to say.
+
+def foreign(options: Options, places: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Those of the partitions that the options do not ask for."""
+    pattern, assigned = options[SUBSCRIBE_PATTERN], options[ASSIGN]
+    if pattern is not None:
+        matches = re.compile(pattern).fullmatch
+        return [place for place in places if not matches(place.topic)]
+    if assigned is not None:
+        return [place for place in places if place not in assigned]
+    names = options.required(SUBSCRIBE)
+    return [place for place in places if place.topic not in names]
+
+
+def find_places(cluster: Cluster, options: Options, known: Collection[str] = ()) -> Steps[Places]:
+    """The partitions that are there now. A topic asked for that does not exist is an error, unless it is `known`.
+
+    A known topic that seems to be gone is asked for again a few times: a broker that is just starting says so of every
+    topic. If it stays away it is left out, and what that means is for the caller to say.
     """
-    expected = {place.topic for place in known or {}}
+    for _ in range(_ASK_AGAIN_TIMES):
+        names = yield from _find_names(cluster, options)
+        there = cluster.metadata.topics
+        if all(name in there for name in known):
+            break
+        yield from sleep(cluster.clock, _ASK_AGAIN_MS)
+    places: Places = {}
+    for name in names:
+        topic = cluster.metadata.topics.get(name)
+        if topic is not None:
+            _check(topic)
+            places |= {TopicPartition(name, index): to_text(topic.topic_id) for index in sorted(topic.partitions)}
+        elif name not in known:
+            raise QuireError(f"topic {name} does not exist")
+    assigned = options[ASSIGN]
+    return places if assigned is None else _chosen(places, assigned, known)
+
+
+def _find_names(cluster: Cluster, options: Options) -> Steps[list[str]]:
     pattern, assigned = options[SUBSCRIBE_PATTERN], options[ASSIGN]
     if pattern is not None:
         yield from cluster.refresh(None)
         matches = re.compile(pattern).fullmatch
-        names = sorted(name for name, topic in cluster.metadata.topics.items() if matches(name) and not topic.internal)
-    elif assigned is not None:
-        names = sorted({place.topic for place in assigned})
-        yield from cluster.refresh(names)
-    else:
-        names = options.required(SUBSCRIBE)
-        yield from cluster.refresh(names)
-    places: Places = {}
-    for name in names:
-        topic = cluster.metadata.topics.get(name)
-        if topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            if name not in expected:
-                raise QuireError(f"topic {name} does not exist")
-            continue
-        _check(topic)
-        places |= {TopicPartition(name, index): to_text(topic.topic_id) for index in sorted(topic.partitions)}
-    return places if assigned is None else _chosen(places, assigned, expected)
+        return sorted(name for name, topic in cluster.metadata.topics.items() if matches(name) and not topic.internal)
+    names = options.required(SUBSCRIBE) if assigned is None else sorted({place.topic for place in assigned})
+    yield from cluster.refresh(names)
+    return names
 
 
 def _check(topic: Topic) -> None:
-    if topic.error and not topic.partitions:
+    if topic.error not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
         raise QuireError(f"topic {topic.name} cannot be read now ({topic.error.name})")
 
 
-def _chosen(places: Places, assigned: list[TopicPartition], expected: set[str]) -> Places:
+def _chosen(places: Places, assigned: list[TopicPartition], known: Collection[str]) -> Places:
     for place in assigned:
-        if place not in places and place.topic not in expected:
+        if place not in places and place.topic not in known:
             count = sum(other.topic == place.topic for other in places)
             raise QuireError(f"topic {place.topic} has no partition {place.partition}; it has {count}, from 0 on")
     return {place: places[place] for place in assigned if place in places}

@@ -56,3 +56,10 @@ def read(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
     for name, value in options.items():
         reader = reader.option(name.replace("_", "."), value)
     return reader.load()
+
+
+def read_stream(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
+    reader = spark.readStream.format("quire").option("kafka.bootstrap.servers", servers)
+    for name, value in options.items():
+        reader = reader.option(name.replace("_", "."), value)
+    return reader.load()

@@ -1,0 +1,101 @@
+"""From where a stream is to where its next micro-batch may end: pure, from what the cluster said is there.
+
+`available` finds what is new, and what is missing; `limited` takes part of it, when there is a limit.
+"""
+
+from collections.abc import Mapping
+
+from pyspark_quire.bounds import Bounds
+from pyspark_quire.loss import LossPolicy
+from pyspark_quire.positions import Position, Positions, begin_of
+from pyspark_quire.subscription import Places
+from quire.client.offsets import TopicPartition
+
+
+def available(start: Positions, places: Places, extent: Mapping[TopicPartition, Bounds], loss: LossPolicy) -> Positions:
+    """The end of everything there is. New partitions and topics are read from their beginning.
+
+    Whatever should be there and is not goes to `loss`; if that lets it pass, reading goes on with what is there.
+    """
+    for place, before in start.items():
+        if place not in places:
+            loss.deleted(place, before.offset)
+    topics = {place.topic: before.topic_id for place, before in start.items()}
+    return {
+        place: Position(extent[place].latest, topic_id, _begin(place, topic_id, start, topics, extent[place], loss))
+        for place, topic_id in sorted(places.items())
+    }
+
+
+def _begin(
+    place: TopicPartition,
+    topic_id: str,
+    start: Positions,
+    topics: Mapping[str, str],
+    bounds: Bounds,
+    loss: LossPolicy,
+) -> int | None:
+    """Where to read on when that is not where the last micro-batch ended."""
+    before = start.get(place)
+    if before is None:
+        if topics.get(place.topic) == topic_id and bounds.earliest > 0:
+            loss.overtaken(place, 0, bounds.earliest)  # a partition was added, and is not whole any more
+        return bounds.earliest
+    if before.topic_id != topic_id:
+        loss.recreated(place, before.offset, before.topic_id, topic_id)
+        return bounds.earliest
+    if before.offset < bounds.earliest:
+        loss.overtaken(place, before.offset, bounds.earliest)
+        return bounds.earliest
+    if before.offset > bounds.latest:
+        loss.beyond(place, before.offset, bounds.latest)
+        return bounds.latest
+    return None
+
+
+def capped(start: Positions, end: Positions, target: Positions) -> Positions:
+    """Not beyond `target`, which a stream that shall end by itself has set before; never before `start`."""
+    found: Positions = {}
+    for place, position in end.items():
+        limit = target.get(place)
+        begin = begin_of(place, start, position)
+        if limit is not None and limit.topic_id == position.topic_id:
+            found[place] = position._replace(offset=max(begin, min(position.offset, limit.offset)))
+        elif place in start:
+            found[place] = position._replace(offset=begin)
+    return found
+
+
+def count_new(start: Positions, end: Positions) -> int:
+    """How many offsets there are between the two."""
+    return sum(position.offset - begin_of(place, start, position) for place, position in end.items())
+
+
+def limited(start: Positions, end: Positions, max_offsets: int) -> Positions:
+    """At most so many offsets: to each partition in proportion to what it has, and one at least while there are any."""
+    begins = {place: begin_of(place, start, position) for place, position in end.items()}
+    sizes = {place: position.offset - begins[place] for place, position in end.items()}
+    total = sum(sizes.values())
+    if total <= max_offsets:
+        return end
+    shares = _shares(sizes, total, max_offsets)
+    return {place: position._replace(offset=begins[place] + shares[place]) for place, position in end.items()}
+
+
+def _shares(sizes: Mapping[TopicPartition, int], total: int, max_offsets: int) -> dict[TopicPartition, int]:
+    largest_first = sorted(sizes, key=lambda place: (-sizes[place], place))
+    shares = {place: sizes[place] * max_offsets // total for place in sizes}
+    left = max_offsets - sum(shares.values())
+    # Rounding leaves less than one for each: first for those that would get none, then for the largest.
+    for place in [*(place for place in largest_first if not shares[place]), *largest_first]:
+        if left and shares[place] < sizes[place]:
+            shares[place] += 1
+            left -= 1
+    return shares
+
+
+def moved(start: Positions, end: Positions) -> bool:
+    """Whether there is anything to do between the two."""
+    before = {place: (position.topic_id, position.offset) for place, position in start.items()}
+    after = {place: (position.topic_id, position.offset) for place, position in end.items()}
+    return before != after

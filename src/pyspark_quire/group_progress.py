@@ -1,0 +1,86 @@
+"""The stream's offsets in a consumer group: for people and tools that look at lag, and for one thing Spark forgets.
+
+Spark goes by its checkpoint, never by a group. But it writes no start into the checkpoint of a new stream: if the first
+micro-batch crashes, it asks anew where to start, and `latest` would be somewhere else by then, with records between
+that nobody reads. So where a stream starts is committed to the group at once, with a mark; a restart finds the mark and
+starts there. The first real commit, after the first micro-batch, replaces it.
+"""
+
+import hashlib
+import json
+import logging
+
+from pyspark_quire.errors import QuireError
+from pyspark_quire.options import (
+    ASSIGN,
+    GROUP_ID,
+    GROUP_ID_PREFIX,
+    STARTING_BY_TIMESTAMP,
+    STARTING_OFFSETS,
+    STARTING_TIMESTAMP,
+    SUBSCRIBE,
+    SUBSCRIBE_PATTERN,
+    Options,
+)
+from pyspark_quire.positions import Position, Positions
+from pyspark_quire.subscription import Places
+from quire.client.admin.group_offsets import Committed, commit_offsets, committed_offsets
+from quire.client.cluster import Cluster
+from quire.client.steps import Steps
+from quire.protocol.errors import ApiError
+
+_log = logging.getLogger("pyspark_quire")
+
+
+def group_id(options: Options) -> str:
+    """`kafka.group.id`, or a name made of what is read: the same one after a restart."""
+    chosen = options[GROUP_ID]
+    if chosen is not None:
+        return chosen
+    topics = (
+        options[SUBSCRIBE] or [place.topic for place in options[ASSIGN] or []] or [options[SUBSCRIBE_PATTERN] or ""]
+    )
+    return "-".join([options[GROUP_ID_PREFIX], *dict.fromkeys(topics)])[:249]
+
+
+class GroupProgress:
+    def __init__(self, options: Options) -> None:
+        self.group_id = group_id(options)
+        starting = [options[STARTING_TIMESTAMP], options[STARTING_BY_TIMESTAMP], options[STARTING_OFFSETS]]
+        self._digest = hashlib.sha256(repr(starting).encode()).hexdigest()[:16]
+
+    def remembered(self, cluster: Cluster, places: Places) -> Steps[Positions]:
+        """Where a stream with these options started that never finished its first micro-batch; else nothing."""
+        committed = (yield from committed_offsets(cluster, [self.group_id]))[self.group_id]
+        if isinstance(committed, ApiError):
+            raise QuireError(f"group {self.group_id} cannot say where this stream started: {committed}")
+        return {
+            place: Position(committed[place].offset, topic_id)
+            for place, topic_id in places.items()
+            if place in committed and committed[place].metadata == self._mark(topic_id)
+        }
+
+    def remember(self, cluster: Cluster, initial: Positions) -> Steps[None]:
+        """Commits where the stream starts, with the mark."""
+        refused = yield from self._commit(cluster, initial, marked=True)
+        if refused is not None:
+            raise QuireError(f"group {self.group_id} could not be told where this stream starts: {refused}")
+
+    def commit(self, cluster: Cluster, positions: Positions) -> Steps[None]:
+        """Commits what is done. A refusal is only logged: the checkpoint is what counts."""
+        refused = yield from self._commit(cluster, positions, marked=False)
+        if refused is not None:
+            _log.warning("group %s does not show how far this stream is: %s", self.group_id, refused)
+
+    def _commit(self, cluster: Cluster, positions: Positions, *, marked: bool) -> Steps[ApiError | None]:
+        offsets = {
+            place: Committed(position.offset, metadata=self._mark(position.topic_id) if marked else "")
+            for place, position in positions.items()
+        }
+        if not offsets:
+            return None
+        results = yield from commit_offsets(cluster, self.group_id, offsets)
+        return next((refused for refused in results.values() if refused is not None), None)
+
+    def _mark(self, topic_id: str) -> str:
+        return json.dumps({"initial": self._digest, "id": topic_id})

@@ -1,0 +1,78 @@
+"""How far a stream has been read: an offset and the topic's id for each partition, as Spark keeps them in a checkpoint.
+
+    {"orders": {"id": "kbe4...", "offsets": {"0": 5, "1": 7}, "begins": {"1": 3}}}
+
+Spark knows two states equal by their JSON, so it is written in one order only. `begins` is there for the partitions
+that this micro-batch does not read from where the one before it ended: new ones, and those whose records got lost.
+With it the start and the end alone say what a micro-batch reads, also when it is run again after a crash.
+"""
+
+from typing import Any, NamedTuple
+
+from pyspark_quire.errors import QuireError
+from pyspark_quire.splits import Range
+from quire.client.offsets import TopicPartition
+
+
+class Position(NamedTuple):
+    """Read up to `offset`, which is the next to be read; from `begin` on, where that is not the end before."""
+
+    offset: int
+    topic_id: str
+    begin: int | None = None
+
+
+Positions = dict[TopicPartition, Position]
+
+
+def to_json(positions: Positions) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for (topic, partition), (offset, topic_id, begin) in sorted(positions.items()):
+        part = found.setdefault(topic, {"id": topic_id, "offsets": {}})
+        part["offsets"][str(partition)] = offset
+        if begin is not None:
+            part.setdefault("begins", {})[str(partition)] = begin
+    return found
+
+
+def from_json(found: Any) -> Positions:
+    positions: Positions = {}
+    try:
+        for topic, part in found.items():
+            begins = part.get("begins", {})
+            for partition, offset in part["offsets"].items():
+                place = TopicPartition(topic, int(partition))
+                positions[place] = Position(int(offset), part["id"], begins.get(partition))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise QuireError(
+            f"the checkpoint has {found!r} where offsets of format quire should be; it is from another source"
+        ) from None
+    return positions
+
+
+def begin_of(place: TopicPartition, start: Positions, end: Position) -> int:
+    """Where the micro-batch that ends at `end` begins to read a partition."""
+    if end.begin is not None:
+        return end.begin
+    before = start.get(place)
+    if before is None or before.topic_id != end.topic_id:
+        return 0
+    return before.offset
+
+
+def ranges_between(start: Positions, end: Positions) -> list[Range]:
+    """What the micro-batch from `start` to `end` reads."""
+    found: list[Range] = []
+    for place, position in sorted(end.items()):
+        begin = begin_of(place, start, position)
+        if begin > position.offset:
+            raise QuireError(
+                f"{place} would be read from offset {begin} to {position.offset}: the start is behind the end, "
+                "so start and end are not of the same stream"
+            )
+        found.append(Range(place, position.topic_id, begin, position.offset))
+    return found
+
+
+def without_begins(positions: Positions) -> Positions:
+    return {place: position._replace(begin=None) for place, position in positions.items()}

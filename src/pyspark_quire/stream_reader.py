@@ -1,0 +1,179 @@
+"""`spark.readStream.format("quire")`: where a stream starts, how far it may go next, and what each task reads.
+
+Spark keeps one of these in a process beside the driver and asks it, for each micro-batch: `latestOffset(start)`, with
+everything up to `start` done for good, then `partitions(start, end)`. After a crash it comes with the `start` and `end`
+of its checkpoint, so nothing here may depend on what an earlier process knew. `stop` may never be called.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_quire.advance import available, capped, count_new, limited, moved
+from pyspark_quire.bounds import find_extent, find_starts, starting_goals
+from pyspark_quire.connect import Connection
+from pyspark_quire.errors import QuireError
+from pyspark_quire.group_progress import GroupProgress
+from pyspark_quire.loss import LossPolicy
+from pyspark_quire.options import (
+    ASSIGN,
+    FAIL_ON_DATA_LOSS,
+    MAX_OFFSETS_PER_TRIGGER,
+    MAX_RECORDS_PER_PARTITION,
+    MAX_TRIGGER_DELAY_MS,
+    MIN_OFFSETS_PER_TRIGGER,
+    MIN_PARTITIONS,
+    SUBSCRIBE,
+    Options,
+)
+from pyspark_quire.positions import Position, Positions, from_json, ranges_between, to_json, without_begins
+from pyspark_quire.reading import Split, read_split
+from pyspark_quire.splits import split_ranges
+from pyspark_quire.subscription import check_subscription, describe, find_places, foreign
+from quire.client.cluster import Cluster
+from quire.client.offsets import LATEST
+from quire.client.steps import Steps
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: Options, schema: StructType) -> None:
+        check_subscription(options)
+        self._options = options
+        self._schema = schema
+        self._connection = Connection(options)
+        self._progress = GroupProgress(options)
+        self._loss = LossPolicy(options[FAIL_ON_DATA_LOSS])
+        self._initial: Positions | None = None
+        self._committed: Positions | None = None
+        self._latest: Positions | None = None
+        self._target: Positions | None = None
+        self._waiting_since_ms: float | None = None
+
+    # -- where it starts --------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Asked until the first micro-batch is done, after a crash in it too: the answer stays the same."""
+        if self._initial is None:
+            self._initial = self._connection.run(lambda cluster: find_initial(cluster, self._options, self._progress))
+        return to_json(self._initial)
+
+    # -- how far it may go ------------------------------------------------------------------------------------------
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most, least = self._options[MAX_OFFSETS_PER_TRIGGER], self._options[MIN_OFFSETS_PER_TRIGGER]
+        if most is not None:
+            return ReadMaxRows(most)
+        return ReadAllAvailable() if least is None else ReadMinRows(least)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The stream shall end by itself: at what is there now."""
+        self._target = self._connection.run(lambda cluster: _find_ends(cluster, self._options))
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        before = from_json(start)
+        self._check(before)
+        end = self._connection.run(lambda cluster: self._advance(cluster, before))
+        if self._target is not None:
+            end = capped(before, end, self._target)
+        elif not isinstance(limit, ReadAllAvailable) and self._too_few(count_new(before, end)):
+            return start
+        if isinstance(limit, ReadMaxRows):
+            end = limited(before, end, limit.max_rows)
+        return to_json(end) if moved(before, end) else start
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """What was there when last asked, for the progress that Spark reports."""
+        return None if self._latest is None else to_json(self._latest)
+
+    def _advance(self, cluster: Cluster, before: Positions) -> Steps[Positions]:
+        yield from self._commit(cluster, before)
+        places = yield from find_places(cluster, self._options, {place.topic for place in before})
+        extent = yield from find_extent(cluster, self._options, places)
+        end = available(before, places, extent, self._loss)
+        self._latest = without_begins(end)
+        return end
+
+    def _commit(self, cluster: Cluster, done: Positions) -> Steps[None]:
+        """Everything up to here is done for good: this is the one moment in which Spark says so, every time."""
+        done = without_begins(done)
+        if done in (self._initial, self._committed):
+            return
+        yield from self._progress.commit(cluster, done)
+        self._committed = done
+
+    def _too_few(self, count: int) -> bool:
+        """Whether to wait for more, as minOffsetsPerTrigger asks, but not for longer than maxTriggerDelay."""
+        least = self._options[MIN_OFFSETS_PER_TRIGGER]
+        now_ms = self._connection.monotonic_ms()
+        if least is None or count >= least:
+            self._waiting_since_ms = None
+            return False
+        if self._waiting_since_ms is None:
+            self._waiting_since_ms = now_ms
+        if now_ms - self._waiting_since_ms < self._options[MAX_TRIGGER_DELAY_MS]:
+            return True
+        self._waiting_since_ms = None
+        return False
+
+    # -- what is read -----------------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        before, after = from_json(start), from_json(end)
+        self._check(after)
+        options = self._options
+        ranges = ranges_between(before, after)
+        cuts = split_ranges(ranges, options[MIN_PARTITIONS], options[MAX_RECORDS_PER_PARTITION])
+        return [Split(cut) for cut in cuts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_split(self._options, self._schema, partition)
+
+    def stop(self) -> None:
+        self._connection.close()
+
+    def _check(self, positions: Positions) -> None:
+        """A checkpoint of another query would be read from offsets that mean nothing here."""
+        strange = foreign(self._options, positions)
+        if strange and (self._loss.fail or len(strange) == len(positions)):
+            names = ", ".join(sorted({place.topic for place in strange}))
+            raise QuireError(
+                f"the checkpoint has offsets of {names}, which this stream does not read ({describe(self._options)}); "
+                "give every stream a checkpoint of its own"
+            )
+
+
+def find_initial(cluster: Cluster, options: Options, progress: GroupProgress) -> Steps[Positions]:
+    """Where the options say that a new stream starts; what depends on the moment is asked once and remembered."""
+    places = yield from find_places(cluster, options)
+    goals = starting_goals(options, places, LATEST)
+    passing = {place: goal for place, goal in goals.items() if goal.offset == LATEST or goal.timestamp_ms is not None}
+    if passing:
+        remembered = yield from progress.remembered(cluster, {place: places[place] for place in passing})
+        if remembered:
+            # Partitions without a mark came later; they are read from their beginning, as new ones are.
+            places = {place: topic_id for place, topic_id in places.items() if place not in passing}
+            goals = {place: goals[place] for place in places}
+    else:
+        remembered = {}
+    extent = yield from find_extent(cluster, options, places)
+    starts = yield from find_starts(cluster, options, goals, extent)
+    initial = remembered | {place: Position(starts[place], topic_id) for place, topic_id in places.items()}
+    yield from progress.remember(cluster, initial)
+    return dict(sorted(initial.items()))
+
+
+def _find_ends(cluster: Cluster, options: Options) -> Steps[Positions]:
+    asked = [*(options[SUBSCRIBE] or []), *(place.topic for place in options[ASSIGN] or [])]
+    places = yield from find_places(cluster, options, asked)
+    extent = yield from find_extent(cluster, options, places)
+    return {place: Position(extent[place].latest, topic_id) for place, topic_id in places.items()}
