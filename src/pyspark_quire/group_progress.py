@@ -24,8 +24,8 @@ from pyspark_quire.options import (
 )
 from pyspark_quire.positions import Position, Positions
 from pyspark_quire.subscription import Places
-from quire.client.admin.group_offsets import Committed, commit_offsets, committed_offsets
 from quire.client.cluster import Cluster
+from quire.client.group_offsets import OffsetAndMetadata, commit_offsets, fetch_offsets
 from quire.client.steps import Steps
 from quire.protocol.errors import ApiError
 
@@ -51,9 +51,10 @@ class GroupProgress:
 
     def remembered(self, cluster: Cluster, places: Places) -> Steps[Positions]:
         """Where a stream with these options started that never finished its first micro-batch; else nothing."""
-        committed = (yield from committed_offsets(cluster, [self.group_id]))[self.group_id]
-        if isinstance(committed, ApiError):
-            raise QuireError(f"group {self.group_id} cannot say where this stream started: {committed}")
+        try:
+            committed = yield from fetch_offsets(cluster, self.group_id, places)
+        except ApiError as error:
+            raise QuireError(f"group {self.group_id} cannot say where this stream started: {error}") from error
         return {
             place: Position(committed[place].offset, topic_id)
             for place, topic_id in places.items()
@@ -62,25 +63,25 @@ class GroupProgress:
 
     def remember(self, cluster: Cluster, initial: Positions) -> Steps[None]:
         """Commits where the stream starts, with the mark."""
-        refused = yield from self._commit(cluster, initial, marked=True)
-        if refused is not None:
-            raise QuireError(f"group {self.group_id} could not be told where this stream starts: {refused}")
+        try:
+            yield from self._commit(cluster, initial, marked=True)
+        except ApiError as error:
+            raise QuireError(f"group {self.group_id} could not be told where this stream starts: {error}") from error
 
     def commit(self, cluster: Cluster, positions: Positions) -> Steps[None]:
         """Commits what is done. A refusal is only logged: the checkpoint is what counts."""
-        refused = yield from self._commit(cluster, positions, marked=False)
-        if refused is not None:
-            _log.warning("group %s does not show how far this stream is: %s", self.group_id, refused)
+        try:
+            yield from self._commit(cluster, positions, marked=False)
+        except ApiError as error:
+            _log.warning("group %s does not show how far this stream is: %s", self.group_id, error)
 
-    def _commit(self, cluster: Cluster, positions: Positions, *, marked: bool) -> Steps[ApiError | None]:
+    def _commit(self, cluster: Cluster, positions: Positions, *, marked: bool) -> Steps[None]:
         offsets = {
-            place: Committed(position.offset, metadata=self._mark(position.topic_id) if marked else "")
+            place: OffsetAndMetadata(position.offset, self._mark(position.topic_id) if marked else "")
             for place, position in positions.items()
         }
-        if not offsets:
-            return None
-        results = yield from commit_offsets(cluster, self.group_id, offsets)
-        return next((refused for refused in results.values() if refused is not None), None)
+        if offsets:
+            yield from commit_offsets(cluster, self.group_id, offsets)
 
     def _mark(self, topic_id: str) -> str:
         return json.dumps({"initial": self._digest, "id": topic_id})
