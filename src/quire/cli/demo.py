@@ -6,6 +6,7 @@ from quire.cli.lazy import Entry, LazyGroup
 
 COMMANDS = {
     "shop": Entry("quire.cli.demo_shop:shop", "Send what happens in a shop: views, carts, purchases."),
+    "inventory": Entry("quire.cli.demo_inventory:inventory", "Send what happens to a stock: shipments and orders."),
 }
 
 

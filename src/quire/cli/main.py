@@ -30,6 +30,8 @@ COMMANDS = {
     "dump-log": Entry("quire.cli.dump_log:dump_log", "Show what is in the files of a data directory."),
     "verify": Entry("quire.cli.verify:verify", "Check data directories of nodes that are not running."),
     "demo": Entry("quire.cli.demo:demo", "Send made-up events, to try pipelines on."),
+    "inventory": Entry("quire.cli.inventory:inventory", "Run an inventory that can be audited, and check it."),
+    "view": Entry("quire.cli.view:view", "Serve what topics add up to, over HTTP."),
     "cluster": Entry("quire.cli.cluster:cluster", "Show nodes, controller, features and quorum."),
 }
 

@@ -1,7 +1,7 @@
 """Commands for a shop that never sleeps: shipments and orders, some of them sent twice, and now and then a broken one.
 
-The same dice and name make the same commands, in the same order. Shipments and orders are of a size that the stock of
-an item hovers above zero, so that some orders are refused. Called by `quire demo inventory` and by tests.
+The same dice and name make the same commands, in the same order. A little more is ordered than is shipped, so the
+stock hovers above zero and some orders are refused. Called by `quire demo inventory` and by tests.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ def generate(dice: Dice, name: str, mixture: Mixture, start_ms: int, step_ms: in
 def _command(dice: Dice, command_id: str, mixture: Mixture, at_ms: int) -> Command:
     if dice.random() < mixture.shipments:
         return Command(command_id, Kind.SHIPMENT, _lines(dice, mixture.items, most=3, smallest=10, largest=60), at_ms)
-    return Command(command_id, Kind.ORDER, _lines(dice, mixture.items, most=5, smallest=1, largest=10), at_ms)
+    return Command(command_id, Kind.ORDER, _lines(dice, mixture.items, most=5, smallest=1, largest=12), at_ms)
 
 
 def _lines(dice: Dice, items: int, *, most: int, smallest: int, largest: int) -> tuple[Line, ...]:

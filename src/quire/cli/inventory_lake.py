@@ -1,0 +1,44 @@
+"""Reads the archive of an inventory for the check: one row of the lake is one event. Needs quire[spark]."""
+
+from quire.cli.lazy import EXIT_NOT_FOUND, Failure
+from quire.inventory.check import Archived
+
+COLUMNS = ["item", "sequence", "change", "level"]
+MISSING_NAMED = 5
+
+
+def read_lake(path: str) -> dict[str, Archived]:
+    """Every item of a Delta table, added up."""
+    try:
+        import pyarrow.compute as compute
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+    except ImportError as error:
+        raise Failure(f"to look into a lake, {error.name} is needed; `pip install 'quire[spark]'` has it.") from error
+    try:
+        events = DeltaTable(path).to_pyarrow_table(columns=COLUMNS)
+    except TableNotFoundError as error:
+        raise Failure(f"there is no Delta table at {path}.", EXIT_NOT_FOUND) from error
+    sums = events.group_by("item").aggregate(
+        [("change", "sum"), ("sequence", "count"), ("sequence", "count_distinct"), ("sequence", "max")]
+    )
+    items = {
+        row["item"]: Archived(
+            total=row["change_sum"],
+            events=row["sequence_count"],
+            distinct=row["sequence_count_distinct"],
+            last_sequence=row["sequence_max"],
+            last_level=-1,
+        )
+        for row in sums.to_pylist()
+    }
+    last = events.join(sums.select(["item", "sequence_max"]), keys="item")
+    last = last.filter(compute.equal(last["sequence"], last["sequence_max"]))
+    for item, level in zip(last["item"].to_pylist(), last["level"].to_pylist(), strict=True):
+        items[item].last_level = level
+    for item, archived in items.items():
+        if archived.distinct != archived.last_sequence:
+            there = set(events.filter(compute.equal(events["item"], item))["sequence"].to_pylist())
+            missing = (number for number in range(1, archived.last_sequence) if number not in there)
+            archived.missing = [number for number, _ in zip(missing, range(MISSING_NAMED), strict=False)]
+    return items

@@ -1,0 +1,111 @@
+"""`quire inventory process`: runs the processor until it is stopped, taken over, or at its wits' end."""
+
+import signal
+import sys
+import time
+from types import FrameType
+
+import click
+
+from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.output import count, print_json
+from quire.inventory.processor import Processor, ProcessorConfig, Tally
+from quire.inventory.topics import ARCHIVE_LAG_MS, Topics
+
+SHOWN_EVERY_S = 0.2
+HOUR_MS = 60 * 60 * 1000
+
+
+class _Progress:
+    """One line that is written over and over, where a person looks on."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._live = sys.stderr.isatty() and not quiet
+        self._shown_s = 0.0
+
+    def show(self, tally: Tally) -> None:
+        if self._live and time.monotonic() - self._shown_s >= SHOWN_EVERY_S:
+            self._shown_s = time.monotonic()
+            click.echo(f"\r{_sum(tally)} ", nl=False, err=True)
+
+    def end(self) -> None:
+        if self._live and self._shown_s:
+            click.echo(err=True)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  quire inventory process
+  quire inventory process --archive-lag 72    the archive may be three days behind
+
+\b
+To start a second one is to take over: the first then stops. When one ends with exit code 3, because
+no broker could be reached for minutes, start it again; it goes on where it was."""
+)
+@click.option(
+    "--name", default=ProcessorConfig().name, show_default=True, help="Transactional id, and group of offsets."
+)
+@click.option("--commands", default=Topics().commands, show_default=True, metavar="TOPIC", help="Where commands come.")
+@click.option("--events", default=Topics().events, show_default=True, metavar="TOPIC", help="Where changes go.")
+@click.option("--refusals", default=Topics().refusals, show_default=True, metavar="TOPIC", help="Where refusals go.")
+@click.option(
+    "--archive-lag",
+    "archive_lag_h",
+    type=click.FloatRange(min=0, min_open=True),
+    default=ARCHIVE_LAG_MS // HOUR_MS,
+    show_default=True,
+    metavar="HOURS",
+    help="How far behind the archive of events may be; they are not compacted before twice as long.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor summary.")
+@json_option
+@cluster_options
+def process(
+    name: str,
+    commands: str,
+    events: str,
+    refusals: str,
+    archive_lag_h: float,
+    quiet: bool,
+    as_json: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """Carry out the commands on inventory-commands, each exactly once, until SIGTERM or Ctrl-C.
+
+    Changes go to inventory-events, refused commands to inventory-refusals. Prints `ready` when it has taken over.
+    """
+    topics = Topics(commands, events, refusals)
+    config = ProcessorConfig(topics=topics, name=name, archive_lag_ms=max(1, int(archive_lag_h * HOUR_MS)))
+    progress = _Progress(quiet or as_json)
+    with connect(servers, timeout_s) as client:
+        processor = Processor(client.cluster, config, progress.show)
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            processor.stop()
+
+        client.run(processor.take_over())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
+        if not quiet:
+            items = count(len(processor.stock.levels), "item")
+            click.echo(f"ready: {name} carries out {commands}, with {items} in stock", err=as_json)
+        try:
+            client.run(processor.work())
+        finally:
+            progress.end()
+            processor.close()
+    tally = processor.tally
+    if as_json:
+        print_json({"commands": tally.commands, "events": tally.events, "refusals": dict(tally.refusals)})
+    elif not quiet:
+        click.echo(_sum(tally))
+
+
+def _sum(tally: Tally) -> str:
+    refused = ", ".join(f"{number:,} {reason}" for reason, number in sorted(tally.refusals.items()))
+    return (
+        f"{count(tally.commands, 'command')}, {count(tally.events, 'event')}, "
+        f"{count(tally.refusals.total(), 'refusal')}{f' ({refused})' if refused else ''}"
+    )

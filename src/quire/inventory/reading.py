@@ -1,0 +1,57 @@
+"""Reads stretches of topics from one offset to another: what a processor or a view does before it goes on live."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from quire.client.cluster import Cluster
+from quire.client.consumer import Consumer, ConsumerConfig, Start
+from quire.client.errors import ClientError
+from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
+from quire.client.steps import Steps
+from quire.inventory.events import Event, decode_event
+from quire.protocol.records import Record
+
+READ_COMMITTED = ConsumerConfig(read_committed=True, max_wait_ms=500)
+
+
+class Stretch(NamedTuple):
+    begin: int
+    end: int
+
+
+def whole(cluster: Cluster, places: Iterable[TopicPartition]) -> Steps[dict[TopicPartition, Stretch]]:
+    """From the first record there is to the last that is committed now."""
+    wanted = list(places)
+    first = yield from list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
+    last = yield from list_offsets(cluster, dict.fromkeys(wanted, LATEST), isolation_level=1)
+    return {place: Stretch(first[place].offset, last[place].offset) for place in wanted}
+
+
+def read(
+    cluster: Cluster, stretches: Mapping[TopicPartition, Stretch], take: Callable[[TopicPartition, Record], None]
+) -> Steps[None]:
+    """Hands over every committed record of these stretches, each partition's in order."""
+    ends = {place: stretch.end for place, stretch in stretches.items() if stretch.begin < stretch.end}
+    if not ends:
+        return
+    consumer = Consumer(cluster, READ_COMMITTED)
+    try:
+        yield from consumer.assign({place: Start(offset=stretches[place].begin) for place in ends})
+        while any(consumer.positions[place] < end for place, end in ends.items()):
+            yield consumer.arrival()
+            for fetched in consumer.poll():
+                end = ends[fetched.place]
+                for record in fetched.records():
+                    if record.offset >= end:
+                        break
+                    take(fetched.place, record)
+    finally:
+        consumer.close()
+
+
+def readable(place: TopicPartition, record: Record) -> Event:
+    """The event in a record; what is none names its place."""
+    try:
+        return decode_event(record.value)
+    except ValueError as error:
+        raise ClientError(f"{place} has something at offset {record.offset} that no processor wrote: {error}") from None

@@ -1,0 +1,77 @@
+"""The topics of an inventory, made with the settings that its guarantees rest on.
+
+The events are compacted, so that the last one of every item stays for ever, but not before the archive has had its time
+to read them (`min.compaction.lag.ms`). Refusals are nobody's state and are kept whole. All are replicated as far as the
+cluster allows: three times on three nodes, of which two must have a record before it counts. A topic that is there
+already is taken as it is, unless it would lose what the inventory needs.
+"""
+
+from dataclasses import dataclass
+
+from quire.client.admin.configs import Resource, ResourceType, describe_configs
+from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.cluster import Cluster
+from quire.client.offsets import TopicPartition
+from quire.client.steps import Steps
+from quire.protocol.errors import ApiError, ErrorCode
+
+ARCHIVE_LAG_MS = 24 * 60 * 60 * 1000
+"""How far the archive may fall behind by default."""
+REPLICAS = 3
+PARTITIONS = 3
+
+
+@dataclass(slots=True, frozen=True)
+class Topics:
+    commands: str = "inventory-commands"
+    events: str = "inventory-events"
+    refusals: str = "inventory-refusals"
+
+
+def new_topics(topics: Topics, nodes: int, archive_lag_ms: int = ARCHIVE_LAG_MS) -> list[NewTopic]:
+    """The topics for a cluster of so many nodes. One partition of commands: they are carried out in one order."""
+    replicas = min(REPLICAS, nodes)
+    durable = {"min.insync.replicas": str(max(1, replicas - 1))}
+    compacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2 * archive_lag_ms)}
+    kept = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    return [
+        NewTopic(topics.commands, 1, replicas, durable),
+        NewTopic(topics.events, PARTITIONS, replicas, durable | compacted),
+        NewTopic(topics.refusals, PARTITIONS, replicas, durable | kept),
+    ]
+
+
+def ensure_topics(cluster: Cluster, topics: Topics, archive_lag_ms: int = ARCHIVE_LAG_MS) -> Steps[None]:
+    """Makes the topics that are not there yet, and raises if one that is would lose events."""
+    yield from cluster.refresh([])
+    wanted = new_topics(topics, len(cluster.metadata.brokers), archive_lag_ms)
+    results = yield from create_topics(cluster, wanted)
+    for result in results.values():
+        if isinstance(result, ApiError) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise result
+    entries = yield from describe_configs(cluster, Resource(ResourceType.TOPIC, topics.events))
+    _check(topics.events, {entry.name: entry.value or "" for entry in entries}, archive_lag_ms)
+
+
+def _check(name: str, settings: dict[str, str], archive_lag_ms: int) -> None:
+    if settings.get("cleanup.policy") != "compact":
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"topic {name} has cleanup.policy={settings.get('cleanup.policy')} and would forget items: "
+            f"set it to compact with `quire topics alter {name} --set cleanup.policy=compact`",
+        )
+    if int(settings.get("min.compaction.lag.ms", "0")) <= archive_lag_ms:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"topic {name} may be compacted before the archive, which is allowed to be {archive_lag_ms} ms behind, has "
+            f"read it: `quire topics alter {name} --set min.compaction.lag.ms={2 * archive_lag_ms}`",
+        )
+
+
+def places_of(cluster: Cluster, topic: str) -> Steps[list[TopicPartition]]:
+    """The partitions of a topic."""
+    yield from cluster.refresh([topic])
+    known = cluster.metadata.topics.get(topic)
+    if known is None or not known.partitions:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} does not exist")
+    return [TopicPartition(topic, index) for index in sorted(known.partitions)]
