@@ -192,7 +192,8 @@ def main() -> None:
 
 def apache_kafka_jars() -> Path | None:
     """Where Apache Kafka is; None, and a word about it, where it cannot be had."""
-    from interop.apache_kafka import NotAvailableError, jars
+    from interop.apache_kafka import jars
+    from interop.maven import NotAvailableError
 
     try:
         return jars()

@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,11 +11,11 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from interop.maven import fetch
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.testing import WireConnection
 
 VERSION = "4.3.1"
-FOLDER = Path(__file__).parent.parent / ".interop" / f"kafka-{VERSION}"
 TOOL_TIMEOUT_S = 120
 START_TIMEOUT_S = 90
 _ARTIFACTS = {
@@ -27,19 +26,6 @@ _ARTIFACTS = {
     "org.apache.kafka:connect-file": VERSION,
     "org.slf4j:slf4j-simple": "1.7.36",
 }
-_DEPENDENCY = """
-    <dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>"""
-_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>quire</groupId><artifactId>interop</artifactId><version>1</version>
-  <dependencies>{"".join(_DEPENDENCY.format(*name.split(":"), version) for name, version in _ARTIFACTS.items())}
-  </dependencies>
-</project>
-"""
-
-
-class NotAvailableError(RuntimeError):
-    """Java, Maven or the Maven repository is missing; the message says which."""
 
 
 class ToolError(AssertionError):
@@ -48,26 +34,7 @@ class ToolError(AssertionError):
 
 def jars() -> Path:
     """The folder of jars, fetched if it is not there yet."""
-    lib = FOLDER / "lib"
-    pom = FOLDER / "pom.xml"
-    done = FOLDER / "done"
-    if done.exists() and pom.read_text() == _POM:
-        return lib
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            raise NotAvailableError(
-                f"{program} is not installed: Apache Kafka {VERSION} is fetched with Maven, run by Java"
-            )
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    pom.write_text(_POM)
-    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
-    fetched = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-    if fetched.returncode != 0:
-        raise NotAvailableError(
-            f"Maven could not fetch Apache Kafka {VERSION}:\n{(fetched.stdout + fetched.stderr)[-2000:]}"
-        )
-    done.touch()
-    return lib
+    return fetch(f"kafka-{VERSION}", f"Apache Kafka {VERSION}", _ARTIFACTS)
 
 
 class ApacheKafka:

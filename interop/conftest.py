@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from interop.apache_kafka import ApacheKafka, NotAvailableError, jars
+from interop.apache_kafka import ApacheKafka, jars
+from interop.maven import NotAvailableError
 from quire.testing import Cluster
 
 
