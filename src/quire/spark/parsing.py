@@ -49,6 +49,13 @@ def good_rows(parsed: DataFrame) -> DataFrame:
     return parsed.where(F.col("error").isNull()).select("event.*", *PLACE)
 
 
+def all_good_rows(parsed: DataFrame) -> DataFrame:
+    """Good rows where there may be no others, as on a topic that a pipeline writes itself: an error ends the query."""
+    place = F.format_string("topic %s, partition %d, offset %d: %s", "topic", "partition", "offset", "error")
+    checked = F.when(F.col("error").isNotNull(), F.raise_error(place)).otherwise(F.col("event"))
+    return parsed.select(checked.alias("event"), *PLACE).select("event.*", *PLACE)
+
+
 def dead_letters(parsed: DataFrame) -> DataFrame:
     """Every record with an error, as it goes to its dead-letter topic: topic, key, value and headers."""
     return parsed.where(F.col("error").isNotNull()).select(*dead_letter_columns(parsed))

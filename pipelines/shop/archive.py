@@ -1,0 +1,17 @@
+"""Every record of the shop's topics as it came, broken ones too, for a Delta table by date."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+
+def archive(records: DataFrame) -> DataFrame:
+    """The record and where it was, and the date on which it came."""
+    return records.select(
+        F.to_date("timestamp").alias("date"),
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        F.col("key").cast("string").alias("user_id"),
+        "value",
+    )

@@ -1,0 +1,48 @@
+"""Every event of the shop once: duplicates, late ones and bots are left out, and broken ones become dead letters.
+
+One query, so that for each batch the numbers add up: events read = counted + bots + dead letters + duplicates + late.
+The first four stand in the query's observed metrics, duplicates and late ones in those of its state operator.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipelines.shop.events import RULES, SCHEMA, SHOP_EVENTS
+from quire.spark.parsing import dead_letter_columns, parse_json
+
+ALLOWED_LATENESS = "2 minutes"
+BOTS = "(?i)bot|crawler|spider"
+
+
+def clean(records: DataFrame) -> DataFrame:
+    """Clean events for shop_events and dead letters for the topics' .dlq, in one stream of rows for the sink."""
+    once = _drop_duplicates(parse_json(records, SCHEMA, RULES))
+    good = F.col("error").isNull()
+    is_bot = good & F.coalesce(F.col("event.agent").rlike(BOTS), F.lit(False))
+    judged = once.withColumn("is_bot", is_bot).observe(
+        "kept",
+        F.count_if(good & ~F.col("is_bot")).alias("counted"),
+        F.count_if("is_bot").alias("bots"),
+        F.count("error").alias("dead_letters"),
+    )
+    dead = dict(zip(("topic", "key", "value", "headers"), dead_letter_columns(judged), strict=True))
+    clean_value = F.to_json(F.struct("event.*", F.col("topic").alias("kind"))).cast("binary")
+    return judged.where(~F.col("is_bot")).select(
+        F.when(good, F.lit(SHOP_EVENTS)).otherwise(dead["topic"]).alias("topic"),
+        F.col("key"),
+        F.when(good, clean_value).otherwise(dead["value"]).alias("value"),
+        F.when(~good, dead["headers"]).alias("headers"),
+    )
+
+
+def _drop_duplicates(parsed: DataFrame) -> DataFrame:
+    """Drops events whose id has been there, and those later than the watermark, and never a broken one.
+
+    A broken record has no event time here, so no watermark is past it, and its place for an id, which no other has.
+    """
+    good = F.col("error").isNull()
+    place = F.concat_ws("/", "topic", "partition", "offset")
+    identified = parsed.withColumn("event_time", F.when(good, F.col("event.event_time"))).withColumn(
+        "event_id", F.when(good, F.concat(F.lit("id/"), "event.event_id")).otherwise(F.concat(F.lit("at/"), place))
+    )
+    return identified.withWatermark("event_time", ALLOWED_LATENESS).dropDuplicatesWithinWatermark(["event_id"])

@@ -1,0 +1,13 @@
+"""A row of results as a record: JSON on the topic of that result."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+
+def result(topic: str, rows: DataFrame, key: Column) -> DataFrame:
+    """topic, key and value for the sink; the value has every column of the row."""
+    return rows.select(
+        F.lit(topic).alias("topic"),
+        key.cast("string").cast("binary").alias("key"),
+        F.to_json(F.struct("*")).cast("binary").alias("value"),
+    )

@@ -1,0 +1,210 @@
+"""`quire dlq`: the records that pipelines could not use: which there are, why, and back with them to their topics."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import click
+
+from quire.cli.dlq_reading import (
+    REPLAY_GROUP,
+    Letter,
+    dead_letter_topics,
+    places_of,
+    read_letters,
+    replayed_up_to,
+)
+from quire.cli.lazy import HelpfulGroup
+from quire.cli.options import Pattern, cluster_options, connect, json_option
+from quire.cli.output import count, print_json, print_table
+from quire.cli.record_format import iso_time
+from quire.client.group_offsets import OffsetAndMetadata
+from quire.client.offsets import TopicPartition
+from quire.client.producer import Producer, ProducerConfig
+from quire.client.shell_blocking import BlockingClient
+from quire.spark.dead_letters import DeadLetter, headers_to_send_back
+
+MOST_ATTEMPTS = 3
+IN_ONE_TRANSACTION = 500
+SHOWN_CHARACTERS = 100
+
+
+@click.group(cls=HelpfulGroup)
+def dlq() -> None:
+    """Look at dead letters, the records that pipelines could not use, and send them back."""
+
+
+@dlq.command(
+    "list",
+    epilog="""\b
+Examples:
+  quire dlq list
+  quire dlq list orders --json""",
+)
+@click.argument("topics", nargs=-1)
+@json_option
+@cluster_options
+def list_letters(topics: Sequence[str], as_json: bool, servers: str, timeout_s: float) -> None:
+    """Count dead letters by topic and error, and how many of them were not sent back yet."""
+    rows = []
+    with connect(servers, timeout_s) as client:
+        for topic in dead_letter_topics(client, topics):
+            places = places_of(client, [topic])
+            replayed = replayed_up_to(client, places)
+            total: Counter[str] = Counter()
+            waiting: Counter[str] = Counter()
+            for letter in read_letters(client, places, {}):
+                total[_error(letter)] += 1
+                waiting[_error(letter)] += letter.record.offset >= replayed.get(letter.place, 0)
+            rows += [(topic, number, waiting[error], error) for error, number in total.most_common()] or [
+                (topic, 0, 0, "")
+            ]
+    if as_json:
+        print_json([dict(zip(("topic", "letters", "waiting", "error"), row, strict=True)) for row in rows])
+    else:
+        print_table(("topic", "letters", "waiting", "error"), rows)
+
+
+@dlq.command(
+    epilog="""\b
+Examples:
+  quire dlq show orders
+  quire dlq show orders -n 3 --error 'has_an_id' --json"""
+)
+@click.argument("topic")
+@click.option(
+    "-n", "--count", "most", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many."
+)
+@click.option("--error", "pattern", type=Pattern(), help="Only those whose error has a match of this.")
+@json_option
+@cluster_options
+def show(topic: str, most: int, pattern: re.Pattern[str] | None, as_json: bool, servers: str, timeout_s: float) -> None:
+    """Show dead letters of TOPIC (or TOPIC.dlq) one by one: why, where from, and what was in them."""
+    with connect(servers, timeout_s) as client:
+        places = places_of(client, dead_letter_topics(client, [topic]))
+        wanted = (letter for letter in read_letters(client, places, {}) if _matches(letter, pattern))
+        letters = list(islice(wanted, most))
+    if as_json:
+        print_json([_as_json(letter) for letter in letters])
+        return
+    for letter in letters:
+        click.echo(
+            f"{letter.place} offset {letter.record.offset}, {iso_time(letter.record.timestamp)}: {_error(letter)}"
+        )
+        if isinstance(letter.why, DeadLetter):
+            why = letter.why
+            click.echo(f"  from   {why.topic}-{why.partition} offset {why.offset}, attempt {why.attempt}")
+        click.echo(f"  key    {_text(letter.record.key)}")
+        click.echo(f"  value  {_text(letter.record.value)}")
+
+
+@dlq.command(
+    epilog="""\b
+Examples:
+  quire dlq replay orders                          after the job was repaired
+  quire dlq replay orders --error 'has_a_price'
+  quire dlq replay orders --from-beginning --max-attempts 10"""
+)
+@click.argument("topic")
+@click.option("--error", "pattern", type=Pattern(), help="Only those whose error has a match of this.")
+@click.option(
+    "--max-attempts",
+    type=click.IntRange(min=1),
+    default=MOST_ATTEMPTS,
+    show_default=True,
+    help="Leave alone what has failed so often.",
+)
+@click.option("--from-beginning", is_flag=True, help="Also what was sent back or passed over before.")
+@json_option
+@cluster_options
+def replay(
+    topic: str,
+    pattern: re.Pattern[str] | None,
+    max_attempts: int,
+    from_beginning: bool,
+    as_json: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """Send dead letters of TOPIC (or TOPIC.dlq) back to where they came from, each once, one attempt further.
+
+    What is sent back and how far this has come are one transaction, so nothing is sent twice, whatever happens. What is
+    passed over, because of its error or its attempts, is not looked at again without --from-beginning.
+    """
+    sent = passed_over = 0
+    with connect(servers, timeout_s) as client:
+        name = dead_letter_topics(client, [topic])[0]
+        producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{REPLAY_GROUP}-{name}"))
+        client.run(producer.init_transactions())  # first: it ends what another replay has open
+        places = places_of(client, [name])
+        starts = {} if from_beginning else replayed_up_to(client, places)
+        letters = read_letters(client, places, starts)
+        while chunk := list(islice(letters, IN_ONE_TRANSACTION)):
+            back = [letter for letter in chunk if _goes_back(letter, pattern, max_attempts)]
+            _send_back(client, producer, chunk, back)
+            sent += len(back)
+            passed_over += len(chunk) - len(back)
+        producer.close()
+    if as_json:
+        print_json({"topic": name, "sent": sent, "passed_over": passed_over})
+    else:
+        click.echo(f"{count(sent, 'dead letter')} sent back from {name}, {passed_over:,} passed over")
+
+
+def _send_back(client: BlockingClient, producer: Producer, chunk: list[Letter], back: list[Letter]) -> None:
+    """One transaction: the letters that go back, and that all of the chunk has been dealt with."""
+    for topic in dict.fromkeys(letter.why.topic for letter in back if isinstance(letter.why, DeadLetter)):
+        client.run(producer.prepare(topic))
+    producer.begin()
+    try:
+        for letter in back:
+            assert isinstance(letter.why, DeadLetter)
+            known = client.cluster.metadata.topics[letter.why.topic].partitions
+            producer.send(
+                letter.why.topic,
+                letter.record.value,
+                key=letter.record.key,
+                headers=headers_to_send_back(letter.record.headers),
+                partition=letter.why.partition if letter.why.partition in known else None,
+            )
+        client.run(producer.send_offsets(REPLAY_GROUP, dict(_next_offsets(chunk))))
+        client.run(producer.commit())
+    except BaseException:
+        client.run(producer.abort())
+        raise
+
+
+def _next_offsets(chunk: list[Letter]) -> Iterator[tuple[TopicPartition, OffsetAndMetadata]]:
+    for letter in chunk:  # of a partition the last one counts, and comes last
+        yield letter.place, OffsetAndMetadata(letter.record.offset + 1)
+
+
+def _goes_back(letter: Letter, pattern: re.Pattern[str] | None, max_attempts: int) -> bool:
+    return isinstance(letter.why, DeadLetter) and letter.why.attempt < max_attempts and _matches(letter, pattern)
+
+
+def _matches(letter: Letter, pattern: re.Pattern[str] | None) -> bool:
+    return pattern is None or pattern.search(_error(letter)) is not None
+
+
+def _error(letter: Letter) -> str:
+    return letter.why if isinstance(letter.why, str) else letter.why.error
+
+
+def _text(content: bytes | None) -> str:
+    if content is None:
+        return "null"
+    text = content.decode(errors="backslashreplace")
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(content):,} bytes)"
+
+
+def _as_json(letter: Letter) -> dict[str, object]:
+    origin = letter.why._asdict() if isinstance(letter.why, DeadLetter) else {"error": letter.why}
+    return {
+        "place": {"topic": letter.place.topic, "partition": letter.place.partition, "offset": letter.record.offset},
+        "timestamp": letter.record.timestamp,
+        **{("from_topic" if name == "topic" else name): value for name, value in origin.items()},
+        "key": None if letter.record.key is None else letter.record.key.decode(errors="backslashreplace"),
+        "value": None if letter.record.value is None else letter.record.value.decode(errors="backslashreplace"),
+    }

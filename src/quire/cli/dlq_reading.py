@@ -1,0 +1,76 @@
+"""Reads dead-letter topics to their end, committed records only, for `quire dlq`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from quire.client.admin.topics import describe_topics
+from quire.client.consumer import Consumer, ConsumerConfig, Start
+from quire.client.group_offsets import fetch_offsets
+from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError
+from quire.protocol.records import Record
+from quire.spark.dead_letters import SUFFIX, DeadLetter, NotADeadLetterError, read_headers
+
+REPLAY_GROUP = "quire-dlq-replay"
+READ_COMMITTED = 1
+
+
+class Letter(NamedTuple):
+    """A record of a dead-letter topic; `why` is a text where its headers do not say what they should."""
+
+    place: TopicPartition
+    record: Record
+    why: DeadLetter | str
+
+
+def dead_letter_topics(client: BlockingClient, wanted: Iterable[str] = ()) -> list[str]:
+    """The topics named, or all that are for dead letters. ORDERS and ORDERS.dlq name the same."""
+    names = [name if name.endswith(SUFFIX) else name + SUFFIX for name in wanted]
+    found = client.run(describe_topics(client.cluster, names or None))
+    for name in names:
+        if isinstance(missing := found[name], ApiError):
+            raise missing
+    return names or [name for name in found if name.endswith(SUFFIX)]
+
+
+def places_of(client: BlockingClient, topics: Iterable[str]) -> list[TopicPartition]:
+    found = client.run(describe_topics(client.cluster, topics))
+    places = []
+    for name, topic in found.items():
+        if isinstance(topic, ApiError):
+            raise topic
+        places += [TopicPartition(name, partition) for partition in topic.partitions]
+    return places
+
+
+def replayed_up_to(client: BlockingClient, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """How far replaying has come."""
+    committed = client.run(fetch_offsets(client.cluster, REPLAY_GROUP, places))
+    return {place: at.offset for place, at in committed.items()}
+
+
+def read_letters(
+    client: BlockingClient, places: list[TopicPartition], starts: Mapping[TopicPartition, int]
+) -> Iterator[Letter]:
+    """Every dead letter from `starts` on (the beginning, where it says nothing) to what is now the end."""
+    ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=READ_COMMITTED))
+    firsts = client.run(list_offsets(client.cluster, dict.fromkeys(places, EARLIEST)))
+    begin = {place: max(starts.get(place, 0), firsts[place].offset) for place in places}
+    behind = {place: Start(offset=at) for place, at in begin.items() if at < ends[place].offset}
+    consumer = Consumer(client.cluster, ConsumerConfig(read_committed=True))
+    client.run(consumer.assign(behind))
+    while any(offset < ends[place].offset for place, offset in consumer.positions.items()):
+        client.loop.run_until(consumer.arrival())
+        for fetched in consumer.poll():
+            for record in fetched.records():
+                if record.offset < ends[fetched.place].offset:
+                    yield Letter(fetched.place, record, _why(record))
+    consumer.close()
+
+
+def _why(record: Record) -> DeadLetter | str:
+    try:
+        return read_headers(record.headers)
+    except NotADeadLetterError as error:
+        return f"this is no dead letter: {error}"

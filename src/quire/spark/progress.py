@@ -1,0 +1,121 @@
+"""What the queries of pipelines report: how fast, how far behind, how much state, and counts that add up.
+
+Spark tells a StreamingQueryListener of every micro-batch that is done. `QueryReport` is what is of interest in that;
+`Tally` adds it up over all batches of a query. Both are pure. A tally knows which batch it counted last: one that is
+told twice counts once, and one that was never told of (the process died in the moment after its batch) is noticed and
+makes the tally say that it is not whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReport:
+    """One micro-batch that is done."""
+
+    batch_id: int
+    rows: int
+    rows_per_second: float
+    batch_ms: int
+    lag: int | None
+    state_rows: int
+    state_bytes: int
+    late: int
+    duplicates: int
+    watermark: str
+    counts: Mapping[str, int]
+
+    @classmethod
+    def from_progress(cls, progress: Mapping[str, Any]) -> "QueryReport":
+        """Reads Spark's JSON of a StreamingQueryProgress."""
+        sources = progress.get("sources", [])
+        operators = progress.get("stateOperators", [])
+        observed = progress.get("observedMetrics", {})
+        return cls(
+            batch_id=progress["batchId"],
+            rows=progress["numInputRows"],
+            rows_per_second=float(progress.get("processedRowsPerSecond") or 0.0),
+            batch_ms=progress.get("durationMs", {}).get("triggerExecution", 0),
+            lag=_lag(sources),
+            state_rows=sum(operator["numRowsTotal"] for operator in operators),
+            state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+            late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
+            duplicates=sum(operator["customMetrics"].get("numDroppedDuplicateRows", 0) for operator in operators),
+            watermark=progress.get("eventTime", {}).get("watermark", ""),
+            counts={name: int(value or 0) for metrics in observed.values() for name, value in metrics.items()},
+        )
+
+
+def _lag(sources: list[Mapping[str, Any]]) -> int | None:
+    """How many offsets are between what was read and what was there; None where the sources do not say."""
+    lag = 0
+    for source in sources:
+        end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
+        if not latest:
+            return None
+        lag += sum(max(0, offset - end.get(place, 0)) for place, offset in latest.items())
+    return lag if sources else None
+
+
+def offsets(found: object) -> dict[tuple[str, int], int]:
+    """Offsets by topic and partition, as `format("quire")` writes them; nothing where they are of another kind."""
+    places: dict[tuple[str, int], int] = {}
+    if isinstance(found, dict):
+        for topic, part in found.items():
+            if isinstance(part, dict) and isinstance(part.get("offsets"), dict):
+                places |= {(topic, int(partition)): int(offset) for partition, offset in part["offsets"].items()}
+    return places
+
+
+@dataclass(slots=True)
+class Tally:
+    """The sums over all batches of a query."""
+
+    last_batch: int = -1
+    batches: int = 0
+    missed: int = 0
+    rows: int = 0
+    late: int = 0
+    duplicates: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, report: QueryReport) -> None:
+        if report.batch_id <= self.last_batch:
+            return
+        self.missed += report.batch_id - self.last_batch - 1
+        self.last_batch = report.batch_id
+        self.batches += 1
+        self.rows += report.rows
+        self.late += report.late
+        self.duplicates += report.duplicates
+        for name, number in report.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+
+    def __sub__(self, before: "Tally") -> "Tally":
+        """What came since then."""
+        return Tally(
+            self.last_batch,
+            self.batches - before.batches,
+            self.missed - before.missed,
+            self.rows - before.rows,
+            self.late - before.late,
+            self.duplicates - before.duplicates,
+            {name: number - before.counts.get(name, 0) for name, number in self.counts.items()},
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Tally":
+        return cls(**content)
+
+    def accounts(self) -> dict[str, int]:
+        """Where every row went, for a query that says so in its counts: these add up to `rows`."""
+        return self.counts | {"duplicates": self.duplicates, "late": self.late}
+
+    @property
+    def adds_up(self) -> bool:
+        return not self.missed and sum(self.accounts().values()) == self.rows
