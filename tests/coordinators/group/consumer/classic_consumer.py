@@ -1,7 +1,7 @@
 """A consumer of the classic protocol, as clients have them: it may have to share a group with those of the new one.
 
 Eager, it gives up everything before it joins; cooperative, it says what it has, gives up what it was not given, and
-joins again. If it leads it shares partitions out in turns.
+joins again. If it leads it shares partitions out in turns; cooperative, it lets nobody have what another still has.
 """
 
 from typing import Any
@@ -40,6 +40,7 @@ class ClassicConsumer:
         self.member_id = ""
         self.generation = -1
         self.has: Partitions = {}
+        self.gave_up = False
 
     @property
     def is_cooperative(self) -> bool:
@@ -87,7 +88,9 @@ class ClassicConsumer:
         code = self._code(synced)
         if code is not ErrorCode.NONE:
             return self._refused(code)
-        self.has = read_assignment(synced)
+        before, self.has = self.has, read_assignment(synced)
+        # Whoever leads can share out what this one gives up when it joins again, and says that it has.
+        self.gave_up = any(numbers - self.has.get(topic, set()) for topic, numbers in before.items())
         return f"generation {self.generation}, has {show(self.has)}"
 
     def beat(self) -> str:
@@ -137,9 +140,12 @@ class ClassicConsumer:
     def _share_out(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
         members = sorted(member.member_id for member in joined.members)
         shares: dict[str, Partitions] = {member_id: {} for member_id in members}
+        owners = owners_of(joined)
         everything = [(topic, number) for topic in self.topics for number in self._partitions(topic)]
         for turn, (topic, number) in enumerate(everything if members else []):
-            shares[members[turn % len(members)]].setdefault(topic, set()).add(number)
+            receiver = members[turn % len(members)]
+            if owners.get((topic, number), receiver) == receiver:
+                shares[receiver].setdefault(topic, set()).add(number)
         return [
             SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(share))
             for member_id, share in shares.items()
@@ -160,6 +166,16 @@ class ClassicConsumer:
         if isinstance(answer, LeaveGroupResponse) and answer.members:
             return ErrorCode(answer.members[0].error_code)
         return ErrorCode(answer.error_code)
+
+
+def owners_of(joined: JoinGroupResponse) -> dict[tuple[str, int], str]:
+    """The partitions that members say they have. Eager ones have none when they join."""
+    owners: dict[tuple[str, int], str] = {}
+    for member in joined.members:
+        said: ConsumerProtocolSubscription = decoder(ConsumerProtocolSubscription, SUBSCRIPTION)(member.metadata, 2)[0]
+        for each in said.owned_partitions:
+            owners.update(((each.topic, number), member.member_id) for number in each.partitions)
+    return owners
 
 
 def write_assignment(share: Partitions) -> bytes:

@@ -2,7 +2,8 @@
 
 The promises are those of `test_random_schedules`, through every change of protocol: no partition has two owners, the
 number that is the group's epoch or generation never goes back, and left alone the group comes to rest with all its
-partitions read. Consumers of the classic protocol are eager here: they give up everything before they join.
+partitions read. Consumers of the classic protocol are eager, and give up everything before they join, or cooperative,
+and give up only what they are not given any more, when they hear of it.
 """
 
 from typing import Any
@@ -24,8 +25,8 @@ CLASSIC_SESSION_MS = 10_000
 class OldConsumer:
     """A consumer of the classic protocol, step by step: it joins, asks for its assignment, and stays."""
 
-    def __init__(self, shard: ConsumerShard, name: str, instance_id: str | None) -> None:
-        self.client = ClassicConsumer(shard, name, ("orders",), instance_id, is_cooperative=False)
+    def __init__(self, shard: ConsumerShard, name: str, instance_id: str | None, is_cooperative: bool) -> None:
+        self.client = ClassicConsumer(shard, name, ("orders",), instance_id, is_cooperative)
         self.joining: Pending[Any] | None = None
         self.syncing: Pending[Any] | None = None
         self.must_join = True
@@ -40,7 +41,7 @@ class OldConsumer:
             self.joining, self.must_join = None, self.syncing is None
         elif self.syncing is not None:
             told = self.client.take_assignment(self.syncing.value)
-            self.syncing, self.must_join = None, not told.startswith("generation")
+            self.syncing, self.must_join = None, not told.startswith("generation") or self.client.gave_up
         elif self.must_join:
             self.joining = self.client.join()
         else:
@@ -56,8 +57,9 @@ class OldConsumer:
 
 
 class Migrations(RuleBasedStateMachine):
-    @initialize(old=st.integers(0, 2), new=st.integers(0, 2))
-    def start(self, old: int, new: int) -> None:
+    @initialize(old=st.integers(0, 2), new=st.integers(0, 2), is_cooperative=st.booleans())
+    def start(self, old: int, new: int, is_cooperative: bool) -> None:
+        self.is_cooperative = is_cooperative
         self.shard = ConsumerShard(
             {"group.consumer.assignment.interval.ms": "0", "group.initial.rebalance.delay.ms": "0"}
         )
@@ -76,7 +78,7 @@ class Migrations(RuleBasedStateMachine):
     def an_old_one_comes(self, is_static: bool) -> None:
         if len(self.old) < 3:
             self.names += 1
-            self.old.append(OldConsumer(self.shard, f"o{self.names}", f"so{self.names}" if is_static else None))
+            self._add_old(f"so{self.names}" if is_static else None)
 
     @rule(is_static=st.booleans())
     def a_new_one_comes(self, is_static: bool) -> None:
@@ -130,7 +132,7 @@ class Migrations(RuleBasedStateMachine):
             consumer = self.new.pop(number)
             self.shard.heartbeat(beat(consumer.member_id, -2, instance_id=consumer.instance_id))
             self.names += 1
-            self.old.append(OldConsumer(self.shard, f"o{self.names}", consumer.instance_id))
+            self._add_old(consumer.instance_id)
 
     @rule(duration_ms=st.sampled_from([0, 1000, 5000, 60_000]))
     def time_passes(self, duration_ms: int) -> None:
@@ -182,6 +184,9 @@ class Migrations(RuleBasedStateMachine):
             return []
         of_old = [(old.client.name, old.client.has.get("orders", set())) for old in self.old]
         return of_old + [(new.name, {partition for _, partition in new.owned}) for new in self.new]
+
+    def _add_old(self, instance_id: str | None) -> None:
+        self.old.append(OldConsumer(self.shard, f"o{self.names}", instance_id, self.is_cooperative))
 
     def _wait(self, duration_ms: int) -> None:
         self.shard.wait(duration_ms)

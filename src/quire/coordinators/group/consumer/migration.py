@@ -6,7 +6,8 @@ when the last member that speaks the new protocol is gone and others are left. E
 one is gone and then what the other is; generation and group epoch are one number that goes on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.group_record import group_record
@@ -27,6 +28,7 @@ from quire.coordinators.group.consumer.settings import ConsumerSettings
 from quire.coordinators.runtime.record import StateRecord
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
+from quire.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from quire.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
 
 
@@ -34,14 +36,15 @@ def upgraded(group: ClassicGroup, settings: ConsumerSettings, image: ClusterImag
     """The consumer group that the classic one becomes. GROUP_ID_NOT_FOUND where it cannot."""
     _check_upgrade(group, settings)
     draft = Draft(ConsumerGroup(group.group_id), group.tombstones())
-    taken: dict[tuple[bytes, int], None] = {}
-    members = [_to_consumer(group, member, taken, image) for member in group.members.values()]
+    read = [_read(group, member) for member in group.members.values()]
+    held = _held(read, image)
+    members = [_to_consumer(group, each, held[each.member.member_id]) for each in read]
     epoch = group.generation
     draft.write(*(records.member_metadata(group.group_id, each.member_id, each.subscription) for each in members))
     draft.write(records.group_metadata(group.group_id, epoch, 0))
     for each in members:
-        held = to_assignment(each.current.assigned)
-        draft.write(records.target_assignment(group.group_id, each.member_id, held))
+        target = to_assignment(each.current.assigned)
+        draft.write(records.target_assignment(group.group_id, each.member_id, target))
     draft.write(records.target_metadata(group.group_id, epoch, 0))
     draft.write(*(records.current_assignment(group.group_id, each.member_id, each.current) for each in members))
     return draft
@@ -63,34 +66,64 @@ def _cannot_upgrade(group: ClassicGroup, reason: str) -> ApiError:
     )
 
 
-def _to_consumer(
-    group: ClassicGroup, member: ClassicMember, taken: dict[tuple[bytes, int], None], image: ClusterImage
-) -> Member:
-    """A member with what it was assigned last. Whatever an assignor of the clients did, no partition has two owners."""
+class _Read(NamedTuple):
+    """A member of a classic group with what it said when it joined last, and what it was given since."""
+
+    member: ClassicMember
+    said: ConsumerProtocolSubscription
+    given: ConsumerProtocolAssignment
+
+
+def _read(group: ClassicGroup, member: ClassicMember) -> _Read:
     try:
-        subscription = embedded_protocol.read_subscription(next(iter(member.protocols.values()), b""))
-        assignment = embedded_protocol.read_assignment(member.assignment)
+        said = embedded_protocol.read_subscription(next(iter(member.protocols.values()), b""))
+        given = embedded_protocol.read_assignment(member.assignment)
     except ProtocolError:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
-    if assignment.user_data:
+    if given.user_data:
         raise _cannot_upgrade(
             group, "a custom assignor is in use, whose data would be lost: choose a default one first"
         )
-    held: dict[bytes, dict[int, int]] = {}
-    for topic_id, partitions in embedded_protocol.assigned_to(assignment, image).items():
-        for partition in sorted(partitions):
-            if (topic_id, partition) not in taken:
-                taken[topic_id, partition] = None
-                held.setdefault(topic_id, {})[partition] = group.generation
+    return _Read(member, said, given)
+
+
+def _held(members: list[_Read], image: ClusterImage) -> dict[str, dict[bytes, set[int]]]:
+    """Who has what, by member id. Whatever an assignor of the clients did, no partition has two owners.
+
+    A cooperative member has what it had when it joined until it hears of its assignment, and gives up the rest only
+    then: which may be about to happen, or not before it joins again, if its group was rebalancing. The later the
+    generation in which it had that, the more it is believed.
+    """
+    held: dict[str, dict[bytes, set[int]]] = {each.member.member_id: {} for each in members}
+    taken: set[tuple[bytes, int]] = set()
+
+    def take(member_id: str, topic_id: bytes, partitions: Iterable[int]) -> None:
+        free = [partition for partition in partitions if (topic_id, partition) not in taken]
+        if free:
+            held[member_id].setdefault(topic_id, set()).update(free)
+            taken.update((topic_id, partition) for partition in free)
+
+    for each in members:
+        for topic_id, partitions in embedded_protocol.assigned_to(each.given, image).items():
+            take(each.member.member_id, topic_id, partitions)
+    for each in sorted(members, key=lambda each: -each.said.generation_id):
+        for topic_id, owned in embedded_protocol.owned_by(each.said, image):
+            take(each.member.member_id, topic_id, owned)
+    return held
+
+
+def _to_consumer(group: ClassicGroup, read: _Read, partitions: Mapping[bytes, set[int]]) -> Member:
+    member, said = read.member, read.said
+    held = {topic_id: dict.fromkeys(sorted(numbers), group.generation) for topic_id, numbers in partitions.items()}
     return Member(
         member.member_id,
         Subscription(
             client_id=member.client_id,
             client_host=member.client_host,
-            topic_names=tuple(sorted(set(subscription.topics))),
+            topic_names=tuple(sorted(set(said.topics))),
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             instance_id=member.instance_id,
-            rack_id=subscription.rack_id or None,
+            rack_id=said.rack_id or None,
             classic=classic_metadata(member.session_timeout_ms, member.protocols.items()),
         ),
         CurrentAssignment(group.generation, group.generation, MemberState.STABLE, held),
