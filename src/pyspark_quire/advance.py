@@ -75,19 +75,23 @@ def limited(start: Positions, end: Positions, max_offsets: int) -> Positions:
     """At most so many offsets: to each partition in proportion to what it has, and one at least while there are any."""
     begins = {place: begin_of(place, start, position) for place, position in end.items()}
     sizes = {place: position.offset - begins[place] for place, position in end.items()}
-    total = sum(sizes.values())
-    if total <= max_offsets:
+    if sum(sizes.values()) <= max_offsets:
         return end
-    shares = _shares(sizes, total, max_offsets)
+    shares = _shares(sizes, max_offsets)
     return {place: position._replace(offset=begins[place] + shares[place]) for place, position in end.items()}
 
 
-def _shares(sizes: Mapping[TopicPartition, int], total: int, max_offsets: int) -> dict[TopicPartition, int]:
-    largest_first = sorted(sizes, key=lambda place: (-sizes[place], place))
-    shares = {place: sizes[place] * max_offsets // total for place in sizes}
+def _shares(sizes: Mapping[TopicPartition, int], max_offsets: int) -> dict[TopicPartition, int]:
+    """Fewer than there are: one for each partition that has any, the rest in proportion, what is left on top."""
+    largest_first = sorted((place for place in sizes if sizes[place]), key=lambda place: (-sizes[place], place))
+    shares = dict.fromkeys(sizes, 0) | dict.fromkeys(largest_first[:max_offsets], 1)
     left = max_offsets - sum(shares.values())
-    # Rounding leaves less than one for each: first for those that would get none, then for the largest.
-    for place in [*(place for place in largest_first if not shares[place]), *largest_first]:
+    beyond = {place: sizes[place] - shares[place] for place in largest_first}
+    total = sum(beyond.values())
+    for place in largest_first:
+        shares[place] += beyond[place] * left // total
+    left = max_offsets - sum(shares.values())
+    for place in largest_first:
         if left and shares[place] < sizes[place]:
             shares[place] += 1
             left -= 1

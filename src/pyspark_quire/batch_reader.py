@@ -21,7 +21,7 @@ from pyspark_quire.loss import LossPolicy
 from pyspark_quire.options import FAIL_ON_DATA_LOSS, MAX_RECORDS_PER_PARTITION, MIN_PARTITIONS, Options
 from pyspark_quire.reading import Split, read_split
 from pyspark_quire.splits import Range, split_ranges
-from pyspark_quire.subscription import check_subscription, find_places
+from pyspark_quire.subscription import check_subscription, describe, find_places
 from quire.client.cluster import Cluster
 from quire.client.offsets import EARLIEST, TopicPartition
 from quire.client.steps import Steps
@@ -49,7 +49,7 @@ def plan_batch(cluster: Cluster, options: Options) -> Steps[list[Range]]:
     """The offsets of every partition that the options ask for, checked against what is there."""
     places = yield from find_places(cluster, options)
     if not places:
-        raise QuireError("no topic matches subscribePattern")
+        raise QuireError(f"no topic matches {describe(options)}")
     extent = yield from find_extent(cluster, options, places)
     starts = yield from find_starts(cluster, options, starting_goals(options, places, EARLIEST), extent)
     ends = yield from find_ends(cluster, ending_goals(options, places), extent)

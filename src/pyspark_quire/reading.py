@@ -132,6 +132,8 @@ def _after_loss(client: BlockingClient, options: Options, part: Range, position:
 
 
 def _gather(gatherer: ArrowGatherer, fetched: Fetched) -> Iterator[ArrowColumns]:
+    # A fetch brings whole batches: the first may have records that were deleted, or handed out before.
+    gatherer.begin_at(fetched.from_offset)
     try:
         for batch in fetched.visible_batches():
             check_crc(fetched.batches, batch)

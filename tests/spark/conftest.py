@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.offsets import EARLIEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
 from quire.testing import Cluster
 
@@ -78,6 +79,9 @@ def make_topic(client: BlockingClient) -> MakeTopic:
         for refused in client.run(create_topics(client.cluster, [new])).values():
             if isinstance(refused, Exception):
                 raise refused
+        # The controller answers a little before the partitions are served; this waits for them.
+        places = {TopicPartition(topic, partition): EARLIEST for partition in range(partitions)}
+        client.run(list_offsets(client.cluster, places))
         return topic
 
     return make

@@ -134,6 +134,11 @@ class ArrowGatherer:
         self._pieces: list[_Piece] = []
         self._sizes = Sizes()
 
+    def begin_at(self, offset: int) -> None:
+        """Takes nothing from below `offset` any more. What was added is flushed."""
+        assert not self._pieces
+        self._start = max(self._start, offset)
+
     def add(self, buffer: Buffer, header: BatchHeader) -> Iterator[ArrowColumns]:
         """Takes one batch, which `buffer` has to keep until the next `flush`; hands out what is full.
 

@@ -1,0 +1,54 @@
+"""Splits: everything once, in order, as many as asked for, and a function of what goes in."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_quire.splits import Range, split_ranges
+from quire.client.offsets import TopicPartition
+
+
+def part(partition: int, start: int, end: int) -> Range:
+    return Range(TopicPartition("t", partition), "id", start, end)
+
+
+def test_a_partition_is_one_split_unless_the_options_say_otherwise() -> None:
+    assert split_ranges([part(1, 5, 9), part(0, 0, 10**9)]) == [part(0, 0, 10**9), part(1, 5, 9)]
+
+
+def test_an_empty_range_is_no_split() -> None:
+    assert split_ranges([part(0, 5, 5)], min_splits=4) == []
+
+
+def test_large_partitions_are_cut_first() -> None:
+    cuts = split_ranges([part(0, 0, 10), part(1, 0, 90)], min_splits=4)
+    assert cuts == [part(0, 0, 10), part(1, 0, 30), part(1, 30, 60), part(1, 60, 90)]
+
+
+def test_no_split_spans_more_offsets_than_allowed() -> None:
+    cuts = split_ranges([part(0, 3, 25)], max_records=10)
+    assert cuts == [part(0, 3, 10), part(0, 10, 17), part(0, 17, 25)]
+
+
+ranges = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 200)), max_size=6).map(
+    lambda found: [part(index, start, start + size) for index, (start, size) in enumerate(found)]
+)
+
+
+@given(
+    whole=ranges, min_splits=st.none() | st.integers(1, 40), max_records=st.none() | st.integers(1, 60), data=st.data()
+)
+def test_every_offset_is_in_one_split_whatever_the_options(
+    whole: list[Range], min_splits: int | None, max_records: int | None, data: st.DataObject
+) -> None:
+    cuts = split_ranges(whole, min_splits, max_records)
+    offsets = [(cut.place, offset) for cut in cuts for offset in range(cut.start, cut.end)]
+    assert offsets == [(one.place, offset) for one in whole for offset in range(one.start, one.end)]
+    assert all(cut.size > 0 for cut in cuts)
+    if max_records is not None:
+        assert all(cut.size <= max_records for cut in cuts)
+    if min_splits is not None:
+        assert len(cuts) >= min(min_splits, len(offsets))
+    if min_splits is not None and max_records is None:
+        assert len(cuts) == max(sum(one.size > 0 for one in whole), min(min_splits, len(offsets)))
+    shuffled = data.draw(st.permutations(whole))
+    assert split_ranges(shuffled, min_splits, max_records) == cuts
