@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from quire.coordinators.regex import RegexError, TopicRegex
 from quire.coordinators.regex.automaton import MOST_WORK
+from quire.coordinators.regex.syntax import LONGEST_TEXT
 
 MATCHES = [
     ("orders", "orders", "orders-eu my.orders Orders"),
@@ -132,6 +133,17 @@ def test_an_expression_that_finds_something_new_at_every_step_is_given_up() -> N
 def test_an_expression_that_is_small_only_on_paper_is_refused(expression: str) -> None:
     with pytest.raises(RegexError, match=r"too large|too deeply"):
         TopicRegex(expression)
+
+
+def test_an_expression_that_takes_long_to_read_is_refused_unread() -> None:
+    TopicRegex("a" * LONGEST_TEXT)
+    with pytest.raises(RegexError, match="too long: 32000 characters, and at most 10000"):
+        TopicRegex("a" * 32_000)
+
+
+def test_an_expression_of_all_names_that_there_are_is_none_that_is_too_large() -> None:
+    names = [f"orders-of-region-{number:03}" for number in range(300)]
+    assert TopicRegex("|".join(names)).matching([*names, "orders-of-region-300"]) == names
 
 
 @given(st.text(max_size=20))

@@ -20,9 +20,10 @@ from quire.coordinators.regex.syntax import (
     parse,
 )
 
-LONGEST_PROGRAM = 50_000
-MOST_WORK = 300_000
-"""Steps visited while sets are looked up: roughly a tenth of a second of the node's only thread."""
+LONGEST_PROGRAM = 10_000
+MOST_WORK = 100_000
+"""Steps visited while sets are looked up: some 25 ms of the node's only thread. Reading the longest expression and
+making the longest program of it take about as long. Who subscribes by names has no use for more than a hundredth."""
 
 MOST_PLACES = 10_000
 """What is remembered is forgotten from time to time: topics come and go, and with them what was looked up."""

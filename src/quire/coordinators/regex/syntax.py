@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from quire.coordinators.regex.characters import Alphabet
 
+LONGEST_TEXT = 10_000
 MOST_REPEATS = 1000
 DEEPEST_NESTING = 100
 _SIMPLE_ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -51,6 +52,8 @@ Node = Chars | Sequence | Choice | Repeat | Assertion
 
 
 def parse(text: str, alphabet: Alphabet) -> Node:
+    if len(text) > LONGEST_TEXT:
+        raise RegexError(f"expression is too long: {len(text)} characters, and at most {LONGEST_TEXT} are read")
     parser = _Parser(text, alphabet)
     node = parser.choice(depth=0)
     if not parser.at_end:
