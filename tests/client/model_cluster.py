@@ -46,6 +46,7 @@ from quire.seams import Transport
 from simulator.clock import SimClock
 from simulator.network import Conditions, SimNetwork
 from simulator.random import SimRandom
+from tests.client.model_fetch_sessions import ModelFetchSessions
 
 PORT = 9092
 API_KEYS = (0, 1, 2, 3, 18, 22)
@@ -115,6 +116,7 @@ class ModelCluster:
         self.nodes = list(range(1, nodes + 1))
         self.requests: list[tuple[int, Message]] = []
         self.versions = {key: apis.VALID_VERSIONS[key] for key in API_KEYS}
+        self.fetch_sessions = {node: ModelFetchSessions() for node in self.nodes}
         self._rules: dict[int, deque[_Rule]] = {}
         self._next_producer_id = 4000
         for node in self.nodes:
@@ -279,7 +281,13 @@ class ModelCluster:
 
     def _fetch(self, node: int, request: FetchRequest, refused: ErrorCode | None) -> FetchResponse:
         responses = []
-        for topic in request.topics:
+        if refused is None:
+            sessions = self.fetch_sessions[node]
+            code = sessions.take(request)
+            if code:
+                return FetchResponse(error_code=code)
+        topics = request.topics if refused is not None else sessions.topics(request)
+        for topic in topics:
             answers = []
             for part in topic.partitions:
                 code, partition = self._find(node, topic.topic, topic.topic_id, part.partition)
@@ -292,7 +300,9 @@ class ModelCluster:
                     answer.records = _read(partition, part.fetch_offset, part.partition_max_bytes)
                 answers.append(answer)
             responses.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=answers))
-        return FetchResponse(responses=responses)
+        if refused is not None:
+            return FetchResponse(responses=responses)
+        return sessions.answer(request, responses)
 
 
 def _look_up(partition: ModelPartition, timestamp: int) -> int:

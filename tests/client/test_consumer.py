@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
+from quire.client.fetched import Fetched
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.protocol.errors import ApiError, ErrorCode
@@ -90,16 +91,85 @@ def test_what_was_fetched_but_not_taken_does_not_count_as_read() -> None:
     assert consumer.positions == {FIRST: 2}
 
 
-def test_nothing_more_is_asked_of_a_partition_whose_data_was_not_taken() -> None:
+def fetches(model: ModelCluster) -> list[FetchRequest]:
+    return [request for _, request in model.requests if isinstance(request, FetchRequest)]
+
+
+def test_it_reads_ahead_as_far_as_the_budget_goes_and_no_further() -> None:
     model = ModelCluster()
     model.create("t")
-    write(model, 0, b"a")
-    consumer = reading(model, {FIRST: BEGINNING})
+    write(model, 0, *[b"x" * 100] * 100)
+    config = ConsumerConfig(partition_max_bytes=400, prefetch_bytes=2000)
+    consumer = reading(model, {FIRST: BEGINNING}, config)
     model.clock.run_for(10_000)
-    assert len([request for _, request in model.requests if isinstance(request, FetchRequest)]) == 1
-    consumer.poll()
-    model.clock.run_for(1000)
-    assert len([request for _, request in model.requests if isinstance(request, FetchRequest)]) > 1
+    ahead = len(fetches(model))
+    assert ahead > 3
+    model.clock.run_for(10_000)
+    assert len(fetches(model)) == ahead
+    pieces: list[Fetched] = []
+    while (piece := consumer._fetcher.positions[FIRST].pieces) and len(pieces) < 1000:
+        assert sum(len(each.batches) for each in piece) <= 2000
+        pieces += consumer.poll()
+    assert [record.offset for piece in pieces for record in piece.records()] == list(range(len(pieces) * 2))
+    assert len(take(model, consumer, 100 - 2 * len(pieces))) == 100 - 2 * len(pieces)
+
+
+def test_partitions_that_have_nothing_yet_get_room_beside_one_that_is_full() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, *[b"x" * 100] * 100)
+    config = ConsumerConfig(partition_max_bytes=400, prefetch_bytes=2000)
+    consumer = reading(model, {FIRST: BEGINNING, TopicPartition("t", 1): BEGINNING}, config)
+    model.clock.run_for(5000)
+    write(model, 1, b"late")
+    model.clock.run_for(5000)
+    assert {fetched.place.partition for fetched in consumer.poll()} == {0, 1}
+
+
+def test_a_budget_smaller_than_a_batch_still_reads_batch_by_batch() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, *[b"x" * 100] * 5)
+    consumer = reading(model, {FIRST: BEGINNING}, ConsumerConfig(partition_max_bytes=1, prefetch_bytes=1))
+    assert len(take(model, consumer, 5)) == 5
+
+
+def test_what_is_here_already_survives_a_new_assignment() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, b"a", b"b")
+    consumer = reading(model, {FIRST: BEGINNING})
+    model.wait(consumer.arrival())
+    model.run(consumer.assign({FIRST: Start(offset=0), TopicPartition("t", 1): BEGINNING}))
+    assert [fetched.place for fetched in consumer.poll()] == [FIRST]
+    model.run(consumer.assign({FIRST: Start(offset=1)}))
+    assert take(model, consumer, 1) == [(0, 1, b"b")]
+
+
+def test_a_session_is_told_only_what_is_new() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=20)
+    consumer = reading(model, {TopicPartition("t", index): BEGINNING for index in range(20)})
+    write(model, 3, b"news")
+    assert take(model, consumer, 1) == [(3, 0, b"news")]
+    model.clock.run_for(2000)
+    named = [sum(len(topic.partitions) for topic in request.topics) for request in fetches(model)]
+    assert named[0] == 20
+    assert sum(named[1:]) == 1
+    assert len(model.fetch_sessions[1].sessions) == 1
+    consumer.close()
+    model.clock.run_for(2000)
+    assert not model.fetch_sessions[1].sessions
+
+
+def test_a_broker_that_loses_its_sessions_is_read_on() -> None:
+    model = ModelCluster()
+    model.create("t")
+    consumer = reading(model, {FIRST: BEGINNING})
+    for number in range(4):
+        write(model, 0, b"%d" % number)
+        assert take(model, consumer, 1) == [(0, number, b"%d" % number)]
+        model.fetch_sessions[1].sessions.clear()
 
 
 def test_a_full_partition_does_not_starve_the_others() -> None:

@@ -1,3 +1,6 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from quire.client.fetched import AbortedTransaction, Fetched
 from quire.client.offsets import TopicPartition
 from quire.protocol.records import ControlRecordType, Record, build_batch, build_control_batch
@@ -66,3 +69,53 @@ def test_a_transaction_before_the_aborted_one_of_the_same_producer_stays() -> No
         + marker(3, ControlRecordType.ABORT, 7)
     )
     assert values(data, aborted=[AbortedTransaction(7, 2)]) == [b"kept"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["write", "write", "commit", "abort"])), max_size=30),
+    first=st.integers(0, 100),
+    count=st.integers(1, 100),
+)
+def test_whatever_piece_is_read_only_committed_and_plain_records_show(
+    steps: list[tuple[int, str]], first: int, count: int
+) -> None:
+    """Producer 0 writes without transactions, the others in theirs; those that are open in the end are aborted."""
+    pieces: list[tuple[int, bytes]] = []
+    records: list[tuple[int, bytes, int | None]] = []  # offset, value, number of the transaction
+    running: dict[int, tuple[int, int]] = {}  # producer: number and first offset
+    ended: dict[int, str] = {}
+    aborted: list[tuple[AbortedTransaction, int]] = []
+    offset = 0
+
+    def end(producer: int, how: str) -> None:
+        nonlocal offset
+        number, began = running.pop(producer)
+        ended[number] = how
+        pieces.append((offset, marker(offset, ControlRecordType[how.upper()], producer)))
+        if how == "abort":
+            aborted.append((AbortedTransaction(producer, began), offset))
+        offset += 1
+
+    for number, (producer, step) in enumerate(steps):
+        if step == "write":
+            if producer:
+                running.setdefault(producer, (number, offset))
+            both = [b"%d" % offset, b"%d" % (offset + 1)]
+            pieces.append((offset + 1, batch(offset, *both, producer_id=producer or -1)))
+            transaction = running[producer][0] if producer else None
+            records += [(offset + index, value, transaction) for index, value in enumerate(both)]
+            offset += 2
+        elif producer in running:
+            end(producer, step)
+    for producer in list(running):
+        end(producer, "abort")
+    held = [data for last_offset, data in pieces if last_offset >= first][:count]
+    stop = max((last for last, data in pieces if data in held), default=-1)
+    overlapping = [known for known, marked in aborted if marked >= first and known.first_offset <= stop]
+    expected = [
+        value
+        for at, value, transaction in records
+        if first <= at <= stop and (transaction is None or ended[transaction] == "commit")
+    ]
+    assert values(b"".join(held), start=first, aborted=overlapping) == expected
