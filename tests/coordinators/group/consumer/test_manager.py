@@ -134,6 +134,14 @@ def test_a_state_of_a_newer_coordinator_is_survived(shard: ConsumerShard) -> Non
     assert answered(shard.heartbeat(beat("alice", 2, {}))).member_epoch == 2
 
 
+def test_a_member_in_a_state_of_a_newer_coordinator_may_join_again(shard: ConsumerShard) -> None:
+    answered(shard.heartbeat(join("alice", "orders")))
+    key = messages.ConsumerGroupCurrentMemberAssignmentKey(group_id=GROUP, member_id="alice")
+    replay(shard, StateRecord(key, messages.ConsumerGroupCurrentMemberAssignmentValue(member_epoch=2, state=99)))
+    assert refused(shard.heartbeat(beat("alice", 2))) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert assigned(answered(shard.heartbeat(join("alice", "orders")))) == {ORDERS: {0, 1, 2, 3}}
+
+
 def test_what_was_refused_has_changed_nothing(shard: ConsumerShard) -> None:
     """The topics changed, but the heartbeat that would have noticed was refused: the next one notices."""
     answered(shard.heartbeat(join("alice", "orders")))

@@ -267,3 +267,25 @@ def test_a_join_that_comes_late_confirms_nothing() -> None:
     assert shard.group.owners[ORDERS] == {0: "a", 1: "a", 2: "b", 3: "b"}
     assert classic_join(shard, "b", protocols=now).generation_id == 8
     assert shard.group.owners[ORDERS] == {0: "a", 1: "a", 2: "b"}
+
+
+# What waits meanwhile
+
+
+def test_whoever_waits_in_a_group_that_becomes_another_is_answered_although_that_cannot_be_written() -> None:
+    shard = classic_shard(member("ada", 0, 1, 2, 3))
+    request = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=300_000,
+        protocol_type="consumer",
+        protocols=protocol(),
+    )
+    waiting = shard.run(lambda now_ms: shard.machine.join_group(request, Caller("bea", "/host", 3), now_ms))
+    assert not waiting.done
+    shard.holding = True
+    answer = join("alice", "orders")
+    shard.run(lambda now_ms: shard.machine.consumer_group_heartbeat(answer, Caller("alice", "/host", 1), now_ms))
+    shard.fail()
+    assert waiting.done
+    assert isinstance(waiting.value, ApiError) and waiting.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -123,6 +123,7 @@ class ClassicGroups:
         for group in self._groups.values():
             if isinstance(group, ClassicGroup):
                 give([(waiting, None) for waiting in group.take_all_waiting()], reason)
+        give([(waiting, None) for waiting in self._rounds.take_sent_back()], reason)
 
     # Inside
 

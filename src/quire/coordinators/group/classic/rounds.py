@@ -11,7 +11,7 @@ from quire.config.broker_config import BrokerConfig
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.group_record import group_record
 from quire.coordinators.group.classic.join_response import join_response
-from quire.coordinators.group.classic.member import Member
+from quire.coordinators.group.classic.member import JoinAnswer, Member, SyncAnswer
 from quire.coordinators.group.classic.outcome import Outcome, timed
 from quire.coordinators.group.classic.sessions import Sessions
 from quire.coordinators.group.classic.state import ClassicState
@@ -21,13 +21,16 @@ from quire.protocol.errors import ApiError, ErrorCode
 SHORTEST_WAIT_MS = 100
 """Between two looks at a group of which nobody joins, whatever rebalance timeout its members ask for."""
 
+_SEND_BACK = "classic send back"
+
 
 class Rounds:
-    __slots__ = ("_config", "_timers", "sessions")
+    __slots__ = ("_config", "_sent_back", "_timers", "sessions")
 
     def __init__(self, config: BrokerConfig, timers: Timers) -> None:
         self._config = config
         self._timers = timers
+        self._sent_back: list[JoinAnswer | SyncAnswer] = []
         self.sessions = Sessions(timers, self._session_over)
 
     # Beginning
@@ -76,15 +79,19 @@ class Rounds:
 
     def send_back(self, group: ClassicGroup) -> None:
         """Whoever waits is told to join again; soon, for this is called while records are being taken over."""
-        error = ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} is another one now: join again")
-        waiting = group.take_all_waiting()
+        self._sent_back += group.take_all_waiting()
+        if self._sent_back:
+            self._timers.schedule(_SEND_BACK, 0, timed(self._answer_sent_back))
 
-        def answer(now_ms: int, outcome: Outcome) -> None:
-            for each in waiting:
-                outcome.answer(each, error)
+    def take_sent_back(self) -> list[JoinAnswer | SyncAnswer]:
+        """Who has not been told yet. Whoever takes them, answers them."""
+        sent_back, self._sent_back = self._sent_back, []
+        return sent_back
 
-        if waiting:
-            self._timers.schedule(_join_key(group), 0, timed(answer))
+    def _answer_sent_back(self, now_ms: int, outcome: Outcome) -> None:
+        error = ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group is another one now: join again")
+        for waiting in self.take_sent_back():
+            outcome.answer(waiting, error)
 
     def _call_back_syncs(self, group: ClassicGroup, outcome: Outcome) -> None:
         """What they waited for will not come: they join again."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from quire.coordinators.group.consumer.admission import admit, owned_partitions
 from quire.coordinators.group.consumer.changes import GroupChanges
 from quire.coordinators.group.consumer.draft import Draft
-from quire.coordinators.group.consumer.member import JOINING_EPOCH, Held, Member, Subscription
+from quire.coordinators.group.consumer.member import JOINING_EPOCH, Held, Member, MemberState, Subscription
 from quire.coordinators.group.consumer.requests import is_full
 from quire.coordinators.runtime.machine import Caller
 from quire.protocol.messages.consumer_group_heartbeat import (
@@ -44,8 +44,9 @@ def take_step(
     changed = changes.write_member(draft, before, _said(before.subscription, request, caller), now_ms)
     changes.write_target(draft, now_ms)
     # What a late request says of owned partitions was true once: only a member that knows what it was told last can
-    # confirm that it has given something up.
-    owned = None if is_late else owned_partitions(request)
+    # confirm that it has given something up. Except where nobody knows what it was told: then it has to start anew.
+    is_believed = not is_late or before.current.state == MemberState.UNKNOWN
+    owned = owned_partitions(request) if is_believed else None
     member = changes.write_reconciled(draft, member_id, owned, subscription_changed=changed)
     step = Step(before, member, is_late, request.member_epoch == JOINING_EPOCH or is_late or is_full(request))
     return step._replace(tell_assignment=True) if step.assignment_changed else step
