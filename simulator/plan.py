@@ -62,6 +62,8 @@ class GroupPlan:
     """Whether another client goes by the name of the first static member, for as long as there are faults."""
     consumer_protocol: bool = False
     """The one of KIP-848, or else the classic one."""
+    mixed: int = 0
+    """How many members of such a group speak the classic protocol nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,4 +241,6 @@ def _with_groups(random: SimRandom, plan: Plan) -> Plan:
 def _group(random: SimRandom, name: str) -> GroupPlan:
     static, consumer_protocol = random.below(3), random.chance(0.5)
     double = static > 0 and not consumer_protocol and random.chance(0.3)
-    return GroupPlan(name, 1 + random.below(3), static, double, consumer_protocol)
+    dynamic = 1 + random.below(3)
+    mixed = 1 + random.below(2) if consumer_protocol and random.chance(0.4) else 0
+    return GroupPlan(name, dynamic, static, double, consumer_protocol, mixed)

@@ -21,6 +21,7 @@ from simulator.clients.committer import Committer
 from simulator.clients.consumer import Consumer
 from simulator.clients.consumer_member import ConsumerMember
 from simulator.clients.idempotent_producer import IdempotentProducer
+from simulator.clients.mixed_member import MixedMember
 from simulator.clients.plain_producer import PlainProducer
 from simulator.clients.reading import READ_COMMITTED
 from simulator.clients.rest import Rest
@@ -137,13 +138,17 @@ class World:
     def _members(self, group: GroupPlan) -> list[SimClient]:
         dynamic = [f"{group.name}-dynamic-{number}" for number in range(group.dynamic)]
         static = [f"{group.name}-static-{number}" for number in range(group.static)]
-        companions = dynamic + static
+        mixed = [f"{group.name}-classic-{number}" for number in range(group.mixed)]
+        companions = dynamic + static + mixed
         if group.consumer_protocol:
             timeout_ms = int(self.plan.node_settings[CONSUMER_SESSION_TIMEOUT])
             instances = dict.fromkeys(dynamic) | {name: name for name in static}
             return [
-                ConsumerMember(self.scene, name, group.name, companions, timeout_ms, instance_id=instance_id)
-                for name, instance_id in instances.items()
+                *(
+                    ConsumerMember(self.scene, name, group.name, companions, timeout_ms, instance_id=instance_id)
+                    for name, instance_id in instances.items()
+                ),
+                *(MixedMember(self.scene, name, group.name, companions) for name in mixed),
             ]
         members: list[SimClient] = [ClassicMember(self.scene, name, group.name, companions) for name in dynamic]
         members += [ClassicMember(self.scene, name, group.name, companions, instance_id=name) for name in static]

@@ -13,10 +13,17 @@ from simulator.random import SimRandom
 
 VERSION_BYTES = 2
 VERSION = 1
+VERSION_WITH_GENERATION = 2
+"""Which begins as the other does."""
 
 
-def subscription(topics: Sequence[str]) -> bytes:
-    return VERSION.to_bytes(VERSION_BYTES, "big") + encode(ConsumerProtocolSubscription(topics=list(topics)), VERSION)
+def subscription(topics: Sequence[str], generation: int | None = None) -> bytes:
+    """Of a consumer that owns nothing any more, because it joins; `generation` is the one that it was in."""
+    version = VERSION if generation is None else VERSION_WITH_GENERATION
+    content = ConsumerProtocolSubscription(topics=list(topics))
+    if generation is not None:
+        content.generation_id = generation
+    return version.to_bytes(VERSION_BYTES, "big") + encode(content, version)
 
 
 def subscribed(metadata: bytes) -> list[str]:

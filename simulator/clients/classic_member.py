@@ -96,15 +96,20 @@ class ClassicMember(SimClient):
             if isinstance(joined, ErrorCode):
                 await self._refused(joined)
                 continue
-            sent_ms = self.scene.clock.monotonic_ms()
+            sent_ms, asked_tick = self.scene.clock.monotonic_ms(), self.scene.ledger.ticks.next()
+            clock_changes = self.scene.clock_changes
             owned = await self._requests.sync(member, self._handed_in(joined))
             if not isinstance(owned, ErrorCode):
                 break
             await self._refused(owned)
         self._heard_from(sent_ms)
-        self._surely_in = True
+        self._surely_in = clock_changes == self.scene.clock_changes
         self._owned = owned
         self._positions.clear()
+        self._was_assigned(asked_tick)
+
+    def _was_assigned(self, asked_tick: int) -> None:
+        """It knows what it owns, as of some time after `asked_tick`."""
 
     async def _refused(self, error: ErrorCode) -> None:
         if error in OUT:
@@ -146,7 +151,6 @@ class ClassicMember(SimClient):
                 continue
             self._heard_from(sent_ms)
             if is_last_round:
-                self._member.group.standing[self.name] = Standing(self._member.generation, self._owned)
                 await self._look_at_group()
             elif not await self._do_something():
                 return
@@ -154,6 +158,7 @@ class ClassicMember(SimClient):
     async def _look_at_group(self) -> None:
         """Whether everybody is there, and the coordinator says so too."""
         group = self._member.group
+        group.standing[self.name] = Standing(self._member.generation, self._owned)
         if group.is_stable(self._companions):
             answer = await self.ask(DescribeGroupsRequest(groups=[group.name]))
             found = answer.groups[0]

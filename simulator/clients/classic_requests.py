@@ -1,6 +1,6 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of one classic member, asked and checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from quire.protocol.errors import ErrorCode
@@ -39,6 +39,8 @@ class Membership:
     book: MemberBook | None = None
     generation: int = -1
     protocol: str = ""
+    tells_generation: bool = False
+    """As those do that may be members of a consumer group: what is late is not believed there."""
 
     def is_over(self, scene: Scene) -> bool:
         return scene.group(self.group_name) is not self.group
@@ -49,12 +51,15 @@ class ClassicRequests:
 
     def __init__(self, client: SimClient) -> None:
         self._client = client
+        self.gives_up_everything: Callable[[], None] = lambda: None
+        """Called before it joins, or leaves."""
 
     async def join(self, member: Membership) -> JoinGroupResponse | ErrorCode:
         client = self._client
         await self._connected(member)
+        self.gives_up_everything()
         floor, asked_tick = member.group.assigned, client.scene.ledger.ticks.next()
-        metadata = subscription(member.topics)
+        metadata = subscription(member.topics, member.generation if member.tells_generation else None)
         request = JoinGroupRequest(
             group_id=member.group.name,
             session_timeout_ms=member.session_timeout_ms,
@@ -127,6 +132,7 @@ class ClassicRequests:
     async def leave(self, member: Membership) -> None:
         client = self._client
         await self._connected(member)
+        self.gives_up_everything()
         version = client.version(LeaveGroupRequest, 0 if member.instance_id is None else FIRST_LEAVE_OF_MANY)
         request = LeaveGroupRequest(group_id=member.group.name)
         if version >= FIRST_LEAVE_OF_MANY:

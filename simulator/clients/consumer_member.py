@@ -128,7 +128,7 @@ class ConsumerMember(SimClient):
         owned = frozenset(self._member.held)
         full = self._in_doubt or joins
         floor, asked_tick = self._member.epoch, self.scene.ledger.ticks.next()
-        sent_ms = self.scene.clock.monotonic_ms()
+        sent_ms, clock_changes = self.scene.clock.monotonic_ms(), self.scene.clock_changes
         request = self._request(JOINING if joins else self._member.epoch, full=full)
         if full or owned != self._reported:
             request.topic_partitions = [] if joins else _by_topic(sorted(owned, key=repr))
@@ -152,7 +152,7 @@ class ConsumerMember(SimClient):
             return
         self._in_doubt = self.sent_twice
         self._reported = owned
-        self._heard_ms, self._clock_changes = sent_ms, self.scene.clock_changes
+        self._heard_ms, self._clock_changes = sent_ms, clock_changes
         self._has_joined = True
         if not self._releases:
             self._releasing_since_ms = None
