@@ -5,7 +5,13 @@ readers and writers from there to the tasks, and keeps one process for the offse
 checked in each, so a slip is told at `load()`, before anything runs.
 """
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from pyspark_quire.columns import read_schema
@@ -31,3 +37,13 @@ class QuireDataSource(DataSource):
         from pyspark_quire.stream_reader import StreamReader
 
         return StreamReader(Options(self.options, Use.STREAM_READ), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_quire.batch_writer import BatchWriter
+
+        return BatchWriter(Options(self.options, Use.BATCH_WRITE), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from pyspark_quire.stream_writer import StreamWriter
+
+        return StreamWriter(Options(self.options, Use.STREAM_WRITE), schema)

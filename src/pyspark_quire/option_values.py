@@ -44,6 +44,16 @@ def positive(value: str) -> int:
     return number
 
 
+def level(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        digits = value.strip().removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and lowest <= int(value) <= highest):
+            raise ValueError(f"wants a whole number from {lowest} to {highest}")
+        return int(value)
+
+    return parse
+
+
 def one_of(*choices: E) -> Callable[[str], E]:
     def parse(value: str) -> E:
         for choice in choices:

@@ -87,6 +87,25 @@ MAX_OFFSETS_PER_TRIGGER = Option("maxOffsetsPerTrigger", Use.STREAM_READ, values
 MIN_OFFSETS_PER_TRIGGER = Option("minOffsetsPerTrigger", Use.STREAM_READ, values.positive)
 MAX_TRIGGER_DELAY_MS = Option("maxTriggerDelay", Use.STREAM_READ, values.duration_ms, 15 * 60_000)
 
+TOPIC = Option("topic", Use.WRITE, values.text)
+CHECKPOINT = Option("checkpointLocation", Use.STREAM_WRITE, values.text)
+SINK = Option("sink", Use.WRITE, values.text)
+EXACTLY_ONCE = Option("exactlyOnce", Use.WRITE, values.boolean)
+MARKER_TOPIC = Option("markerTopic", Use.WRITE, values.text)
+ALLOW_MISSING_MARKER = Option("allowMissingMarker", Use.WRITE, values.boolean, False)
+ACKS = Option("kafka.acks", Use.WRITE, values.one_of("all", "-1"), "all")
+COMPRESSION = Option(
+    "kafka.compression.type", Use.WRITE, values.one_of("none", "gzip", "snappy", "lz4", "zstd"), "none"
+)
+GZIP_LEVEL = Option("kafka.compression.gzip.level", Use.WRITE, values.level(1, 9))
+LZ4_LEVEL = Option("kafka.compression.lz4.level", Use.WRITE, values.level(1, 17))
+ZSTD_LEVEL = Option("kafka.compression.zstd.level", Use.WRITE, values.level(-131072, 22))
+BATCH_BYTES = Option("kafka.batch.size", Use.WRITE, values.positive, 512 * 1024)
+REQUEST_BYTES = Option("kafka.max.request.size", Use.WRITE, values.positive, 4 * 1024 * 1024)
+BUFFER_BYTES = Option("kafka.buffer.memory", Use.WRITE, values.positive, 32 * 1024 * 1024)
+DELIVERY_TIMEOUT_MS = Option("kafka.delivery.timeout.ms", Use.WRITE, values.positive, 120_000)
+TRANSACTION_TIMEOUT_MS = Option("kafka.transaction.timeout.ms", Use.WRITE, values.positive, 60_000)
+
 READING: tuple[Option[Any], ...] = (
     SERVERS,
     CLIENT_ID,
@@ -117,7 +136,24 @@ READING: tuple[Option[Any], ...] = (
     MAX_TRIGGER_DELAY_MS,
 )
 
-WRITING: tuple[Option[Any], ...] = ()
+WRITING: tuple[Option[Any], ...] = (
+    TOPIC,
+    CHECKPOINT,
+    SINK,
+    EXACTLY_ONCE,
+    MARKER_TOPIC,
+    ALLOW_MISSING_MARKER,
+    ACKS,
+    COMPRESSION,
+    GZIP_LEVEL,
+    LZ4_LEVEL,
+    ZSTD_LEVEL,
+    BATCH_BYTES,
+    REQUEST_BYTES,
+    BUFFER_BYTES,
+    DELIVERY_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS,
+)
 
 TABLE = READING + WRITING
 
@@ -128,15 +164,20 @@ WITHOUT_EFFECT = frozenset(
         "kafka.check.crcs",
         "kafka.connections.max.idle.ms",
         "kafka.default.api.timeout.ms",
+        "kafka.enable.idempotence",
         "kafka.fetch.max.bytes",
         "kafka.fetch.min.bytes",
         "kafka.heartbeat.interval.ms",
+        "kafka.linger.ms",
+        "kafka.max.block.ms",
+        "kafka.max.in.flight.requests.per.connection",
         "kafka.max.poll.interval.ms",
         "kafka.max.poll.records",
         "kafka.metadata.max.age.ms",
         "kafka.receive.buffer.bytes",
         "kafka.reconnect.backoff.max.ms",
         "kafka.reconnect.backoff.ms",
+        "kafka.retries",
         "kafka.retry.backoff.ms",
         "kafka.send.buffer.bytes",
         "kafka.session.timeout.ms",

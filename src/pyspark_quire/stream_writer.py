@@ -1,0 +1,46 @@
+"""`df.writeStream.format("quire")`: the rows of every micro-batch exactly once, as `exactly_once` tells.
+
+With option exactlyOnce false it is at least once: a batch that runs again is written again.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pyspark_quire.batch_writer import write_stream_task
+from pyspark_quire.errors import QuireError
+from pyspark_quire.mark_keeper import marker_topic
+from pyspark_quire.options import EXACTLY_ONCE, SERVERS, TOPIC, Options
+from pyspark_quire.sink_columns import check_columns
+from pyspark_quire.sink_driver import TaskReport, finish
+from pyspark_quire.sink_task import write_rows
+from pyspark_quire.stream_task import BATCH_ID, QUERY_ID, current_stream_task
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: Options, schema: StructType) -> None:
+        options.required(SERVERS)
+        check_columns(schema, options[TOPIC])
+        self._options = options
+        self._once = options[EXACTLY_ONCE] is not False
+        if self._once:
+            marker_topic(options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        if not self._once:
+            return TaskReport(-1, write_rows(self._options, iterator))
+        stream = current_stream_task()
+        if stream is None:
+            raise QuireError(
+                f"this Spark does not tell its tasks their query and batch ({QUERY_ID}, {BATCH_ID}), without which "
+                "nothing can be written exactly once; give option exactlyOnce false to write at least once"
+            )
+        return write_stream_task(self._options, stream, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        finish(self._options, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing to do: each task has ended what it had open, and what is committed is found by the next attempt."""
