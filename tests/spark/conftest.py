@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -42,16 +42,27 @@ def spark_environment() -> dict[str, str]:
     return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, dict.fromkeys(paths)))}
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def new_session() -> SparkSession:
     os.environ.update(spark_environment())
     builder = SparkSession.builder.master("local[2]").appName("quire tests")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = new_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def quire_config() -> Mapping[str, str | int | bool]:
+    """Records of any age stay: tests write old ones, and a busy machine gives the broker time to delete them."""
+    return {"log.retention.ms": -1}
 
 
 @pytest.fixture(scope="session")
