@@ -4,12 +4,14 @@ Four queries would each cost a micro-batch of their own, which two cores feel; o
 """
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from pipelines.shop.events import CLEAN_SCHEMA
 from pipelines.shop.sales import sales_5m, sales_per_minute
 from pipelines.shop.sessions import sessions
 from pipelines.shop.top_products import top_viewed_products
 from quire.spark.parsing import all_good_rows, parse_json
+from quire.spark.progress import READ
 
 ALLOWED_LATENESS = "5 minutes"
 """More than `clean` allows: an event that it let pass must not be late here because a batch ended elsewhere."""
@@ -17,7 +19,9 @@ ALLOWED_LATENESS = "5 minutes"
 
 def results(records: DataFrame) -> DataFrame:
     events = all_good_rows(parse_json(records, CLEAN_SCHEMA)).withWatermark("event_time", ALLOWED_LATENESS)
-    parts = [job(events) for job in (sales_per_minute, sales_5m, top_viewed_products, sessions)]
+    # Spark counts what it reads for each branch, so one of them says how many events there were.
+    counted = events.observe(READ, F.count("*").alias("rows"))
+    parts = [sessions(counted), *(job(events) for job in (sales_per_minute, sales_5m, top_viewed_products))]
     together = parts[0]
     for part in parts[1:]:
         together = together.unionByName(part)

@@ -11,3 +11,8 @@ def result(topic: str, rows: DataFrame, key: Column) -> DataFrame:
         key.cast("string").cast("binary").alias("key"),
         F.to_json(F.struct("*")).cast("binary").alias("value"),
     )
+
+
+def iso(time: str) -> Column:
+    """A time as JSON has it."""
+    return F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss'Z'")

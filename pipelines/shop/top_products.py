@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pipelines.shop.events import PRODUCT_VIEWED
-from pipelines.shop.rows import result
+from pipelines.shop.rows import iso, result
 
 WINDOW = "5 minutes"
 SHOWN = 10
@@ -28,4 +28,4 @@ def top_viewed_products(events: DataFrame) -> DataFrame:
             F.transform("ranked", lambda product: product.dropFields("rank")).alias("products"),
         )
     )
-    return result("top_viewed_products", top, key=F.col("start"))
+    return result("top_viewed_products", top, key=iso("start"))

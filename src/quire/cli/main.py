@@ -29,6 +29,7 @@ COMMANDS = {
     "consume": Entry("quire.cli.consume:consume", "Read a topic."),
     "dump-log": Entry("quire.cli.dump_log:dump_log", "Show what is in the files of a data directory."),
     "verify": Entry("quire.cli.verify:verify", "Check data directories of nodes that are not running."),
+    "pipelines": Entry("quire.cli.pipelines:pipelines", "Run data pipelines on Spark."),
     "dlq": Entry("quire.cli.dlq:dlq", "Look at dead letters and send them back."),
     "demo": Entry("quire.cli.demo:demo", "Send made-up events, to try pipelines on."),
     "inventory": Entry("quire.cli.inventory:inventory", "Run an inventory that can be audited, and check it."),

@@ -120,6 +120,13 @@ def parse_pipeline(content: object, path: str) -> Pipeline:
     return pipeline
 
 
+def results_of(pipeline: Pipeline) -> list[str]:
+    """The topics of its file that it writes: all but those that its first query reads."""
+    read = pipeline.queries[0].source.get("subscribe", "").split(",") if pipeline.queries else []
+    outside = [name.strip() for name in read]
+    return [topic.name for topic in pipeline.topics if topic.name not in outside]
+
+
 def _topic(name: str, given: "_Section") -> TopicWish:
     given.allow("partitions", "configs")
     return TopicWish(name, given.number("partitions", -1), given.section("configs").as_options())

@@ -6,9 +6,12 @@ told twice counts once, and one that was never told of (the process died in the 
 makes the tally say that it is not whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+READ = "read"
+"""A query whose source is read by several branches observes its rows under this name (`rows`): Spark counts each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,8 @@ class QueryReport:
     rows: int
     rows_per_second: float
     batch_ms: int
-    lag: int | None
+    offsets: Mapping[tuple[str, int], int]
+    """Up to where the sources were read, by topic and partition."""
     state_rows: int
     state_bytes: int
     late: int
@@ -32,13 +36,14 @@ class QueryReport:
         """Reads Spark's JSON of a StreamingQueryProgress."""
         sources = progress.get("sources", [])
         operators = progress.get("stateOperators", [])
-        observed = progress.get("observedMetrics", {})
+        observed = dict(progress.get("observedMetrics", {}))
+        read = observed.pop(READ, {})
         return cls(
             batch_id=progress["batchId"],
-            rows=progress["numInputRows"],
-            rows_per_second=float(progress.get("processedRowsPerSecond") or 0.0),
+            rows=int(read.get("rows", progress["numInputRows"])),
+            rows_per_second=float(progress.get("inputRowsPerSecond") or 0.0),
             batch_ms=progress.get("durationMs", {}).get("triggerExecution", 0),
-            lag=_lag(sources),
+            offsets={place: at for source in sources for place, at in source_offsets(source.get("endOffset"))},
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
             late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
@@ -48,25 +53,12 @@ class QueryReport:
         )
 
 
-def _lag(sources: list[Mapping[str, Any]]) -> int | None:
-    """How many offsets are between what was read and what was there; None where the sources do not say."""
-    lag = 0
-    for source in sources:
-        end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
-        if not latest:
-            return None
-        lag += sum(max(0, offset - end.get(place, 0)) for place, offset in latest.items())
-    return lag if sources else None
-
-
-def offsets(found: object) -> dict[tuple[str, int], int]:
-    """Offsets by topic and partition, as `format("quire")` writes them; nothing where they are of another kind."""
-    places: dict[tuple[str, int], int] = {}
-    if isinstance(found, dict):
-        for topic, part in found.items():
-            if isinstance(part, dict) and isinstance(part.get("offsets"), dict):
-                places |= {(topic, int(partition)): int(offset) for partition, offset in part["offsets"].items()}
-    return places
+def source_offsets(found: object) -> Iterator[tuple[tuple[str, int], int]]:
+    """Offsets by topic and partition, as `format("quire")` writes them; nothing where they are another source's."""
+    for topic, part in found.items() if isinstance(found, dict) else ():
+        if isinstance(part, dict) and isinstance(part.get("offsets"), dict):
+            for partition, offset in part["offsets"].items():
+                yield (topic, int(partition)), int(offset)
 
 
 @dataclass(slots=True)

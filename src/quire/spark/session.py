@@ -9,7 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -41,9 +42,15 @@ LOCAL_ONLY = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127
 
 
 def spark_session(
-    name: str = "quire", master: str | None = None, extra_settings: Mapping[str, str] | None = None
+    name: str = "quire",
+    master: str | None = None,
+    extra_settings: Mapping[str, str] | None = None,
+    log_path: str | None = None,
 ) -> "SparkSession":
-    """The session of this process, made if there is none; `master` is local[*] unless it is given."""
+    """The session of this process, made if there is none; `master` is local[*] unless it is given.
+
+    What Spark has to say goes to standard error, and only errors do; or all of it, warnings too, to the end of a file.
+    """
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -56,9 +63,27 @@ def spark_session(
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in (wanted | dict(extra_settings or {})).items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    if log_path is None:
+        session: SparkSession = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        return session
+    with _stderr_into(log_path):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _stderr_into(path: str) -> Iterator[None]:
+    """While this lasts, standard error is the file; processes that are started then keep it so for good."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(file)
 
 
 def python_path(imported_from: list[str], given: str) -> str:

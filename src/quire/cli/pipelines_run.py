@@ -1,0 +1,225 @@
+"""`quire pipelines run`: pipelines in one Spark, watched and stopped in order."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from shutil import get_terminal_size
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quire.cli.lazy import Failure
+from quire.cli.options import Setting, cluster_options, connect
+from quire.cli.pipelines_state import folder_options, make_importable, open_folders
+from quire.cli.pipelines_view import line, view
+from quire.cli.watch import CLEAR, fit
+from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.errors import ClientError
+from quire.client.offsets import LATEST, TopicPartition, list_offsets
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from quire.spark.runner import PipelineRun, RunningQuery
+    from quire.spark.state_folder import StateFolder
+
+TICK_S = 0.1
+STATUS_EVERY_S = 1.0
+LINES_EVERY_S = 5.0
+READ_COMMITTED = 1
+
+
+class Stop:
+    """Set by Ctrl-C and SIGTERM; a second one ends at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  quire pipelines run shop                         until Ctrl-C, or `quire pipelines stop shop`
+  quire pipelines run shop inventory               both in one Spark
+  quire pipelines run shop --available-now         what is there, then stop
+  quire pipelines run shop --dry-run               check topics, schemas and checkpoints
+  quire pipelines run ./mine.yaml --master spark://host:7077"""
+)
+@click.argument("names", nargs=-1, required=True)
+@click.option("--available-now", is_flag=True, help="Read what is there, query by query, then stop.")
+@click.option("--dry-run", is_flag=True, help="Check topics, schemas and checkpoints, and start nothing.")
+@click.option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
+@click.option("--conf", "confs", type=Setting(), multiple=True, help="A setting of Spark's; repeatable.")
+@click.option("-q", "--quiet", is_flag=True, help="No live view.")
+@folder_options
+@cluster_options
+def run(
+    names: Sequence[str],
+    available_now: bool,
+    dry_run: bool,
+    master: str | None,
+    confs: Sequence[tuple[str, str]],
+    quiet: bool,
+    folder: str,
+    state: str,
+    servers: str,
+    timeout_s: float,
+) -> None:
+    """Run pipelines until they are stopped, and show how they are doing.
+
+    Stopping waits for the batches under way. A pipeline that is started again goes on where it was.
+    """
+    folders = open_folders(names, folder, state)
+    make_importable(folders)
+    stop = Stop()
+    with ExitStack() as stack:
+        client = stack.enter_context(connect(servers, timeout_s))
+        client.run(client.cluster.refresh([]))  # says so at once where no broker is
+        if not dry_run:
+            for found in folders:
+                stack.enter_context(_held(found))
+                _create_topics(client, found)
+        spark = stack.enter_context(_spark(names, master, dict(confs), state))
+        if dry_run:
+            from quire.cli.pipelines_check import check
+
+            check(client, spark, folders, servers)
+            return
+        from quire.spark.runner import JobError, Listener, PipelineRun
+
+        listener = Listener()
+        spark.streams.addListener(listener)
+        runs = [PipelineRun(spark, listener, found, servers, available_now=available_now) for found in folders]
+        try:
+            _go(client, runs, stop, available_now, quiet)
+        except JobError as error:
+            raise Failure(f"{error}.") from error
+
+
+def _go(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, available_now: bool, quiet: bool) -> None:
+    try:
+        for one in runs:
+            one.start()
+        if not available_now:
+            _watch(client, runs, stop, quiet)
+    finally:
+        for one in runs:
+            one.stop()
+        statuses = [_report(client, one) for one in runs]
+    if not quiet:
+        for one, status in zip(runs, statuses, strict=True):
+            click.echo(f"{one.pipeline.name}: stopped")
+            click.echo(view(status["queries"]))
+
+
+def _watch(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, quiet: bool) -> None:
+    live = sys.stdout.isatty() and not quiet
+    if live:
+        click.echo(CLEAR, nl=False)
+    shown_s = reported_s = 0.0
+    while not stop.asked:
+        for one in runs:
+            one.check()
+        now_s = time.monotonic()
+        if now_s - reported_s >= STATUS_EVERY_S:
+            reported_s = now_s
+            statuses = {one.pipeline.name: _report(client, one) for one in runs}
+            if live:
+                screen = "\n\n".join(f"{name}\n{view(status['queries'])}" for name, status in statuses.items())
+                click.echo(fit(f"{screen}\n\nCtrl-C stops", *get_terminal_size()), nl=False)
+            elif not quiet and now_s - shown_s >= LINES_EVERY_S:
+                shown_s = now_s
+                for name, status in statuses.items():
+                    for query in status["queries"]:
+                        click.echo(line(name, query))
+            sys.stdout.flush()
+        time.sleep(TICK_S)
+
+
+def _report(client: BlockingClient, one: "PipelineRun") -> dict[str, Any]:
+    """Writes how a pipeline is doing where `quire pipelines status` finds it, and its tallies."""
+    one.save()
+    status = {"time": time.time(), "queries": [_query_status(client, query) for query in one.queries]}
+    one.folder.write_status(status)
+    return status
+
+
+def _query_status(client: BlockingClient, query: "RunningQuery") -> dict[str, Any]:
+    report, tally = query.report, query.tally
+    return {
+        "name": query.wish.name,
+        "batch": tally.last_batch,
+        "rows": tally.rows,
+        "rows_per_second": report.rows_per_second if report else 0.0,
+        "lag": _lag(client, report.offsets) if report else None,
+        "batch_ms": report.batch_ms if report else 0,
+        "state_rows": report.state_rows if report else 0,
+        "state_bytes": report.state_bytes if report else 0,
+        "watermark": report.watermark if report else "",
+        "late": tally.late,
+        "duplicates": tally.duplicates,
+        "missed_batches": tally.missed,
+        "counts": tally.counts,
+        "this_run": (tally - query.before).to_json(),
+    }
+
+
+def _lag(client: BlockingClient, offsets: Mapping[tuple[str, int], int]) -> int | None:
+    """How many offsets are between what was read and what is there; None if nobody says."""
+    places = {TopicPartition(*place): offset for place, offset in offsets.items()}
+    try:
+        ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=READ_COMMITTED))
+    except (ApiError, ClientError):
+        return None
+    return sum(max(0, ends[place].offset - offset) for place, offset in places.items())
+
+
+@contextmanager
+def _held(found: "StateFolder") -> Iterator[None]:
+    from quire.spark.state_folder import RunningError
+
+    try:
+        found.hold()
+    except RunningError as error:
+        raise Failure(f"{error}.") from error
+    try:
+        yield
+    finally:
+        found.release()
+
+
+@contextmanager
+def _spark(names: Sequence[str], master: str | None, confs: dict[str, str], state: str) -> Iterator[Any]:
+    """Spark, with what it logs in a file: it would tear the live view apart."""
+    from quire.spark.session import SparkMissingError, spark_session
+
+    os.makedirs(state, exist_ok=True)
+    log = os.path.join(state, "spark.log")
+    try:
+        session = spark_session(f"quire pipelines {' '.join(names)}", master, confs, log)
+    except SparkMissingError as error:
+        raise Failure(f"{error}.") from error
+    except Exception as error:
+        raise Failure(f"Spark did not start; {log} says why ({type(error).__name__}).") from error
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _create_topics(client: BlockingClient, found: "StateFolder") -> None:
+    wanted = [NewTopic(topic.name, topic.partitions, configs=topic.configs) for topic in found.pipeline.topics]
+    for result in client.run(create_topics(client.cluster, wanted)).values() if wanted else ():
+        if isinstance(result, ApiError) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise result

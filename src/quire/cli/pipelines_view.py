@@ -1,0 +1,51 @@
+"""How pipelines are doing, as a table for people: from what `quire pipelines run` writes into status.json."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from quire.cli.output import Cell, format_table
+
+TITLES = ("query", "rows/s", "rows", "lag", "batch", "state", "late", "duplicates", "dead letters", "watermark")
+
+
+def view(queries: Sequence[dict[str, Any]]) -> str:
+    return format_table(TITLES, [_row(query) for query in queries])
+
+
+def line(pipeline: str, query: dict[str, Any]) -> str:
+    """One query in a line, for output that is no terminal."""
+    lag = "unknown" if query["lag"] is None else f"{query['lag']:,}"
+    dead = query["counts"].get("dead_letters")
+    parts = [
+        f"{query['rows']:,} rows",
+        f"{query['rows_per_second']:,.0f}/s",
+        f"lag {lag}",
+        f"batch {query['batch_ms']} ms",
+        f"state {query['state_rows']:,} rows, {size(query['state_bytes'])}",
+        *([] if dead is None else [f"{dead:,} dead letters"]),
+    ]
+    return f"{pipeline}.{query['name']}: {', '.join(parts)}"
+
+
+def _row(query: dict[str, Any]) -> tuple[Cell, ...]:
+    return (
+        query["name"],
+        f"{query['rows_per_second']:,.0f}",
+        query["rows"],
+        query["lag"],
+        f"{query['batch_ms']} ms",
+        f"{query['state_rows']:,} ({size(query['state_bytes'])})" if query["state_rows"] else None,
+        query["late"],
+        query["duplicates"],
+        query["counts"].get("dead_letters"),
+        query["watermark"] or None,
+    )
+
+
+def size(number: float) -> str:
+    """Bytes, as people read them."""
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.1f} GiB"

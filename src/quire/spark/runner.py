@@ -1,0 +1,243 @@
+"""Runs the queries of pipelines in one Spark, listens to what they report, and stops them in order.
+
+A query is started from what its file says: `format("quire")` read as a stream, the job, and a sink that takes every
+batch once. Stopping waits for the batch that is under way. What is cut off all the same is done again by the next start
+and counted once, by the sinks. The tallies of each pipeline are written whenever they change.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from quire.spark.delta import DeltaSink
+from quire.spark.pipeline_file import DeltaSinkWish, Pipeline, QueryWish
+from quire.spark.progress import QueryReport, Tally
+from quire.spark.query_failure import sentence
+from quire.spark.state_folder import StateFolder
+
+Job = Callable[[DataFrame], DataFrame]
+
+SERVERS = "kafka.bootstrap.servers"
+GROUP_ID = "kafka.group.id"
+LOOK_S = 0.02
+STOP_PATIENCE_S = 30.0
+PROCESS_PATIENCE_S = 15.0
+
+
+class JobError(Exception):
+    """A pipeline that cannot run, or a query that failed; the text is a sentence that names which."""
+
+
+def load_job(query: QueryWish) -> Job:
+    module, _, name = query.job.partition(":")
+    try:
+        job: Job = getattr(import_module(module), name)
+    except ImportError as error:
+        raise JobError(f"query {query.name}: job {query.job} cannot be imported: {error}") from error
+    except AttributeError:
+        raise JobError(f"query {query.name}: module {module} has no {name}") from None
+    return job
+
+
+def query_rows(spark: SparkSession, pipeline: Pipeline, query: QueryWish, servers: str) -> DataFrame:
+    """What the query would write: its source, read as a stream, through its job."""
+    options = {SERVERS: servers, GROUP_ID: f"{pipeline.name}-{query.name}", **query.source}
+    try:
+        return load_job(query)(spark.readStream.format("quire").options(**options).load())
+    except JobError:
+        raise
+    except Exception as error:
+        raise JobError(f"query {query.name} of pipeline {pipeline.name}: {sentence(error)}") from error
+
+
+class Listener(StreamingQueryListener):
+    """Keeps the last report and the tally of every query, by name; called by Spark on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._reports: dict[str, QueryReport] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._ended: set[str] = set()
+
+    def expect(self, name: str, tally: Tally) -> None:
+        """Before a query of this name is started: counting goes on from this tally."""
+        with self._changed:
+            self._tallies[name] = tally
+
+    def report(self, name: str) -> QueryReport | None:
+        with self._changed:
+            return self._reports.get(name)
+
+    def tally(self, name: str) -> Tally:
+        with self._changed:
+            return Tally.from_json(self._tallies[name].to_json())
+
+    def wait_for_end(self, run_id: str, timeout_s: float) -> bool:
+        """Whether Spark has told everything about a query that was stopped: its end comes last."""
+        with self._changed:
+            return self._changed.wait_for(lambda: run_id in self._ended, timeout_s)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        progress = json.loads(event.progress.json)
+        report = QueryReport.from_progress(progress)
+        with self._changed:
+            self._reports[progress["name"]] = report
+            self._tallies.setdefault(progress["name"], Tally()).add(report)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        with self._changed:
+            self._ended.add(str(event.runId))
+            self._changed.notify_all()
+
+
+class RunningQuery:
+    """One query that was started, with the tally of all its batches, earlier runs' too."""
+
+    def __init__(self, wish: QueryWish, query: StreamingQuery, listener: Listener, before: Tally) -> None:
+        self.wish = wish
+        self.before = before
+        self._query = query
+        self._listener = listener
+
+    @property
+    def report(self) -> QueryReport | None:
+        return self._listener.report(str(self._query.name))
+
+    @property
+    def tally(self) -> Tally:
+        return self._listener.tally(str(self._query.name))
+
+    @property
+    def active(self) -> bool:
+        return bool(self._query.isActive)
+
+    def failure(self) -> str | None:
+        error = None if self._query.isActive else self._query.exception()
+        return None if error is None else sentence(error)
+
+    def stop(self) -> None:
+        """Lets the batch that is under way come to its end, and has everything counted when it returns."""
+        deadline = time.monotonic() + STOP_PATIENCE_S
+        while self._query.isActive and self._query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        self._query.stop()
+        self._listener.wait_for_end(str(self._query.runId), STOP_PATIENCE_S)
+
+
+class PipelineRun:
+    """A pipeline that runs in this process."""
+
+    def __init__(
+        self, spark: SparkSession, listener: Listener, folder: StateFolder, servers: str, *, available_now: bool = False
+    ) -> None:
+        self.folder = folder
+        self.pipeline = folder.pipeline
+        self.queries: list[RunningQuery] = []
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._spark = spark
+        self._listener = listener
+        self._servers = servers
+        self._available_now = available_now
+        self._written: dict[str, Tally] = {}
+
+    def start(self) -> None:
+        """Starts everything; with `available_now` it returns when each query in turn has read what is there."""
+        for name, command in self.pipeline.processes.items():
+            if not self._available_now:
+                self.processes[name] = start_process(command, self._servers)
+        tallies = self.folder.tallies()
+        for wish in self.pipeline.queries:
+            before = tallies.get(wish.name, Tally())
+            self._listener.expect(self._name(wish), Tally.from_json(before.to_json()))
+            query = RunningQuery(wish, self._start(wish), self._listener, before)
+            self.queries.append(query)
+            while self._available_now and query.active:
+                time.sleep(LOOK_S)
+                self.check()
+        self.check()
+
+    def _name(self, wish: QueryWish) -> str:
+        return f"{self.pipeline.name}.{wish.name}"
+
+    def _start(self, wish: QueryWish) -> StreamingQuery:
+        writer = (
+            query_rows(self._spark, self.pipeline, wish, self._servers)
+            .writeStream.queryName(self._name(wish))
+            .option("checkpointLocation", self.folder.checkpoint(wish))
+        )
+        writer = (
+            writer.trigger(availableNow=True) if self._available_now else writer.trigger(processingTime=wish.trigger)
+        )
+        if isinstance(wish.sink, DeltaSinkWish):
+            table = self.folder.table(wish.sink)
+            writer = writer.foreachBatch(
+                DeltaSink(table, partition_by=wish.sink.partition_by, compact_every=wish.sink.compact_every)
+            )
+        else:
+            writer = writer.format("quire").option(SERVERS, self._servers).options(**wish.sink.options)
+        try:
+            return writer.start()
+        except Exception as error:
+            raise JobError(f"query {wish.name} of pipeline {self.pipeline.name}: {sentence(error)}") from error
+
+    def check(self) -> None:
+        """Raises JobError if a query has failed or a process has ended by itself."""
+        for query in self.queries:
+            if (failure := query.failure()) is not None:
+                raise JobError(f"query {query.wish.name} of pipeline {self.pipeline.name} failed: {failure}")
+        for name, process in self.processes.items():
+            if (code := process.poll()) is not None:
+                raise JobError(f"process {name} of pipeline {self.pipeline.name} ended by itself with exit code {code}")
+
+    def save(self) -> None:
+        tallies = {query.wish.name: query.tally for query in self.queries}
+        if tallies != self._written:
+            self.folder.write_tallies(tallies)
+            self._written = tallies
+
+    def stop(self) -> None:
+        """Processes first, since they feed the queries; then the queries in the order of the file."""
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(PROCESS_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for query in self.queries:
+            query.stop()
+        if self.queries:
+            self.save()
+
+
+def start_process(command: Sequence[str], servers: str) -> "subprocess.Popen[bytes]":
+    """A process beside the queries; `python` is this one, `quire` its module, {servers} the brokers."""
+    words = [word.replace("{servers}", servers) for word in command]
+    beginnings = {"python": [sys.executable], "quire": [sys.executable, "-m", "quire.cli.main"]}
+    words[:1] = beginnings.get(words[0], words[:1])
+    # A session of its own: Ctrl-C is for us, who then stop it in order. Its output is not for the live view.
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ)
+    )

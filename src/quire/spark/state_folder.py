@@ -1,0 +1,155 @@
+"""What pipelines leave on disk: a folder for each, with its checkpoints, its tallies, and who is running it.
+
+    STATE/NAME/lock              held by the process that runs the pipeline
+    STATE/NAME/status.json       what that process last said about it
+    STATE/NAME/tallies.json      sums over all batches of each query
+    STATE/NAME/checkpoints/...   Spark's
+    STATE/lake/...               Delta tables with relative paths
+
+Files are replaced as a whole, so whoever reads one never sees half of it.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from quire.spark.pipeline_file import DeltaSinkWish, Pipeline, QueryWish
+from quire.spark.progress import Tally
+
+
+class RunningError(Exception):
+    """The pipeline is run by another process; the text says by which."""
+
+
+class StateFolder:
+    def __init__(self, root: str, pipeline: Pipeline) -> None:
+        self.root = os.path.abspath(root)
+        self.pipeline = pipeline
+        self.path = os.path.join(self.root, pipeline.name)
+        self._lock = -1
+
+    # -- where things are -------------------------------------------------------------------------------------------
+
+    def checkpoint(self, query: QueryWish) -> str:
+        return os.path.abspath(query.checkpoint or os.path.join(self.path, "checkpoints", query.name))
+
+    def table(self, sink: DeltaSinkWish) -> str:
+        return os.path.join(self.root, "lake", sink.table)
+
+    # -- who runs it ------------------------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Makes this process the one that runs the pipeline, until `release` or its end."""
+        os.makedirs(self.path, exist_ok=True)
+        self._lock = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.release()
+            raise RunningError(f"pipeline {self.pipeline.name} runs already{self._by_whom()}") from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def runner(self) -> int | None:
+        """The process id of who runs the pipeline; None if nobody does."""
+        try:
+            descriptor = os.open(os.path.join(self.path, "lock"), os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return None
+        except OSError:
+            text = os.pread(descriptor, 32, 0)
+            return int(text) if text.isdigit() else None
+        finally:
+            os.close(descriptor)
+
+    def _by_whom(self) -> str:
+        pid = self.runner()
+        return "" if pid is None else f" in process {pid}; `quire pipelines stop {self.pipeline.name}` stops it"
+
+    # -- what it said -----------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        return self._read("status.json")
+
+    def write_status(self, status: Mapping[str, Any]) -> None:
+        self._write("status.json", status)
+
+    def tallies(self) -> dict[str, Tally]:
+        """Of the queries whose checkpoints are those that were counted: with another one, counting begins anew."""
+        found = {}
+        for query in self.pipeline.queries:
+            kept = self._read("tallies.json").get(query.name)
+            if kept is not None and kept["id"] == query_id(self.checkpoint(query)):
+                found[query.name] = Tally.from_json(kept["tally"])
+        return found
+
+    def write_tallies(self, tallies: Mapping[str, Tally]) -> None:
+        by_name = {query.name: query for query in self.pipeline.queries}
+        self._write(
+            "tallies.json",
+            {
+                name: {"id": query_id(self.checkpoint(by_name[name])), "tally": tally.to_json()}
+                for name, tally in tallies.items()
+            },
+        )
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            with open(os.path.join(self.path, name), encoding="utf-8") as file:
+                content: dict[str, Any] = json.load(file)
+                return content
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        path = os.path.join(self.path, name)
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        os.replace(f"{path}.new", path)
+
+    # -- starting anew ----------------------------------------------------------------------------------------------
+
+    def reset(self) -> list[str]:
+        """Removes checkpoints, tallies and Delta tables; returns what is gone. The pipeline must not run."""
+        paths = [self.checkpoint(query) for query in self.pipeline.queries]
+        paths += [self.table(query.sink) for query in self.pipeline.queries if isinstance(query.sink, DeltaSinkWish)]
+        there = [path for path in paths if os.path.exists(path)]
+        for path in there:
+            shutil.rmtree(path)
+        for name in ("tallies.json", "status.json"):
+            path = os.path.join(self.path, name)
+            if os.path.exists(path):
+                os.remove(path)
+        return there
+
+
+def query_id(checkpoint: str) -> str | None:
+    """The id that Spark gave the query of a checkpoint; None where there is no checkpoint yet."""
+    try:
+        with open(os.path.join(checkpoint, "metadata"), encoding="utf-8") as file:
+            identity: str = json.load(file)["id"]
+            return identity
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def last_offsets(checkpoint: str) -> Any:
+    """The offsets of the last batch that was planned, as its source wrote them; None where there is none."""
+    folder = os.path.join(checkpoint, "offsets")
+    try:
+        numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())
+        with open(os.path.join(folder, str(numbers[-1])), encoding="utf-8") as file:
+            return json.loads(file.read().splitlines()[2])
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,0 +1,106 @@
+"""One YAML file a pipeline: what it says, and what is said of one that is wrong. Without Spark."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from quire.spark.pipeline_file import (
+    DeltaSinkWish,
+    PipelineFileError,
+    QuireSink,
+    find_pipelines,
+    load_pipeline,
+    parse_pipeline,
+    results_of,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+GOOD = """
+name: orders
+topics: {orders: {partitions: 3, configs: {retention.ms: 1000}}, totals: {}}
+queries:
+  totals:
+    job: my.module:totals
+    source: {subscribe: orders, maxOffsetsPerTrigger: 500, includeHeaders: true}
+    sink: {format: quire, topic: totals}
+  keep:
+    job: my.module:keep
+    source: {subscribe: orders}
+    sink: {delta: orders/raw, partition_by: [date], compact_every: 7}
+    trigger: 10 seconds
+    checkpoint: /elsewhere
+processes:
+  helper: [python, -m, helper, "{servers}"]
+"""
+
+
+def changed(change: Any) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(GOOD)
+    change(content)
+    return content
+
+
+def test_a_file_says_everything_about_a_pipeline() -> None:
+    pipeline = parse_pipeline(yaml.safe_load(GOOD), "orders.yaml")
+    totals, keep = pipeline.queries
+    assert (pipeline.name, pipeline.about) == ("orders", "")
+    assert [(topic.name, topic.partitions, topic.configs) for topic in pipeline.topics] == [
+        ("orders", 3, {"retention.ms": "1000"}),
+        ("totals", -1, {}),
+    ]
+    assert totals.source == {"subscribe": "orders", "maxOffsetsPerTrigger": "500", "includeHeaders": "true"}
+    assert (totals.sink, totals.trigger, totals.checkpoint) == (QuireSink({"topic": "totals"}), "1 second", None)
+    assert (keep.sink, keep.trigger) == (DeltaSinkWish("orders/raw", ("date",), 7), "10 seconds")
+    assert keep.checkpoint == "/elsewhere"
+    assert pipeline.processes == {"helper": ("python", "-m", "helper", "{servers}")}
+    assert results_of(pipeline) == ["totals"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda c: c.update(querys={}), "orders.yaml: there is no 'querys'; did you mean 'queries'?"),
+        (lambda c: c.pop("name"), "orders.yaml: 'name' is missing"),
+        (lambda c: c.update(name="../x"), "'../x' does not"),
+        (lambda c: c.update(name=7), "name is a text, not 7"),
+        (lambda c: c["queries"]["keep"].pop("job"), "queries: keep: 'job' is missing"),
+        (lambda c: c["queries"]["keep"].update(job="my.module"), "job is module:function, not 'my.module'"),
+        (lambda c: c["queries"]["keep"].update(sink={"format": "kafka"}), "a sink has `format: quire`"),
+        (lambda c: c["queries"]["keep"].pop("sink"), "a sink has `format: quire`"),
+        (lambda c: c["queries"]["keep"].update(source={"subscribe": ["a"]}), "subscribe is a text or a number"),
+        (lambda c: c["queries"]["keep"].update(triger="1"), "there is no 'triger'; did you mean 'trigger'?"),
+        (lambda c: c["queries"]["keep"]["sink"].update(partition_by="date"), "is a list of texts, not 'date'"),
+        (lambda c: c["queries"]["keep"]["sink"].update(compact_every="x"), "is a whole number, not 'x'"),
+        (lambda c: c["topics"]["orders"].update(partitions=True), "is a whole number, not True"),
+        (lambda c: (c.pop("queries"), c.pop("processes")), "has neither"),
+        (lambda c: c.update(queries=[1]), "queries: names and values are expected"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(change: Any, sentence: str) -> None:
+    with pytest.raises(PipelineFileError) as raised:
+        parse_pipeline(changed(change), "orders.yaml")
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize("content", ["", "- a", "7", "{a: [", "\t"])
+def test_a_file_that_is_no_mapping_or_no_yaml_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(content)
+    with pytest.raises(PipelineFileError) as raised:
+        load_pipeline(str(path))
+    assert str(path) in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_files_are_found_in_a_folder_and_right_below_it(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "orders.yaml").write_text(GOOD)
+    (tmp_path / "two.yml").write_text(GOOD.replace("name: orders", "name: two"))
+    (tmp_path / "notes.txt").write_text("no pipeline")
+    assert [pipeline.name for pipeline in find_pipelines(str(tmp_path))] == ["two", "orders"]
+    assert find_pipelines(str(tmp_path / "missing")) == []
+
+
+def test_the_pipelines_that_come_with_quire_can_be_loaded() -> None:
+    assert "shop" in [pipeline.name for pipeline in find_pipelines(str(ROOT / "pipelines"))]

@@ -1,0 +1,31 @@
+"""The sentence in a page of Java. The texts are shortened from what Spark 4.2 raised."""
+
+import pytest
+
+from quire.spark.query_failure import sentence
+
+PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE] Failed
+Traceback (most recent call last):
+  File "stream_reader.py", line 7, in latestOffset
+pyspark_quire.errors.DataLossError: topic orders, partition 2: offsets 5 to 9 are gone.
+\tat org.apache.spark.sql.execution.streaming(Some.scala:1)
+ SQLSTATE: XXKST"""
+RAISED = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
+\tat x\n[USER_RAISED_EXCEPTION] topic t, partition 0, offset 4: the value is null SQLSTATE: P0001"""
+ANALYSIS = (
+    "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `x` cannot be resolved. SQLSTATE: 42703;\n'Project ['x]"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PYTHON, "topic orders, partition 2: offsets 5 to 9 are gone"),
+        (RAISED, "topic t, partition 0, offset 4: the value is null"),
+        (ANALYSIS, "A column with name `x` cannot be resolved"),
+        ("something else\nand more", "something else"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_the_line_that_says_what_happened_is_found(text: str, expected: str) -> None:
+    assert sentence(RuntimeError(text)) == expected
