@@ -1,4 +1,4 @@
-"""Sockets for the blocking loop: making a connection, and moving its bytes while the loop runs."""
+"""Sockets for the blocking loop and for asyncio: making a connection, and moving its bytes while the loop runs."""
 
 import errno
 import itertools
@@ -67,7 +67,7 @@ class Attempt:
             self._refused(OSError(code, os.strerror(code)))
             return
         self._timer.cancel()
-        transport = BlockingTransport(self._loop, self._socket)
+        transport = SocketTransport(self._loop, self._socket)
         transport.attach(self._connected(transport))
 
     def _refused(self, error: OSError) -> None:
@@ -85,7 +85,7 @@ class Attempt:
         self._refused(OSError(f"no connection within {CONNECT_TIMEOUT_MS / 1000:g} s"))
 
 
-class BlockingTransport:
+class SocketTransport:
     """One connected socket; it moves bytes while the loop runs."""
 
     def __init__(self, loop: Loop, connection: socket.socket) -> None:
