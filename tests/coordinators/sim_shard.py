@@ -92,7 +92,7 @@ class SimShard(Generic[M]):
         self.on_append: Callable[[StateRecord], None] | None = None
         """Is shown every record that is written, for stories."""
         self.max_batch_bytes: int | None = None
-        """What is larger is refused with MESSAGE_TOO_LARGE, without the machine taking it over."""
+        """What is larger is refused with UNKNOWN_SERVER_ERROR, without the machine taking it over."""
         self._make = make
         self.random: Random = SimRandom(seed)
         self._appends: deque[_Append] = deque()
@@ -112,7 +112,7 @@ class SimShard(Generic[M]):
         if self._is_too_large(result.records):
             if result.when_written is not None:
                 result.when_written(ErrorCode.MESSAGE_TOO_LARGE)
-            answer.complete(ApiError(ErrorCode.MESSAGE_TOO_LARGE))
+            answer.complete(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
             return answer
         response = result.response
         entries = [self._take_over(record, result.transaction) for record in result.records]

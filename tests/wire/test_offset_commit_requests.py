@@ -51,6 +51,24 @@ def test_every_version_commits(
     assert (found.committed_offset, found.metadata, found.committed_leader_epoch) == (7, "where I was", -1)
 
 
+def test_more_than_can_be_kept_at_once_is_refused(
+    connection: WireConnection, make_topic: MakeTopic, new_group: NewName
+) -> None:
+    """In the words of a coordinator that could not write, which says nothing of messages and their size."""
+    count = 300
+    topic, group = make_topic(count), new_group()
+    places = [
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=1, committed_metadata="m" * LONGEST_METADATA
+        )
+        for index in range(count)
+    ]
+    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=places)])
+    (answered,) = connection.call(request, COMMIT_NEWEST - 1, OffsetCommitResponse).topics
+    assert {each.error_code for each in answered.partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert committed(connection, group, topic).committed_offset == -1
+
+
 @pytest.mark.parametrize("version", range(FETCH_OLDEST, FETCH_NEWEST + 1))
 def test_every_version_fetches_what_was_committed(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName, version: int

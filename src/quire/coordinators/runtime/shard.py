@@ -270,13 +270,15 @@ class Shard(Generic[M]):
         records = encoded(result.records, now_ms)
         size = size_of(records)
         if size > self._max_batch_bytes:
-            error = ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"what is to be kept has {size} bytes, and {self.name} takes {self._max_batch_bytes} at once",
-            )
             if result.when_written is not None:
-                result.when_written(error.code)
-            return self._answer(error)
+                result.when_written(ErrorCode.MESSAGE_TOO_LARGE)
+            # As Kafka answers: no client expects to hear of messages from a coordinator.
+            return self._answer(
+                ApiError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"what is to be kept has {size} bytes, and {self.name} takes {self._max_batch_bytes} at once",
+                )
+            )
         self._last_number += 1
         self._unsent.add(Write(self._last_number, records, size, result.transaction))
         producer: WrittenBy | tuple[()] = result.transaction or ()

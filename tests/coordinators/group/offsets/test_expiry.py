@@ -151,7 +151,7 @@ def test_a_mass_of_expired_offsets_goes_in_steps_that_fit_into_an_append(
         shard.commit(1)
         steps.append(len(shard.log) - before)
     assert list(shard.machine.groups) == ["used"]
-    assert shard.machine.offsets.tombstones("used") and not shard.machine.offsets.tombstones("g")
+    assert shard.machine.offsets.deletion("used").records and not shard.machine.offsets.deletion("g").records
     assert sum(steps) == 3 * (12 + 1)
     assert max(steps) <= {"records": 4, "bytes": 5, "looks": 13}[limit]
 

@@ -3,6 +3,7 @@
 from quire.coordinators.group.group import Group, Groups, GroupType
 from quire.coordinators.group.offsets.committed import offset_tombstone
 from quire.coordinators.group.offsets.store import OffsetStore
+from quire.coordinators.group.offsets.tombstones import TombstoneStep
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.runtime.result import Result
 from quire.metadata.image import ClusterImage
@@ -56,6 +57,11 @@ def _delete_of_topic(
     return OffsetDeleteResponseTopic(name=asked.name, partitions=answers)
 
 
-def tombstones_of_all(store: OffsetStore, group_id: str) -> list[StateRecord]:
-    """What has to be written for a group to have no offsets, nor to get any from an open transaction."""
-    return [offset_tombstone(group_id, topic, partition) for topic, partition in store.partitions_of(group_id)]
+def deletion_of_all(store: OffsetStore, group_id: str) -> TombstoneStep:
+    """A step on the way to a group without offsets, which gets none from an open transaction either."""
+    step = TombstoneStep()
+    for topic, partition in store.partitions_of(group_id):
+        step.add(group_id, topic, partition)
+        if step.is_full:
+            break
+    return step

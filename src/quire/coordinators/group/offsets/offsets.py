@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 from quire.coordinators.group.group import Groups
 from quire.coordinators.group.offsets.commit import CommitRequests
-from quire.coordinators.group.offsets.delete import delete_offsets, tombstones_of_all
+from quire.coordinators.group.offsets.delete import delete_offsets, deletion_of_all
 from quire.coordinators.group.offsets.deleted_topics import DeletedTopics
 from quire.coordinators.group.offsets.expiry import OffsetExpiry
 from quire.coordinators.group.offsets.fetch import fetch_offsets
 from quire.coordinators.group.offsets.store import OffsetStore
+from quire.coordinators.group.offsets.tombstones import TombstoneStep
 from quire.coordinators.runtime.machine import Caller, Surroundings
-from quire.coordinators.runtime.record import Origin, StateRecord
+from quire.coordinators.runtime.record import Origin
 from quire.coordinators.runtime.result import Result
 from quire.protocol.messages.group_records import (
     LegacyOffsetCommitKey,
@@ -68,9 +69,9 @@ class Offsets:
     def delete(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
         return delete_offsets(self._store, self._groups, self._surroundings.image(), request)
 
-    def tombstones(self, group_id: str) -> list[StateRecord]:
-        """What has to be written for nothing to be left of a group's offsets."""
-        return tombstones_of_all(self._store, group_id)
+    def deletion(self, group_id: str) -> TombstoneStep:
+        """What has to be written, now or as a first step, for nothing to be left of a group's offsets."""
+        return deletion_of_all(self._store, group_id)
 
     # Records
 

@@ -1,0 +1,65 @@
+"""Groups on a whole node that have, or want to have, more offsets than fit into one append."""
+
+import pytest
+
+from quire.coordinators.group.offsets import tombstones
+from quire.coordinators.runtime.shard import State
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from quire.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from quire.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from tests.node.conftest import SimulatedNode
+
+TOPIC, GROUP = "t", "g"
+PARTITIONS = 50
+
+
+@pytest.fixture
+def node(monkeypatch: pytest.MonkeyPatch) -> SimulatedNode:
+    monkeypatch.setattr(tombstones, "MAX_RECORDS", 10)
+    node = SimulatedNode(settings={"offsets.topic.num.partitions": "1", "message.max.bytes": "20000"}).start()
+    node.create_topic(TOPIC, PARTITIONS)
+    node.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]), 6, FindCoordinatorResponse)
+    node.clock.run_until(lambda: all(shard.state is State.ACTIVE for shard in node.node.coordinators.groups))
+    return node
+
+
+def commit(node: SimulatedNode, group: str, *partitions: int, metadata: str = "") -> list[int]:
+    places = [
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata=metadata)
+        for index in partitions
+    ]
+    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=places)])
+    return [each.error_code for each in node.call(request, 8, OffsetCommitResponse).topics[0].partitions]
+
+
+def delete(node: SimulatedNode, *groups: str) -> dict[str, int]:
+    answer = node.call(DeleteGroupsRequest(groups_names=list(groups)), 2, DeleteGroupsResponse)
+    return {result.group_id: result.error_code for result in answer.results}
+
+
+def groups(node: SimulatedNode) -> list[str]:
+    return [group.group_id for group in node.call(ListGroupsRequest(), 5, ListGroupsResponse).groups]
+
+
+def test_a_group_is_deleted_in_as_many_steps_as_it_takes(node: SimulatedNode) -> None:
+    commit(node, GROUP, *range(PARTITIONS))
+    commit(node, "other", *range(PARTITIONS))
+    (log,) = node.node.partitions.of_topic("__consumer_offsets")
+    before = log.high_watermark
+    assert delete(node, GROUP, "nobody") == {GROUP: ErrorCode.NONE, "nobody": ErrorCode.GROUP_ID_NOT_FOUND}
+    assert log.high_watermark - before == PARTITIONS + 1
+    assert groups(node) == ["other"]
+
+
+def test_a_commit_that_is_too_large_to_be_kept_is_refused_and_changes_nothing(node: SimulatedNode) -> None:
+    """No client expects to hear of a message's size from a coordinator, and Kafka does not tell either."""
+    assert set(commit(node, GROUP, *range(10), metadata="m" * 3000)) == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert groups(node) == []
+    assert commit(node, GROUP, 1, metadata="m" * 3000) == [ErrorCode.NONE]
