@@ -82,3 +82,13 @@ def test_who_could_not_be_removed_is_still_expected_to_be_heard_of(shard: Consum
     shard.max_batch_bytes = None
     shard.wait(60_000)
     assert shard.groups[GROUP].is_empty
+
+
+def test_whose_end_does_not_fit_into_the_log_is_given_up_when_it_does(shard: ConsumerShard) -> None:
+    shard.max_batch_bytes = 10
+    shard.wait(60_000)
+    assert list(shard.group.members) == ["alice"]
+    shard.max_batch_bytes = None
+    shard.wait(60_000)
+    assert shard.group.is_empty
+    assert not [key for key in shard.timers.keys if "alice" in str(key)]

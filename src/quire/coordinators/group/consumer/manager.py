@@ -4,7 +4,8 @@ Guarantees, for whoever routes requests to it: an operation that is refused has 
 changes is in its records; a partition is assigned to a member only when no other has it, or has to confirm that it gave
 it up. The protocol numbers epochs but not the requests within one, so it is up to the connection that a member's
 heartbeats of one epoch arrive in the order it sent them. Late ones of an earlier epoch, and joins that arrive twice, do
-no harm: what they say about owned partitions is not believed.
+no harm: what they say about owned partitions is not believed. What they say about subscriptions is, as in Apache Kafka:
+a member that lost an answer says that again, and would not say it a third time.
 """
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup

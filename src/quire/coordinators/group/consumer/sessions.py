@@ -62,5 +62,10 @@ class Sessions:
         if session.heard and left_ms > 0:
             self._arm(key, session, min(left_ms, session.timeout_ms), now_ms)
             return Result(None)
-        del self._sessions[key]
-        return self.expire(*key, now_ms)
+        result = self.expire(*key, now_ms)
+        if result.records:
+            # When they are taken over it is forgotten; should the log not take them, this is tried again.
+            self._arm(key, session, session.timeout_ms, now_ms)
+        else:
+            del self._sessions[key]
+        return result
