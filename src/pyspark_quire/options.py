@@ -89,6 +89,7 @@ MAX_TRIGGER_DELAY_MS = Option("maxTriggerDelay", Use.STREAM_READ, values.duratio
 
 TOPIC = Option("topic", Use.WRITE, values.text)
 CHECKPOINT = Option("checkpointLocation", Use.STREAM_WRITE, values.text)
+QUERY_NAME = Option("queryName", Use.STREAM_WRITE, values.text)
 SINK = Option("sink", Use.WRITE, values.text)
 EXACTLY_ONCE = Option("exactlyOnce", Use.WRITE, values.boolean)
 MARKER_TOPIC = Option("markerTopic", Use.WRITE, values.text)
@@ -139,6 +140,7 @@ READING: tuple[Option[Any], ...] = (
 WRITING: tuple[Option[Any], ...] = (
     TOPIC,
     CHECKPOINT,
+    QUERY_NAME,
     SINK,
     EXACTLY_ONCE,
     MARKER_TOPIC,

@@ -104,7 +104,7 @@ def run(
         try:
             _go(client, runs, stop, available_now, quiet)
         except JobError as error:
-            raise Failure(f"{error}.") from error
+            raise Failure(f"{error}") from error
 
 
 def _go(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, available_now: bool, quiet: bool) -> None:
