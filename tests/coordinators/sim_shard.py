@@ -173,8 +173,10 @@ class SimShard(Generic[M]):
         self.fail(reason)
 
     def change_image(self, image: ClusterImage) -> None:
-        self.image = image
-        self.machine.metadata_changed(self.clock.now_ms())
+        before, self.image = self.image, image
+        names = sorted({*before.topics_by_name, *image.topics_by_name})
+        changed = [name for name in names if _topic_id(before, name) != _topic_id(image, name)]
+        self.machine.metadata_changed(changed, self.clock.now_ms())
 
     # Inside
 
@@ -218,3 +220,8 @@ class SimShard(Generic[M]):
 
 def _either(response: Any, reason: ErrorCode) -> Any:
     return response if reason is ErrorCode.NONE else ApiError(reason)
+
+
+def _topic_id(image: ClusterImage, name: str) -> bytes | None:
+    topic = image.topic(name)
+    return None if topic is None else topic.topic_id

@@ -1,5 +1,7 @@
 """The shard that coordinator tests stand on: what it promises them."""
 
+from collections.abc import Sequence
+
 from quire.coordinators.runtime.machine import Surroundings
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
 from quire.coordinators.runtime.result import Result
@@ -32,7 +34,7 @@ class Generations:
     def unloaded(self, reason: ErrorCode) -> None:
         self.refused_with = reason
 
-    def metadata_changed(self, now_ms: int) -> None:
+    def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
         pass
 
     def bump(self, group: str) -> Result[int]:

@@ -64,8 +64,9 @@ class Coordinators:
         _follow(self.groups, image, delta, self._node.node_id)
         _follow(self.transactions, image, delta, self._node.node_id)
         if delta.created_topics or delta.removed_topics or delta.partitions:
-            self.groups.metadata_changed()
-            self.transactions.metadata_changed()
+            topics = _created_or_removed(image, delta)
+            self.groups.metadata_changed(topics)
+            self.transactions.metadata_changed(topics)
 
     # The internal topics
 
@@ -179,6 +180,12 @@ class Coordinators:
     def _surroundings(self, timers: Timers) -> Surroundings:
         node = self._node
         return Surroundings(node.config, node.random, timers, lambda: node.image)
+
+
+def _created_or_removed(image: ClusterImage, delta: ImageDelta) -> list[str]:
+    created = [topic.name for topic_id in delta.created_topics if (topic := image.topic_by_id(topic_id)) is not None]
+    removed = [topic.name for topic in delta.removed_topics.values()]
+    return list(dict.fromkeys(created + removed))
 
 
 def _follow(runtime: CoordinatorRuntime[M], image: ClusterImage, delta: ImageDelta, node_id: int) -> None:

@@ -1,6 +1,6 @@
 """The smallest machine worth keeping in a log: numbers by name. And a log in memory that misbehaves on request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from quire.coordinators.runtime.machine import Timers
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
@@ -57,7 +57,7 @@ class Notebook:
     def unloaded(self, reason: ErrorCode) -> None:
         self.unloaded_with = reason
 
-    def metadata_changed(self, now_ms: int) -> None:
+    def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
         pass
 
     # Its operations

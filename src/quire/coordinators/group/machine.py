@@ -4,6 +4,8 @@ It only directs: a request to the groups of the protocol it belongs to, a record
 is one group, so what crosses protocols is decided here.
 """
 
+from collections.abc import Sequence
+
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.classic_groups import ClassicGroups
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
@@ -191,8 +193,8 @@ class GroupMachine:
         self._classic.unloaded(reason)
         self._consumer.unloaded(reason)
 
-    def metadata_changed(self, now_ms: int) -> None:
-        self._offsets.metadata_changed()
+    def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
+        self._offsets.metadata_changed(topics)
         self._consumer.metadata_changed(now_ms)
 
 

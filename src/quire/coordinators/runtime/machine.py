@@ -1,6 +1,6 @@
 """What the runtime asks of a state machine, and what it gives to one."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -73,6 +73,6 @@ class StateMachine(Protocol):
         """This machine is done for: whoever it let wait is refused with `reason`."""
         ...
 
-    def metadata_changed(self, now_ms: int) -> None:
-        """`Surroundings.image` shows other topics than before."""
+    def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
+        """`Surroundings.image` is another than before. `topics` were created, or deleted, or both since."""
         ...

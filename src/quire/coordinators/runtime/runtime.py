@@ -1,7 +1,7 @@
 """All shards of one kind of coordinator on this node: a shard for each partition of its topic that the node leads."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from quire.coordinators.runtime.machine import StateMachine
@@ -72,6 +72,7 @@ class CoordinatorRuntime(Generic[M]):
         for partition in list(self._shards):
             self.resigned(partition)
 
-    def metadata_changed(self) -> None:
+    def metadata_changed(self, topics: Sequence[str]) -> None:
+        """`topics` were created or deleted."""
         for shard in self:
-            shard.metadata_changed()
+            shard.metadata_changed(topics)

@@ -9,7 +9,7 @@ away and replayed from the log.
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any, Generic, TypeVar
 
@@ -164,9 +164,10 @@ class Shard(Generic[M]):
         if self.state is not State.UNLOADED:
             self._stop(State.UNLOADED, _refusal(State.UNLOADED))
 
-    def metadata_changed(self) -> None:
+    def metadata_changed(self, topics: Sequence[str]) -> None:
+        """`topics` were created or deleted."""
         if self.state is State.ACTIVE:
-            self._machine.metadata_changed(self._clock.now_ms())
+            self._machine.metadata_changed(topics, self._clock.now_ms())
 
     @property
     def machine(self) -> M:

@@ -13,7 +13,7 @@ epochs are used up) raise `NeedsProducerId`, an ApiError, and have changed nothi
 operation again with `fresh_id`; where there is none, the error is the answer. An id may be given from the start, too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
@@ -135,7 +135,7 @@ class TransactionMachine:
     def unloaded(self, reason: ErrorCode) -> None:
         self._marker_writer.stop()
 
-    def metadata_changed(self, now_ms: int) -> None:
+    def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
         self._marker_writer.metadata_changed()
 
 

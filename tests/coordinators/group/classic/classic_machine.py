@@ -1,5 +1,7 @@
 """A state machine of classic groups alone, for a `SimShard`."""
 
+from collections.abc import Sequence
+
 from quire.coordinators.group.classic.classic_groups import ClassicGroups
 from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Surroundings
@@ -30,7 +32,7 @@ class ClassicMachine:
     def unloaded(self, reason: ErrorCode) -> None:
         self.classic.unloaded(reason)
 
-    def metadata_changed(self, now_ms: int) -> None:
+    def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
         pass
 
 

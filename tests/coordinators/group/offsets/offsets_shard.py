@@ -163,8 +163,8 @@ class OffsetsMachine:
     def unloaded(self, reason: ErrorCode) -> None:
         pass
 
-    def metadata_changed(self, now_ms: int) -> None:
-        self.offsets.metadata_changed()
+    def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
+        self.offsets.metadata_changed(topics)
 
 
 class OffsetsShard(SimShard[OffsetsMachine]):

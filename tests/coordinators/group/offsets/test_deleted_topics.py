@@ -3,6 +3,7 @@
 import pytest
 
 from quire.coordinators.group.offsets import tombstones
+from quire.coordinators.group.offsets.deleted_topics import DeletedTopics
 from quire.coordinators.group.offsets.offsets import Offsets
 from quire.metadata.image import ClusterImage
 from tests.coordinators.group.offsets.offsets_shard import OffsetsShard, topics
@@ -102,3 +103,20 @@ def test_a_mass_of_offsets_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> Non
         shard.commit_offsets(group_id, {("a", partition): 1 for partition in range(4)} | {B: 1})
     change(shard, topics({"b": 1}))
     assert [shard.all_offsets(group_id) for group_id in ("g", "h", "i")] == [{B: 1}] * 3
+
+
+def test_only_topics_that_changed_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every shard is told of every change, and may know thousands of topics."""
+    shard = OffsetsShard({f"t{number}": 1 for number in range(100)})
+    shard.commit_offsets("g", {(f"t{number}", 0): 1 for number in range(100)})
+    looked_at: list[str] = []
+    id_now = DeletedTopics._id_now
+
+    def watched(deleted_topics: DeletedTopics, topic: str) -> bytes:
+        looked_at.append(topic)
+        return id_now(deleted_topics, topic)
+
+    monkeypatch.setattr(DeletedTopics, "_id_now", watched)
+    change(shard, topics({f"t{number}": 1 for number in range(99)} | {"unknown": 1}))
+    assert set(looked_at) == {"t99", "unknown"}
+    assert len(shard.all_offsets("g")) == 99

@@ -4,6 +4,8 @@ What counts is that a topic was there and is not any more: a topic that was neve
 heard of yet, and its offsets stay.
 """
 
+from collections.abc import Iterable
+
 from quire.coordinators.group.offsets.committed import NO_TOPIC_ID
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.group.offsets.tombstones import TombstoneStep
@@ -29,10 +31,14 @@ class DeletedTopics:
             self._seen[topic] = self._id_now(topic)
 
     def look_again(self) -> None:
-        """The topics may be others than at the last look."""
-        for topic, seen_id in self._seen.items():
-            id_now = self._id_now(topic)
-            if id_now != seen_id:
+        """Any topic may be another than at the last look."""
+        self.look_again_at(self._seen)
+
+    def look_again_at(self, topics: Iterable[str]) -> None:
+        """These may be others than at the last look: there may be thousands, and a change is mostly one of a few."""
+        for topic in topics:
+            seen_id, id_now = self._seen.get(topic), self._id_now(topic)
+            if seen_id is not None and id_now != seen_id:
                 self._seen[topic] = id_now
                 if seen_id != NO_TOPIC_ID:
                     self._gone[topic, seen_id] = None

@@ -1,6 +1,6 @@
 """Committed offsets as the group coordinator sees them: requests, records, time and topics that go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from quire.coordinators.group.group import Groups
 from quire.coordinators.group.offsets.commit import CommitRequests
@@ -100,5 +100,5 @@ class Offsets:
         self._deleted_topics.look_again()
         self._expiry.start()
 
-    def metadata_changed(self) -> None:
-        self._deleted_topics.look_again()
+    def metadata_changed(self, topics: Sequence[str]) -> None:
+        self._deleted_topics.look_again_at(topics)
