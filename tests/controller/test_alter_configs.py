@@ -2,8 +2,9 @@
 
 import pytest
 
+from quire.controller import configs
 from quire.controller.configs import alter_configs, incremental_alter_configs
-from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource
+from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_configs as whole
 from quire.protocol.messages import incremental_alter_configs as incremental
@@ -162,3 +163,35 @@ def test_replacements_that_cannot_be(
     type_: int, name: str, settings: list[tuple[str, str | None]], code: ErrorCode
 ) -> None:
     assert replace(type_, name, *settings) == (code, IMAGE.configs.get(ConfigResource(type_, name), {}))
+
+
+# Groups
+
+
+def test_a_group_that_need_not_be_there_gets_settings_of_its_own() -> None:
+    given = ("consumer.assignment.interval.ms", SET, "2000")
+    assert change(GROUP, "readers", given) == (0, {"consumer.assignment.interval.ms": "2000"})
+    known = cluster(setting(GROUP, "readers", "consumer.assignment.interval.ms", "2000"))
+    assert change(GROUP, "readers", ("consumer.assignment.interval.ms", DELETE, None), image=known) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("group", "given", "code"),
+    [
+        ("", ("consumer.assignment.interval.ms", SET, "2000"), ErrorCode.INVALID_REQUEST),
+        ("g", ("consumer.session.timeout.ms", SET, "1"), ErrorCode.INVALID_CONFIG),
+        ("g", ("consumer.session.timeout.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
+        ("g", ("consumer.nothing", SET, "1"), ErrorCode.INVALID_CONFIG),
+        ("g", ("share.session.timeout.ms", SET, "45000"), ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_what_a_group_cannot_have_is_refused(group: str, given: Change, code: ErrorCode) -> None:
+    assert change(GROUP, group, given) == (code, {})
+
+
+def test_only_so_many_groups_have_settings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configs, "MOST_GROUPS", 1)
+    known = cluster(setting(GROUP, "readers", "consumer.assignment.interval.ms", "2000"))
+    given = ("consumer.assignment.interval.ms", SET, "3000")
+    assert change(GROUP, "readers", given, image=known)[0] == ErrorCode.NONE
+    assert change(GROUP, "others", given, image=known) == (ErrorCode.POLICY_VIOLATION, {})

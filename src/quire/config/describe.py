@@ -1,6 +1,6 @@
 """Settings as DescribeConfigs tells them: the value, its source, and everything it would fall back to.
 
-Called by `BrokerConfig.describe` and `TopicConfig.describe`.
+Called by `BrokerConfig.describe`, `TopicConfig.describe` and `describe_group`.
 """
 
 from collections.abc import Sequence
@@ -43,6 +43,13 @@ def describe_topic_setting(name: str, value: Value, overridden: bool, config: Br
     if overridden:
         synonyms = (Synonym(name, key.format(value), ConfigSource.DYNAMIC_TOPIC), *synonyms)
     return _entry(key, value, synonyms)._replace(read_only=False)
+
+
+def describe_group_setting(key: ConfigKey, own: int | None, broker_name: str, config: BrokerConfig) -> ConfigEntry:
+    synonyms = broker_synonyms(config, broker_name)
+    if own is not None:
+        synonyms = (Synonym(key.name, key.format(own), ConfigSource.DYNAMIC_GROUP), *synonyms)
+    return _entry(key, config.get(broker_name) if own is None else own, synonyms)._replace(read_only=False)
 
 
 def broker_synonyms(config: BrokerConfig, name: str) -> tuple[Synonym, ...]:

@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs: dynamic settings of topics and brokers, each resource on its own.
+"""AlterConfigs and IncrementalAlterConfigs: dynamic settings of topics, brokers and groups, each resource on its own.
 
 The old request replaces all settings of a resource, the new one (KIP-339) changes single ones. Either way the settings
 as they would be afterwards are validated by `quire.config`, and only differences become records.
@@ -11,18 +11,23 @@ from typing import Protocol
 from quire.config.broker_config import BrokerConfig
 from quire.config.broker_keys import BROKER_KEYS
 from quire.config.errors import ConfigError
+from quire.config.group_config import GROUP_KEYS, validate_group_configs
 from quire.config.incremental import Operation, changed_value
 from quire.config.topic_config import validate_topic_configs
 from quire.config.topic_keys import TOPIC_KEYS
 from quire.controller.result import Result
 from quire.controller.topic_names import check_topic_name
 from quire.metadata.features import has_eligible_leader_replicas
-from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource
+from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages import alter_configs as whole
 from quire.protocol.messages import incremental_alter_configs as incremental
 from quire.protocol.messages.metadata_records import ConfigRecord
 from quire.protocol.schema import Message
+
+MOST_GROUPS = 10_000
+
+_KEYS = {TOPIC: TOPIC_KEYS, BROKER: BROKER_KEYS, GROUP: GROUP_KEYS}
 
 Changes = dict[str, str | None]
 """What changes of a resource's settings; None where one is removed."""
@@ -98,10 +103,23 @@ def _check_resource(image: ClusterImage, resource: ConfigResource) -> None:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"'{resource.name}' is not the id of a broker")
         if int(resource.name) not in image.brokers:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no broker {resource.name}")
+    elif resource.type == GROUP:
+        _check_group(image, resource)
     else:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"settings of resource type {resource.type} cannot be changed here; topics are 2 and brokers 4",
+            f"settings of resource type {resource.type} cannot be changed here; topics are 2, brokers 4 and groups 32",
+        )
+
+
+def _check_group(image: ClusterImage, resource: ConfigResource) -> None:
+    """A group need not be there yet to have settings, so their number has a limit of its own."""
+    if not resource.name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "groups have no common settings but those of brokers; name a group")
+    if resource not in image.configs and sum(each.type == GROUP for each in image.configs) >= MOST_GROUPS:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{MOST_GROUPS} groups have settings of their own: delete some, or change those of the broker",
         )
 
 
@@ -130,7 +148,7 @@ def _given(name: str, value: str | None) -> str:
 def _changes(image: ClusterImage, resource: ConfigResource, wanted: list[incremental.AlterableConfig]) -> Changes:
     _by_name(wanted)
     current = image.configs.get(resource, {})
-    keys = TOPIC_KEYS if resource.type == TOPIC else BROKER_KEYS
+    keys = _KEYS[resource.type]
     changes: Changes = {}
     for each in wanted:
         if each.config_operation not in list(Operation):
@@ -167,9 +185,12 @@ def _validate(
     changes: Changes,
 ) -> None:
     after = {name: value for name, value in {**current, **changes}.items() if value is not None}
-    if resource.type == TOPIC:
+    if resource.type != BROKER:
         try:
-            validate_topic_configs(after, config)
+            if resource.type == TOPIC:
+                validate_topic_configs(after, config)
+            else:
+                validate_group_configs(after, config)
         except ConfigError as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, error.message) from error
         return

@@ -30,6 +30,7 @@ __all__ = [
 
 TOPIC = 2
 BROKER = 4
+GROUP = 32
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of entity type and name, sorted by type; no name means the default."""
@@ -102,6 +103,10 @@ class ClusterImage:
     def broker_configs(self, broker_id: int | None) -> dict[str, str]:
         """The dynamic settings of one broker, or with None the default of all."""
         return self.configs.get(ConfigResource(BROKER, "" if broker_id is None else str(broker_id)), {})
+
+    def group_configs(self, group_id: str) -> dict[str, str]:
+        """The settings of a consumer group alone."""
+        return self.configs.get(ConfigResource(GROUP, group_id), {})
 
     def colliding_topic(self, name: str) -> str | None:
         """An existing topic whose name differs from this one only in '.' and '_'."""

@@ -1,4 +1,4 @@
-"""The things that have settings: topics and brokers, as DescribeConfigs and AlterConfigs name them."""
+"""The things that have settings: topics, brokers and groups, as DescribeConfigs and AlterConfigs name them."""
 
 from enum import IntEnum
 
@@ -29,5 +29,8 @@ def _check(authorizer: Authorizer, context: Context, resource_type: int, name: s
     if resource_type == ConfigResource.TOPIC:
         if not authorizer.allows(context, operation, Resource.TOPIC, name):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the settings of topic {name} are not yours")
+    elif resource_type == ConfigResource.GROUP:
+        if not authorizer.allows(context, operation, Resource.GROUP, name):
+            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, f"the settings of group {name} are not yours")
     elif not authorizer.allows(context, operation, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the cluster's settings are not yours")

@@ -1,7 +1,8 @@
-"""DescribeConfigs: the settings of topics and brokers, where each value comes from and what stands behind it."""
+"""DescribeConfigs: the settings of topics, brokers and groups, where each value comes from, what stands behind it."""
 
 from typing import TYPE_CHECKING
 
+from quire.config.group_config import describe_group
 from quire.config.sources import ConfigEntry
 from quire.config.topic_config import TopicConfig
 from quire.controller.topic_names import check_topic_name
@@ -60,7 +61,11 @@ def _entries(node: "Node", resource: DescribeConfigsResource) -> list[ConfigEntr
         if name != str(node.node_id):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"ask broker {name} itself; this is broker {node.node_id}")
         return node.config.describe(keys)
-    if resource.resource_type in (ConfigResource.BROKER_LOGGER, ConfigResource.CLIENT_METRICS, ConfigResource.GROUP):
+    if resource.resource_type == ConfigResource.GROUP:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "name a group: its settings are asked for")
+        return describe_group(node.image.group_configs(name), node.config, keys)
+    if resource.resource_type in (ConfigResource.BROKER_LOGGER, ConfigResource.CLIENT_METRICS):
         return []
     raise ApiError(ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings")
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: sets, deletes, appends to or subtracts from single settings of a topic or broker."""
+"""IncrementalAlterConfigs: sets, deletes, appends to or subtracts from single settings of a topic, broker or group."""
 
 from typing import TYPE_CHECKING
 

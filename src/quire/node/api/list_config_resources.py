@@ -11,9 +11,6 @@ from quire.protocol.messages import list_config_resources as messages
 if TYPE_CHECKING:
     from quire.node.node import Node
 
-EVERY_TYPE = (ConfigResource.TOPIC, ConfigResource.BROKER, ConfigResource.BROKER_LOGGER, ConfigResource.CLIENT_METRICS)
-TYPES_WITHOUT_ANY = (ConfigResource.CLIENT_METRICS, ConfigResource.GROUP)
-
 
 def handle(
     node: "Node", context: Context, request: messages.ListConfigResourcesRequest
@@ -24,7 +21,7 @@ def handle(
         return messages.ListConfigResourcesResponse()
     resources = [
         messages.ConfigResource(resource_name=name, resource_type=kind)
-        for kind in request.resource_types or EVERY_TYPE
+        for kind in request.resource_types or ConfigResource
         for name in _names(node, kind)
     ]
     return messages.ListConfigResourcesResponse(config_resources=resources)
@@ -39,6 +36,8 @@ def _names(node: "Node", kind: int) -> list[str]:
         return [topic.name for topic in node.image.topics_sorted()]
     if kind in (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER):
         return [str(broker.broker_id) for broker in node.image.brokers_sorted()]
-    if kind in TYPES_WITHOUT_ANY:
+    if kind == ConfigResource.GROUP:
+        return sorted(resource.name for resource in node.image.configs if resource.type == ConfigResource.GROUP)
+    if kind == ConfigResource.CLIENT_METRICS:
         return []
     raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"resource type {kind} is unknown")

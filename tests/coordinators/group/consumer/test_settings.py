@@ -5,12 +5,17 @@ import pytest
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.coordinators.group.consumer.settings import ConsumerSettings
+from quire.metadata.image import GROUP as GROUP_RESOURCE
+from quire.metadata.image import ClusterImage, ConfigResource
+from quire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from tests.coordinators.group.consumer.consumer_shard import GROUP, ConsumerShard, beat, join
 
 KAFKAS = "org.apache.kafka.coordinator.group.assignor"
 
 
 def settings(**given: str) -> ConsumerSettings:
-    return ConsumerSettings(BrokerConfig.standalone({name.replace("_", "."): value for name, value in given.items()}))
+    config = BrokerConfig.standalone({name.replace("_", "."): value for name, value in given.items()})
+    return ConsumerSettings(config, ClusterImage)
 
 
 def test_assignors_may_be_called_as_kafkas_classes_are() -> None:
@@ -44,3 +49,24 @@ def test_the_migration_policy_says_in_which_direction_groups_may_go(
 ) -> None:
     of_policy = settings(group_consumer_migration_policy=policy)
     assert (of_policy.may_upgrade, of_policy.may_downgrade) == (upgrade, downgrade)
+
+
+def test_a_group_goes_by_its_own_settings_from_the_next_heartbeat_on() -> None:
+    shard = ConsumerShard({"group.consumer.min.session.timeout.ms": "1000"})
+    shard.put_topic("orders", 1)
+    answer = shard.heartbeat(join("alice", "orders"))
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.heartbeat_interval_ms == 5000
+    image = shard.image.copy()
+    image.configs[ConfigResource(GROUP_RESOURCE, GROUP)] = {
+        "consumer.session.timeout.ms": "9000",
+        "consumer.heartbeat.interval.ms": "7000",
+    }
+    shard.change_image(image)
+    shard.wait(9_001)
+    assert list(shard.group.members) == ["alice"], "her session was longer when she was heard of last"
+    answer = shard.heartbeat(beat("alice", answer.member_epoch))
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.heartbeat_interval_ms == 7000
+    shard.wait(8_999)
+    assert list(shard.group.members) == ["alice"]
+    shard.wait(2)
+    assert shard.group.is_empty

@@ -24,7 +24,7 @@ class GroupChanges:
     __slots__ = ("_freshness", "_hashes", "_image", "_regexes", "_version", "settings")
 
     def __init__(self, surroundings: Surroundings) -> None:
-        self.settings = ConsumerSettings(surroundings.config)
+        self.settings = ConsumerSettings(surroundings.config, surroundings.image)
         self._version = 0
         """Counts the changes of the metadata."""
         self._freshness: dict[str, Freshness] = {}
@@ -68,7 +68,7 @@ class GroupChanges:
 
     def is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
         """Whether whoever joins or heartbeats next makes a new one."""
-        return target.is_due(group, self.settings.assignment_interval_ms, now_ms)
+        return target.is_due(group, self.settings.assignment_interval_ms(group.group_id), now_ms)
 
     def write_target(self, draft: Draft, now_ms: int) -> None:
         """If it is time for one."""

@@ -65,12 +65,12 @@ class ConsumerGroups:
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
     ) -> Result[ConsumerGroupHeartbeatResponse]:
         if self._changes_nothing(request, caller, now_ms):
-            self._sessions.heard(request.group_id, request.member_id, self._settings.session_timeout_ms, now_ms)
+            self._heard(request.group_id, request.member_id, now_ms)
             return Result(
                 ConsumerGroupHeartbeatResponse(
                     member_id=request.member_id,
                     member_epoch=request.member_epoch,
-                    heartbeat_interval_ms=self._settings.heartbeat_interval_ms,
+                    heartbeat_interval_ms=self._settings.heartbeat_interval_ms(request.group_id),
                 )
             )
         check_request(request, caller.api_version, self._settings.assignors)
@@ -89,8 +89,9 @@ class ConsumerGroups:
 
     def _heartbeat_interval_ms(self, group: ConsumerGroup, now_ms: int) -> int:
         """Whoever waits for a target that may not be made yet is to ask again as soon as it may be."""
-        waits_ms = due_in_ms(group, self._settings.assignment_interval_ms, now_ms)
-        return min(self._settings.heartbeat_interval_ms, waits_ms) or self._settings.heartbeat_interval_ms
+        waits_ms = due_in_ms(group, self._settings.assignment_interval_ms(group.group_id), now_ms)
+        usual_ms = self._settings.heartbeat_interval_ms(group.group_id)
+        return min(usual_ms, waits_ms) or usual_ms
 
     def describe(self, group: ConsumerGroup) -> DescribedGroup:
         return described(group, self._settings.assignor(group.preferred_assignor()), self._surroundings.image())
@@ -164,9 +165,12 @@ class ConsumerGroups:
 
     # Time
 
+    def _heard(self, group_id: str, member_id: str, now_ms: int) -> None:
+        self._sessions.heard(group_id, member_id, self._settings.session_timeout_ms(group_id), now_ms)
+
     def _watch(self, group_id: str, step: Step, now_ms: int) -> None:
         member = step.member
-        self._sessions.heard(group_id, member.member_id, self._settings.session_timeout_ms, now_ms)
+        self._heard(group_id, member.member_id, now_ms)
         if step.before.is_classic:
             self.classic_members.forget(group_id, member.member_id)
         if member.current != step.before.current or step.before.is_classic:
@@ -268,7 +272,7 @@ class ConsumerGroups:
             self.classic_members.watch(group_id, member, now_ms)
             return
         self._untold[group_id, member.member_id] = None
-        self._sessions.heard(group_id, member.member_id, self._settings.session_timeout_ms, now_ms)
+        self._heard(group_id, member.member_id, now_ms)
         if member.current.state == MemberState.UNREVOKED_PARTITIONS:
             self._watch_revocation(group_id, member)
 

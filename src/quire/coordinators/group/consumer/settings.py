@@ -1,7 +1,11 @@
 """The `group.consumer.*` settings, read when they are needed: some can be changed while the node runs."""
 
+from collections.abc import Callable
+
 from quire.config.broker_config import BrokerConfig
+from quire.config.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, group_setting
 from quire.coordinators.group.consumer.assignors import ASSIGNORS
+from quire.metadata.image import ClusterImage
 
 _OF_CLASS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
@@ -10,22 +14,24 @@ _OF_CLASS = {
 
 
 class ConsumerSettings:
-    __slots__ = ("_config",)
+    __slots__ = ("_config", "_image")
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, image: Callable[[], ClusterImage]) -> None:
         self._config = config
+        self._image = image
 
-    @property
-    def session_timeout_ms(self) -> int:
-        return self._config.get_int("group.consumer.session.timeout.ms")
+    # A group may have its own.
 
-    @property
-    def heartbeat_interval_ms(self) -> int:
-        return self._config.get_int("group.consumer.heartbeat.interval.ms")
+    def session_timeout_ms(self, group_id: str) -> int:
+        return group_setting(self._image().group_configs(group_id), SESSION_TIMEOUT, self._config)
 
-    @property
-    def assignment_interval_ms(self) -> int:
-        return self._config.get_int("group.consumer.assignment.interval.ms")
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return group_setting(self._image().group_configs(group_id), HEARTBEAT_INTERVAL, self._config)
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        return group_setting(self._image().group_configs(group_id), ASSIGNMENT_INTERVAL, self._config)
+
+    # All have these.
 
     @property
     def regex_refresh_interval_ms(self) -> int:
