@@ -275,12 +275,31 @@ def write_marker(node: SimulatedNode, producer_id: int, epoch: int, *, coordinat
     return answer.markers[0].topics[0].partitions[0].error_code
 
 
+def elect(node: SimulatedNode, leader_epoch: int) -> None:
+    """The coordinators have changed that often, as far as the metadata says."""
+    topic = node.node.image.topic(TRANSACTION_STATE)
+    assert topic is not None
+    for index, partition in topic.partitions.items():
+        topic.partitions[index] = partition._replace(leader_epoch=leader_epoch)
+
+
+def test_a_marker_of_a_coordinator_that_is_not_there_yet_does_not_get_in_the_way_of_the_real_one(
+    node: SimulatedNode,
+) -> None:
+    producer = begun(node, PROTOCOL_1, 0)
+    producer.produce(0)
+    code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=2**31 - 1, version=1)
+    assert code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    producer.end(commit=True)
+    assert committed(node) == ([0], 2)
+
+
 def test_a_repeated_marker_of_protocol_2_is_not_written_again(node: SimulatedNode) -> None:
     producer = begun(node, PROTOCOL_2)
     producer.produce(0)
     epoch = producer.epoch
     producer.end(commit=True)
-    assert write_marker(node, producer.producer_id, epoch + 1, coordinator_epoch=9, version=2) == 0
+    assert write_marker(node, producer.producer_id, epoch + 1, coordinator_epoch=0, version=2) == 0
     assert committed(node) == ([0], 2)
 
 
@@ -289,7 +308,7 @@ def test_a_late_marker_of_protocol_2_does_not_end_the_transaction_after_its_own(
     producer.produce(0)
     producer.end(commit=True)
     producer.produce(0)
-    code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=9, version=2)
+    code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=0, version=2)
     assert code == ErrorCode.INVALID_PRODUCER_EPOCH
     assert committed(node) == ([0], 2)
 
@@ -297,6 +316,7 @@ def test_a_late_marker_of_protocol_2_does_not_end_the_transaction_after_its_own(
 def test_a_marker_of_a_deposed_coordinator_is_refused(node: SimulatedNode) -> None:
     producer = begun(node, PROTOCOL_1, 0)
     producer.produce(0)
+    elect(node, leader_epoch=9)
     assert write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=9, version=1) == 0
     code = write_marker(node, producer.producer_id, producer.epoch, coordinator_epoch=8, version=1)
     assert code == ErrorCode.TRANSACTION_COORDINATOR_FENCED

@@ -20,6 +20,7 @@ from quire.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from quire.replication.partition import Partition
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -63,6 +64,7 @@ def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> P
         return completed(ApiError(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"there are no transactions in {topic}"))
     try:
         partition = node.partitions.leader(topic, None, index)
+        _check_coordinator(node, marker, partition)
         if topic == GROUP_OFFSETS:
             shard = node.coordinators.groups.shard(index)
             is_new = partition.log.producer_state.check_end(
@@ -89,6 +91,23 @@ def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> P
     except ApiError as error:
         return completed(error)
     return when_committed(partition, end_offset, node.clock, TIMEOUT_MS)
+
+
+def _check_coordinator(node: "Node", marker: WritableTxnMarker, partition: Partition) -> None:
+    """A marker of a coordinator that there is not yet would keep those that there are from ending a transaction.
+
+    Its epoch is the leader epoch of its partition. This node may hear of an election later than the coordinator does,
+    so the answer is one after which coordinators try again. Whoever aborts a hanging transaction repeats the epoch
+    that the partition has seen last.
+    """
+    producer = partition.log.producer_state.get(marker.producer_id)
+    if marker.coordinator_epoch <= max(0, -1 if producer is None else producer.coordinator_epoch):
+        return
+    state = node.image.topic(TRANSACTION_STATE)
+    if state is None or all(marker.coordinator_epoch > each.leader_epoch for each in state.partitions.values()):
+        raise ApiError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"there is no coordinator of epoch {marker.coordinator_epoch} yet"
+        )
 
 
 def _answers(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
