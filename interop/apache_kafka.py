@@ -18,6 +18,7 @@ from quire.testing import WireConnection
 VERSION = "4.3.1"
 TOOL_TIMEOUT_S = 120
 START_TIMEOUT_S = 90
+LOG = "kafka.log"
 _ARTIFACTS = {
     "org.apache.kafka:kafka_2.13": VERSION,
     "org.apache.kafka:kafka-tools": VERSION,
@@ -74,32 +75,45 @@ class ApacheKafka:
 
         Or `killed`: then nothing is flushed, closed or said.
         """
-        path = folder / "server.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        log_path = folder / "kafka.log"
-        with log_path.open("ab") as log:
-            process = subprocess.Popen(
-                [*self._java("-Xmx512m"), "kafka.Kafka", str(path)], stdout=log, stderr=log, cwd=folder
-            )
+        process = self.start(properties, folder)
         try:
-            address = properties["listeners"].split(",")[0].partition("://")[2]
-            _wait_until_it_serves(process, address, log_path)
-            yield address
+            self.wait_until_it_serves(process, properties, folder)
+            yield _address(properties)
         except BaseException:
-            print(f"--- the end of Apache Kafka's log ---\n{log_path.read_text(errors='replace')[-8000:]}")
+            log = (folder / LOG).read_text(errors="replace")
+            print(f"--- the end of Apache Kafka's log ---\n{log[-8000:]}")
             raise
         finally:
             _end(process, killed=killed)
 
-    def format(self, properties: Mapping[str, str], folder: Path, cluster_id: str) -> None:
-        """Makes the directories that the settings name those of a new cluster of one node."""
+    def start(self, properties: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
+        """Starts a broker, whose caller ends it."""
         path = folder / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), "--standalone")
+        with (folder / LOG).open("ab") as log:
+            return subprocess.Popen(
+                [*self._java("-Xmx512m"), "kafka.Kafka", str(path)], stdout=log, stderr=log, cwd=folder
+            )
+
+    def wait_until_it_serves(
+        self, process: subprocess.Popen[bytes], properties: Mapping[str, str], folder: Path
+    ) -> None:
+        _wait_until_it_serves(process, _address(properties), folder / LOG)
+
+    def format(self, properties: Mapping[str, str], folder: Path, cluster_id: str, *, alone: bool = True) -> None:
+        """Makes the directories that the settings name those of a new cluster: of one node, or of those it names."""
+        path = folder / "server.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        options = ["--standalone"] if alone else []
+        self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), *options)
 
     def _java(self, *options: str) -> list[str]:
         logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return ["java", *options, "-XX:+UseSerialGC", logs, "-cp", f"{self._lib}/*"]
+
+
+def _address(properties: Mapping[str, str]) -> str:
+    return properties["listeners"].split(",")[0].partition("://")[2]
 
 
 def _end(process: subprocess.Popen[bytes], *, killed: bool) -> None:

@@ -36,7 +36,9 @@ def made_commands(count: int, items: int = 20, seed: int = 1) -> list[Sent]:
 
 
 def send(client: BlockingClient, topics: Topics, commands: Iterable[Sent]) -> None:
-    client.run(create_topics(client.cluster, [NewTopic(topics.commands, 1)]))
+    client.run(client.cluster.refresh([topics.commands]))
+    if topics.commands not in client.cluster.metadata.topics:
+        client.run(create_topics(client.cluster, [NewTopic(topics.commands, 1)]))
     producer = Producer(client.cluster)
     client.run(producer.prepare(topics.commands))
     for key, value in commands:

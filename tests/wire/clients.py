@@ -291,8 +291,8 @@ class Aiokafka:
         return asyncio.run(asyncio.wait_for(run(), WAIT_S))
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
+def eventually(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
+    deadline = time.monotonic() + wait_s
     while not condition():
         assert time.monotonic() < deadline, "this did not come true in time"
         time.sleep(0.02)

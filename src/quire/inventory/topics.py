@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 from quire.client.admin.configs import Resource, ResourceType, describe_configs
 from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
+from quire.client.errors import ClientError
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps
+from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 ARCHIVE_LAG_MS = 24 * 60 * 60 * 1000
 """How far the archive may fall behind by default."""
@@ -49,8 +52,27 @@ def ensure_topics(cluster: Cluster, topics: Topics, archive_lag_ms: int = ARCHIV
     for result in results.values():
         if isinstance(result, ApiError) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result
+    for node in list(cluster.metadata.brokers):
+        yield from _wait_until_known(cluster, node, [topic.name for topic in wanted])
     entries = yield from describe_configs(cluster, Resource(ResourceType.TOPIC, topics.events))
     _check(topics.events, {entry.name: entry.value or "" for entry in entries}, archive_lag_ms)
+
+
+def _wait_until_known(cluster: Cluster, node: int, names: list[str]) -> Steps[None]:
+    """New topics come to a broker a moment after the controller has made them; one that is down is not waited for."""
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
+    backoff = Backoff(cluster.random)
+    deadline_ms = cluster.clock.monotonic_ms() + cluster.request_timeout_ms
+    while cluster.clock.monotonic_ms() < deadline_ms:
+        try:
+            answer = yield from cluster.ask(node, request, MetadataResponse)
+        except ClientError:
+            return
+        if not any(topic.error_code for topic in answer.topics):
+            return
+        yield from sleep(cluster.clock, backoff.next_ms())
 
 
 def _check(name: str, settings: dict[str, str], archive_lag_ms: int) -> None:
