@@ -9,7 +9,7 @@ SECONDS ?= 0
 LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
 
-.PHONY: help setup run broker lint test bench interop soak clean
+.PHONY: help setup run broker lint test bench bench-spark interop soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test             formatting, types, the rules of the house and all tests"
 	@echo "make lint             formatting and types only"
 	@echo "make bench            measure Quire, beside Apache Kafka where Maven is reachable"
+	@echo "make bench-spark      measure Quire's source for Spark, beside Spark's own Kafka connector"
 	@echo "make interop          Apache Kafka's own tools against Quire (needs Java and Maven)"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
@@ -58,6 +59,9 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.compaction
 	$(BIN)/python -m benchmarks.many_partitions
 	$(BIN)/python -m benchmarks.groups
+
+bench-spark: $(READY)
+	$(BIN)/python -m benchmarks.spark
 
 interop: $(READY)
 	$(BIN)/pytest -q interop

@@ -1,5 +1,6 @@
 """What the kernel knows of a process: CPU time, user and system apart, and resident memory."""
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,3 +35,13 @@ def resident_bytes(pid: int) -> int:
 
 def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def descendants(pid: int) -> list[int]:
+    """Everything below a process, whichever of its threads started it; what ends meanwhile is left out."""
+    found: list[int] = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, listed.read_text().split()):
+                found += [child, *descendants(child)]
+    return found

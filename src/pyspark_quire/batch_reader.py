@@ -20,7 +20,7 @@ from pyspark_quire.errors import QuireError
 from pyspark_quire.loss import LossPolicy
 from pyspark_quire.options import FAIL_ON_DATA_LOSS, MAX_RECORDS_PER_PARTITION, MIN_PARTITIONS, Options
 from pyspark_quire.reading import Split, read_split
-from pyspark_quire.splits import Range, split_ranges
+from pyspark_quire.splits import Range, plan_tasks
 from pyspark_quire.subscription import check_subscription, describe, find_places
 from quire.client.cluster import Cluster
 from quire.client.offsets import EARLIEST, TopicPartition
@@ -38,8 +38,8 @@ class BatchReader(DataSourceReader):
         options = self._options
         with connect(options) as client:
             ranges = client.run(plan_batch(client.cluster, options))
-        cuts = split_ranges(ranges, options[MIN_PARTITIONS], options[MAX_RECORDS_PER_PARTITION])
-        return [Split(cut) for cut in cuts]
+        tasks = plan_tasks(ranges, options[MIN_PARTITIONS], options[MAX_RECORDS_PER_PARTITION])
+        return [Split(parts) for parts in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_split(self._options, self._schema, partition)

@@ -1,6 +1,7 @@
 """From the `kafka.*` options to a client. Clients are made where they are used and never pickled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pyspark_quire.options import CLIENT_ID, POLL_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SERVERS, Options
@@ -21,6 +22,27 @@ def connect(options: Options) -> BlockingClient:
     return BlockingClient(
         options.required(SERVERS), client_id=options[CLIENT_ID], request_timeout_ms=options[REQUEST_TIMEOUT_MS]
     )
+
+
+_idle: dict[tuple[str, str, int], BlockingClient] = {}
+
+
+@contextmanager
+def borrow(options: Options) -> Iterator[BlockingClient]:
+    """A client for one task. Spark's Python workers take task after task, so it is kept for the next, with its
+    connections; except after a failure, when nobody knows what is still on its way.
+    """
+    key = (options.required(SERVERS), options[CLIENT_ID], options[REQUEST_TIMEOUT_MS])
+    client = _idle.pop(key, None) or connect(options)
+    try:
+        yield client
+    except BaseException:
+        client.close()
+        raise
+    before = _idle.pop(key, None)
+    if before is not None:
+        before.close()
+    _idle[key] = client
 
 
 def run_patiently(client: BlockingClient, make: Callable[[Cluster], Steps[T]], patience_ms: float) -> T:

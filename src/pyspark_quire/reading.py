@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_quire.arrow import to_record_batch
 from pyspark_quire.bounds import Bounds, find_extent
-from pyspark_quire.connect import connect, run_patiently
+from pyspark_quire.connect import borrow, run_patiently
 from pyspark_quire.errors import QuireError
 from pyspark_quire.loss import LossPolicy
 from pyspark_quire.options import (
@@ -41,23 +41,23 @@ _GONE = (
 
 
 class Split(InputPartition):
-    """What one task reads."""
+    """What one task reads, one range after the other."""
 
-    def __init__(self, part: Range) -> None:
-        self.part = part
+    def __init__(self, parts: list[Range]) -> None:
+        self.parts = parts
 
 
 def read_split(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of a split, in the order of their offsets, a few megabytes at a time."""
     if not isinstance(partition, Split):
         return  # Spark makes up a partition where there are none
-    part = partition.part
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
-    gatherer = ArrowGatherer(part.start, part.end, with_headers="headers" in schema.names)
-    with connect(options) as client:
-        for fetched in _fetch_all(client, options, part):
-            for columns in _gather(gatherer, fetched):
-                yield to_record_batch(columns, part.place, arrow_schema)
+    with borrow(options) as client:
+        for part in partition.parts:
+            gatherer = ArrowGatherer(part.start, part.end, with_headers="headers" in schema.names)
+            for fetched in _fetch_all(client, options, part):
+                for columns in _gather(gatherer, fetched):
+                    yield to_record_batch(columns, part.place, arrow_schema)
 
 
 def _fetch_all(client: BlockingClient, options: Options, part: Range) -> Iterator[Fetched]:
@@ -84,7 +84,8 @@ def _fetch(client: BlockingClient, options: Options, part: Range, position: int)
     consumer = Consumer(client.cluster, config)
     patience_ms = options[POLL_TIMEOUT_MS]
     try:
-        run_patiently(client, lambda _: consumer.assign({part.place: Start(offset=position)}), patience_ms)
+        start, end = {part.place: Start(offset=position)}, {part.place: part.end}
+        run_patiently(client, lambda _: consumer.assign(start, end), patience_ms)
         while position < part.end:
             try:
                 client.loop.run_until(consumer.arrival(), patience_ms)

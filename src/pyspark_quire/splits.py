@@ -1,5 +1,8 @@
 """How the offsets to be read become tasks: one for each partition, more where the options ask for it.
 
+Where little is to be read, a task takes several partitions: it costs Spark more to start one than to read some
+thousand rows, and a stream is to be quick when little happens.
+
 The result depends on the ranges and the options alone, never on the cluster or on how often it is asked: a micro-batch
 that is planned again after a crash has the same tasks, which is what exactly-once sinks compare.
 """
@@ -9,6 +12,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from quire.client.offsets import TopicPartition
+
+SMALL_OFFSETS = 4096
+"""What a task has to have before a second one is worth it."""
 
 
 class Range(NamedTuple):
@@ -22,6 +28,21 @@ class Range(NamedTuple):
     @property
     def size(self) -> int:
         return self.end - self.start
+
+
+def plan_tasks(
+    ranges: Iterable[Range], min_splits: int | None = None, max_records: int | None = None
+) -> list[list[Range]]:
+    """What each task reads. Small splits go together, unless the options say how many there shall be at least."""
+    tasks: list[list[Range]] = []
+    size = 0
+    for cut in split_ranges(ranges, min_splits, max_records):
+        size += cut.size
+        if not tasks or min_splits is not None or size > min(SMALL_OFFSETS, max_records or SMALL_OFFSETS):
+            tasks.append([])
+            size = cut.size
+        tasks[-1].append(cut)
+    return tasks
 
 
 def split_ranges(ranges: Iterable[Range], min_splits: int | None = None, max_records: int | None = None) -> list[Range]:

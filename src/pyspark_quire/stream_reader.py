@@ -38,7 +38,7 @@ from pyspark_quire.options import (
 )
 from pyspark_quire.positions import Position, Positions, from_json, ranges_between, to_json, without_begins
 from pyspark_quire.reading import Split, read_split
-from pyspark_quire.splits import split_ranges
+from pyspark_quire.splits import plan_tasks
 from pyspark_quire.subscription import check_subscription, describe, find_places, foreign
 from quire.client.cluster import Cluster
 from quire.client.offsets import LATEST
@@ -132,8 +132,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check(after)
         options = self._options
         ranges = ranges_between(before, after)
-        cuts = split_ranges(ranges, options[MIN_PARTITIONS], options[MAX_RECORDS_PER_PARTITION])
-        return [Split(cut) for cut in cuts]
+        tasks = plan_tasks(ranges, options[MIN_PARTITIONS], options[MAX_RECORDS_PER_PARTITION])
+        return [Split(parts) for parts in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_split(self._options, self._schema, partition)

@@ -95,6 +95,19 @@ def fetches(model: ModelCluster) -> list[FetchRequest]:
     return [request for _, request in model.requests if isinstance(request, FetchRequest)]
 
 
+def test_nothing_is_asked_for_behind_the_end_of_a_partition_that_has_one() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a", b"b", b"c")
+    consumer = Consumer(model.client(), ConsumerConfig(partition_max_bytes=1))
+    model.run(consumer.assign({FIRST: BEGINNING}, {FIRST: 2}))
+    model.clock.run_for(10_000)
+    assert take(model, consumer, 2) == [(0, 0, b"a"), (0, 1, b"b")]
+    model.clock.run_for(10_000)
+    assert consumer.poll() == []
+    assert len(fetches(model)) == 2
+
+
 def test_it_reads_ahead_as_far_as_the_budget_goes_and_no_further() -> None:
     model = ModelCluster()
     model.create("t")

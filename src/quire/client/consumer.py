@@ -51,15 +51,20 @@ class Consumer:
         self._arrival: Pending[None] | None = None
         self._failure: Exception | None = None
 
-    def assign(self, starts: Mapping[TopicPartition, Start]) -> Steps[None]:
-        """Reads these partitions from now on, and no others."""
+    def assign(
+        self, starts: Mapping[TopicPartition, Start], ends: Mapping[TopicPartition, int] | None = None
+    ) -> Steps[None]:
+        """Reads these partitions from now on, and no others; up to an end, where there is one.
+
+        What is handed over may go beyond the end, since batches come whole, but nothing behind it is asked for.
+        """
         yield from self._cluster.refresh(sorted({place.topic for place in starts}))
         for place in starts:
             topic = self._cluster.metadata.topics.get(place.topic)
             if topic is None or place.partition not in topic.partitions:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} does not exist")
         offsets = yield from self._resolve(starts)
-        self._fetcher.assign({place: offsets[place] for place in starts})
+        self._fetcher.assign({place: offsets[place] for place in starts}, ends)
 
     @property
     def positions(self) -> dict[TopicPartition, int]:

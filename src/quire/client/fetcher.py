@@ -40,11 +40,12 @@ class FetchConfig:
 class Position:
     """How far one partition has been read, and what of it is here."""
 
-    __slots__ = ("backoff", "buffered_bytes", "fetching", "offset", "pieces", "place", "rest_until_ms")
+    __slots__ = ("backoff", "buffered_bytes", "end", "fetching", "offset", "pieces", "place", "rest_until_ms")
 
     def __init__(self, place: TopicPartition, offset: int, backoff: Backoff) -> None:
         self.place = place
         self.offset = offset  # to be fetched next
+        self.end: int | None = None  # not to be fetched any more; None: there is always more
         self.pieces: deque[Fetched] = deque()
         self.buffered_bytes = 0
         self.fetching = False
@@ -55,6 +56,11 @@ class Position:
     def read_offset(self) -> int:
         """To be handed over next."""
         return self.pieces[0].from_offset if self.pieces else self.offset
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to be fetched."""
+        return self.end is not None and self.offset >= self.end
 
     def keep(self, piece: Fetched) -> None:
         self.pieces.append(piece)
@@ -90,13 +96,17 @@ class Fetcher:
         self._refresher = Refresher(cluster, self._topics, self._refreshed)
         self._closed = False
 
-    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Reads these partitions from these offsets; what is here already of one that goes on is not thrown away."""
+    def assign(self, offsets: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int] | None = None) -> None:
+        """Reads these partitions from these offsets; what is here already of one that goes on is not thrown away.
+
+        Of a partition that has an end nothing is asked for that lies behind it; what comes may go beyond.
+        """
         before, self.positions = self.positions, {}
         for place, offset in offsets.items():
             known = before.get(place)
             if known is None or known.read_offset != offset:
                 known = Position(place, offset, Backoff(self._cluster.random))
+            known.end = None if ends is None else ends.get(place)
             self.positions[place] = known
         self.pump()
 
@@ -135,6 +145,8 @@ class Fetcher:
             return
         by_leader: dict[int, list[Position]] = {}
         for place, position in self.positions.items():
+            if position.complete:
+                continue
             leader = self._cluster.metadata.leader(*place)
             if leader is not None:
                 by_leader.setdefault(leader, []).append(position)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_quire.splits import Range, split_ranges
+from pyspark_quire.splits import SMALL_OFFSETS, Range, plan_tasks, split_ranges
 from quire.client.offsets import TopicPartition
 
 
@@ -52,3 +52,24 @@ def test_every_offset_is_in_one_split_whatever_the_options(
         assert len(cuts) == max(sum(one.size > 0 for one in whole), min(min_splits, len(offsets)))
     shuffled = data.draw(st.permutations(whole))
     assert split_ranges(shuffled, min_splits, max_records) == cuts
+
+
+def test_a_task_takes_several_partitions_that_have_little() -> None:
+    small, large = part(0, 0, SMALL_OFFSETS // 2), part(2, 0, SMALL_OFFSETS)
+    assert plan_tasks([small, part(1, 5, 9), large]) == [[small, part(1, 5, 9)], [large]]
+
+
+def test_nothing_goes_together_when_the_number_of_tasks_is_asked_for() -> None:
+    assert plan_tasks([part(0, 0, 2), part(1, 0, 2)], min_splits=2) == [[part(0, 0, 2)], [part(1, 0, 2)]]
+
+
+def test_what_goes_together_is_not_more_than_a_task_may_have() -> None:
+    assert plan_tasks([part(0, 0, 6), part(1, 0, 6)], max_records=10) == [[part(0, 0, 6)], [part(1, 0, 6)]]
+
+
+@given(whole=ranges, max_records=st.none() | st.integers(1, 60))
+def test_tasks_have_what_the_splits_have_in_the_same_order(whole: list[Range], max_records: int | None) -> None:
+    tasks = plan_tasks(whole, max_records=max_records)
+    assert [cut for parts in tasks for cut in parts] == split_ranges(whole, max_records=max_records)
+    if max_records is not None:
+        assert all(sum(cut.size for cut in parts) <= max_records for parts in tasks)

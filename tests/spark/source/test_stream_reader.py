@@ -51,7 +51,7 @@ def ranges(reader: StreamReader, start: Json, end: Json) -> list[tuple[str, int,
     found = []
     for split in reader.partitions(_kept(start), _kept(end)):
         assert isinstance(split, Split)
-        found.append((str(split.part.place), split.part.start, split.part.end))
+        found += [(str(part.place), part.start, part.end) for part in split.parts]
     return found
 
 

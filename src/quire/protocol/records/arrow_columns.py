@@ -19,7 +19,7 @@ from quire.protocol.records.invalid import InvalidRecords, corrupt
 from quire.protocol.records.reader import records_section
 from quire.seams.disk import Buffer
 
-COLUMNS_BYTES = 4 * 1024 * 1024
+COLUMNS_BYTES = 8 * 1024 * 1024
 _ROW_BYTES = 48
 
 _INT64_MIN = -(2**63)
