@@ -1,0 +1,226 @@
+"""Tasks and drivers of the sink against a real Quire, one after another, without Spark to run them."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_quire.errors import QuireError
+from pyspark_quire.exactly_once import TaskPlan
+from pyspark_quire.mark_keeper import marker_topic
+from pyspark_quire.marks import SinkName, TaskMark
+from pyspark_quire.options import Options, Use
+from pyspark_quire.sink_driver import TaskReport, finish
+from pyspark_quire.sink_task import write_rows, write_rows_once
+from quire.client.admin.groups import delete_groups, list_groups
+from quire.client.admin.transactions import describe_transactions
+from quire.client.offsets import TopicPartition
+from quire.client.producer import Producer, ProducerConfig
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError, ErrorCode
+from tests.spark.conftest import MakeTopic
+from tests.spark.sink.log_reader import values
+
+
+def batch(*texts: str, **columns: Any) -> pa.RecordBatch:
+    return pa.record_batch({"value": list(texts), **columns})
+
+
+class Stream:
+    """What Spark knows of a query, and runs."""
+
+    def __init__(self, servers: str, topic: str | None, query_id: str, **options: str) -> None:
+        given = {"kafka.bootstrap.servers": servers, **{name.replace("_", "."): v for name, v in options.items()}}
+        if topic is not None:
+            given["topic"] = topic
+        self.options = Options(given, Use.STREAM_WRITE)
+        self.sink = SinkName(query_id, marker_topic(self.options))
+
+    def plan(self, batch_id: int, task: int, **more: bool) -> TaskPlan:
+        return TaskPlan(self.sink, batch_id, task, **more)
+
+    def task(self, batch_id: int, task: int, *batches: pa.RecordBatch, **more: bool) -> TaskMark:
+        return write_rows_once(self.options, self.plan(batch_id, task, **more), batches)
+
+    def finish(self, batch_id: int, tasks: int) -> None:
+        finish(self.options, [TaskReport(task, 0, self.sink, batch_id) for task in range(tasks)])
+
+    def run(self, batch_id: int, split: Sequence[Sequence[str]], **more: bool) -> None:
+        for task, texts in enumerate(split):
+            self.task(batch_id, task, batch(*texts), **more)
+        self.finish(batch_id, len(split))
+
+
+@pytest.fixture
+def stream(servers: str, make_topic: MakeTopic) -> Callable[..., Stream]:
+    def make(**options: str) -> Stream:
+        topic = make_topic(partitions=2)
+        return Stream(servers, topic, f"query-{topic}", **options)
+
+    return make
+
+
+def test_batches_come_one_after_another_with_any_number_of_tasks(servers: str, stream: Callable[..., Stream]) -> None:
+    query = stream()
+    query.run(0, [["a", "b"], []])
+    query.run(1, [[], ["c"], ["d"], []])
+    query.run(2, [["e"]])
+    query.run(3, [["f"], [], ["g"]])
+    assert values(servers, query.sink.sink) == list("abcdefg")
+
+
+def test_a_batch_that_runs_again_is_recognised_by_its_rows(servers: str, stream: Callable[..., Stream]) -> None:
+    query = stream()
+    query.run(0, [["a", "b"], ["c"]])
+    query.run(0, [["b", "a"], ["c"]])
+    with pytest.raises(QuireError, match=r"with other rows: 2 rows with hash \w{16} then, 2 with \w{16} now"):
+        query.task(0, 0, batch("a", "c"))
+    assert values(servers, query.sink.sink, committed=False) == list("abc")
+
+
+def test_a_mark_of_this_batch_beyond_the_last_task_fails_it(servers: str, stream: Callable[..., Stream]) -> None:
+    """Task 2 has written its rows when Spark dies; then the batch comes back as one task."""
+    query = stream()
+    query.task(0, 2, batch("c"))
+    query.task(0, 0, batch("a", "b", "c"))
+    for _ in range(2):
+        with pytest.raises(QuireError, match=r"task 2 of sink .* has written 1 rows of batch 0, which now has 1 tasks"):
+            query.finish(0, 1)
+
+
+def test_a_task_that_died_with_its_transaction_open_holds_nobody_up(
+    servers: str, client: BlockingClient, stream: Callable[..., Stream]
+) -> None:
+    query = stream()
+    topic = query.sink.sink
+    for task in range(2):
+        dead = Producer(client.cluster, ProducerConfig(transactional_id=query.sink.task(task)))
+        client.run(dead.init_transactions())
+        client.run(dead.prepare(topic))
+        dead.begin()
+        dead.send(topic, b"left behind")
+        client.loop.run_until(dead.flush())
+        mark = TaskMark(0, 1, 1).to_offset()
+        client.run(dead.send_offsets(query.sink.task(task), {TopicPartition(topic, 0): mark}))
+    began = time.monotonic()
+    query.run(0, [["a"]])
+    assert time.monotonic() - began < 20, "not until the transactions time out"
+    assert values(servers, topic) == ["a"]
+    described = client.run(describe_transactions(client.cluster, [query.sink.task(1)]))[query.sink.task(1)]
+    assert not isinstance(described, ApiError)
+    assert not described.under_way, "the driver has ended that of a task the batch no longer has"
+
+
+def test_an_attempt_that_was_overtaken_can_write_nothing_more(servers: str, stream: Callable[..., Stream]) -> None:
+    query = stream()
+
+    def overtaken() -> Iterator[pa.RecordBatch]:
+        yield batch("a")
+        query.task(0, 0, batch("a", "b"))
+        yield batch("b")
+
+    with pytest.raises(QuireError, match=r"task 0 of batch 0 of sink .* could not be written") as failed:
+        write_rows_once(query.options, query.plan(0, 0), overtaken())
+    cause = failed.value.__cause__
+    assert isinstance(cause, ApiError)
+    assert cause.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+    assert values(servers, query.sink.sink) == ["a", "b"]
+
+
+def test_a_task_whose_rows_stop_coming_aborts_what_it_wrote(servers: str, stream: Callable[..., Stream]) -> None:
+    query = stream(kafka_batch_size="100")
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield batch(*(f"{number:050}" for number in range(50)))
+        raise RuntimeError("upstream")
+
+    with pytest.raises(RuntimeError, match="upstream"):
+        write_rows_once(query.options, query.plan(0, 0), failing())
+    assert values(servers, query.sink.sink) == []
+    query.run(0, [["a"]])
+    assert values(servers, query.sink.sink) == ["a"]
+
+
+def test_a_task_that_comes_near_the_time_limit_of_its_transaction_fails(
+    servers: str, stream: Callable[..., Stream]
+) -> None:
+    query = stream(kafka_transaction_timeout_ms="1000")
+
+    def slow() -> Iterator[pa.RecordBatch]:
+        yield batch("a")
+        time.sleep(0.85)  # what is tested is time that passes
+        yield batch("b")
+
+    with pytest.raises(QuireError, match=r"and after 1 s the cluster ends it: raise kafka\.transaction\.timeout\.ms"):
+        write_rows_once(query.options, query.plan(0, 0), slow())
+    assert values(servers, query.sink.sink) == []
+
+
+def test_a_task_may_wait_for_its_first_row_as_long_as_it_likes(servers: str, stream: Callable[..., Stream]) -> None:
+    query = stream(kafka_transaction_timeout_ms="1000")
+
+    def late() -> Iterator[pa.RecordBatch]:
+        time.sleep(1.1)  # the transaction is not open yet
+        yield batch("a")
+
+    write_rows_once(query.options, query.plan(0, 0), late())
+    assert values(servers, query.sink.sink) == ["a"]
+
+
+def test_marks_that_are_gone_are_missed_unless_the_user_says_otherwise(
+    servers: str, client: BlockingClient, stream: Callable[..., Stream]
+) -> None:
+    query = stream()
+    query.run(0, [["a"], []])
+    query.run(1, [["b"], []])
+    listed, _ = client.run(list_groups(client.cluster))
+    marks = [group.group_id for group in listed if group.group_id.startswith(query.sink.query_id)]
+    assert sorted(marks) == [query.sink.task(0), query.sink.task(1), query.sink.batches]
+    client.run(delete_groups(client.cluster, [query.sink.task(1)]))
+    query.task(2, 0, batch("c"))
+    with pytest.raises(QuireError, match=r"task 1 of batch 2 of sink .* does not find its mark of the batch before"):
+        query.task(2, 1, batch("d"))
+    client.run(delete_groups(client.cluster, marks))
+    with pytest.raises(QuireError, match=r"task 1 of batch 2 .* does not find its mark"):
+        query.task(2, 1, batch("d"))
+    assert values(servers, query.sink.sink) == list("abc")
+    query.run(2, [["c"], ["d"]], allow_missing_marker=True)
+    query.run(3, [["e"], ["f"]])
+    assert values(servers, query.sink.sink) == list("abccdef"), "who says so gets twice what was written before"
+
+
+def test_rows_with_topics_of_their_own_are_written_once_too(servers: str, make_topic: MakeTopic) -> None:
+    first, second = make_topic(), make_topic()
+    query = Stream(servers, None, "query-topics", markerTopic=first)
+    rows = batch("a", "b", "c", topic=[first, second, first])
+    for _ in range(2):
+        query.task(0, 0, rows)
+        query.finish(0, 1)
+    assert values(servers, first) == ["a", "c"]
+    assert values(servers, second) == ["b"]
+    with pytest.raises(QuireError, match="only if option markerTopic names a topic for the sink's marks"):
+        Stream(servers, None, "query-topics")
+
+
+def test_two_queries_with_one_checkpoint_are_told(stream: Callable[..., Stream]) -> None:
+    query = stream()
+    for batch_id in range(3):
+        query.run(batch_id, [[str(batch_id)]])
+    with pytest.raises(QuireError, match=r"task 0 of batch 1 .* is behind what is written already, up to batch 2"):
+        query.task(1, 0, batch("1"))
+    with pytest.raises(QuireError, match=r"batch 1 of sink .* ran with 1 tasks, and batch 2 was finished before by 1"):
+        query.finish(1, 1)
+
+
+def test_many_partitions_do_not_need_much_memory_at_once(servers: str, make_topic: MakeTopic) -> None:
+    """Batches are sent before they are full when the open ones together come near the limit."""
+    topic = make_topic(partitions=40)
+    options = Options(
+        {"kafka.bootstrap.servers": servers, "topic": topic, "kafka.buffer.memory": "100000"}, Use.BATCH_WRITE
+    )
+    texts = [f"{number:0100}" for number in range(5000)]
+    rows = [batch(*texts[start : start + 500], key=texts[start : start + 500]) for start in range(0, 5000, 500)]
+    assert write_rows(options, rows) == 5000
+    assert values(servers, topic) == texts
