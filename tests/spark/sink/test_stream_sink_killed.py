@@ -1,0 +1,134 @@
+"""Exactly once, whoever is killed -9 and whenever: Spark's driver with all of its tasks, or the node they write to."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.shell_blocking import BlockingClient
+from quire.testing import Cluster
+from tests.spark.conftest import ROOT, MakeTopic, spark_environment
+from tests.spark.sink.copying import fill, numbers, read_numbers, start_copy
+from tests.spark.sink.log_reader import values
+
+ROWS = 320
+BATCH_ROWS = 40
+
+
+class Job:
+    """The copying job in processes of its own: Python, the Java process below it, and Java's Python workers."""
+
+    def __init__(self, servers: str, source: str, sink: str, checkpoint: Path) -> None:
+        command = [sys.executable, "-m", "tests.spark.sink.copy_job", servers, source, sink, str(checkpoint)]
+        self._process = subprocess.Popen(
+            [*command, str(BATCH_ROWS)],
+            cwd=ROOT,
+            env={**os.environ, **spark_environment()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._said: list[str] = []
+
+    def wait_for(self, word: str) -> bool:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._said.append(line)
+            if line.strip() == word:
+                return True
+        return False
+
+    def kill_after(self, seconds: float) -> None:
+        """SIGKILL to the whole session, after so long or at once if it is over."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    @property
+    def output(self) -> str:
+        return "".join(self._said)
+
+    def end(self) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def copy_through_kills(
+    seed: int, kills: int, servers: str, client: BlockingClient, make_topic: MakeTopic, checkpoint: Path
+) -> None:
+    chance = random.Random(seed)
+    source, sink = make_topic(partitions=2), make_topic(partitions=3)
+    fill(client, source, 0, ROWS, 2)
+    for _ in range(kills):
+        job = Job(servers, source, sink, checkpoint)
+        try:
+            assert job.wait_for("ready"), job.output
+            job.kill_after(chance.uniform(0, 8))
+        finally:
+            job.end()
+        found = values(servers, sink)
+        assert len(found) == len(set(found)), f"seed {seed}: something is there twice after a kill"
+    job = Job(servers, source, sink, checkpoint)
+    try:
+        assert job.wait_for("copied"), f"seed {seed}: {job.output}"
+    finally:
+        job.end()
+    assert values(servers, sink) == numbers(0, ROWS), f"seed {seed}"
+
+
+def test_a_driver_killed_three_times_copies_everything_once(
+    servers: str, client: BlockingClient, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    copy_through_kills(random.randrange(2**32), 3, servers, client, make_topic, tmp_path / "checkpoint")
+
+
+@pytest.mark.soak
+def test_a_driver_killed_twenty_times_copies_everything_once(
+    servers: str, client: BlockingClient, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    copy_through_kills(random.randrange(2**32), 20, servers, client, make_topic, tmp_path / "checkpoint")
+
+
+def test_a_node_killed_during_batches_and_started_again_is_waited_for(
+    spark: SparkSession, fresh_quire_cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster = fresh_quire_cluster
+    servers = cluster.bootstrap_servers
+    with BlockingClient(servers) as client:
+        topics = [NewTopic(name, partitions=2, replication_factor=1) for name in ("source", "sink")]
+        client.run(create_topics(client.cluster, topics))
+        fill(client, "source", 0, 240, 2)
+    frame = read_numbers(spark, servers, "source", maxOffsetsPerTrigger=30)
+    query = start_copy(frame, servers, "sink", tmp_path / "checkpoint")
+    over = threading.Event()
+
+    def kill_and_restart() -> None:
+        while not query.recentProgress and not over.wait(0.02):
+            """Who finds nobody at the very first question is told so; after that the node is waited for."""
+        for _ in range(3):
+            if over.wait(random.uniform(0, 1.5)):
+                return
+            cluster.kill()
+            cluster.restart()
+
+    killer = threading.Thread(target=kill_and_restart)
+    killer.start()
+    try:
+        query.awaitTermination()
+    finally:
+        over.set()
+        killer.join()
+    assert values(servers, "sink") == numbers(0, 240)
