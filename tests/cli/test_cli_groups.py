@@ -128,6 +128,7 @@ def test_a_group_with_members_is_neither_deleted_nor_reset(servers: str, protoco
     for result in (refused, not_reset):
         assert result.returncode == 1
         assert "stop its members first" in result.stderr.decode()
+        assert f"`quire groups describe {group} --members`" in result.stderr.decode()
     assert planned.returncode == 0 and "stop 1 member of" in planned.stderr.decode()
     sentence = not_forgotten.stderr.decode()
     assert not_forgotten.returncode == 4 and "has committed nothing" in sentence

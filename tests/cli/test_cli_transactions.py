@@ -102,6 +102,16 @@ def test_a_transaction_that_is_under_way_is_aborted_only_by_force(servers: str) 
     assert read_committed(servers, topic) == []
 
 
+def test_who_sees_nothing_because_of_a_transaction_is_told_so(servers: str) -> None:
+    topic = created(servers, "unseen", 1)
+    consume = ("consume", topic, "--from-beginning", "--read-committed")
+    assert quire(*consume, servers=servers).stderr == b""
+    producer = begun(servers, "hides", topic, 0)
+    assert "`quire transactions list` shows which are open" in quire(*consume, servers=servers).stderr.decode()
+    producer.abort_transaction(30)
+    assert "transactions that were aborted" in quire(*consume, servers=servers).stderr.decode()
+
+
 def test_a_transactional_id_is_terminated_as_a_whole_and_its_producer_fenced(servers: str) -> None:
     topic = created(servers, "terminated", 2)
     producer = begun(servers, "stuck", topic, 0, 1)

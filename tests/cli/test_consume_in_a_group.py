@@ -81,7 +81,10 @@ def test_a_group_goes_on_where_it_has_got_to(servers: str) -> None:
     produce(servers, topic, 0, 90, partitions=3)
     assert read(servers, topic, "--group", "on", "--from-beginning") == list(range(90))
     assert committed(servers, "on") == [30, 30, 30]
-    assert read(servers, topic, "--group", "on", "--from-beginning") == []
+    nothing = quire("consume", topic, "--group", "on", "--from-beginning", servers=servers)
+    assert (nothing.returncode, nothing.stdout) == (0, b"")
+    hint = "Nothing new for group on: `quire groups describe on` shows where it is; --follow waits for more.\n"
+    assert nothing.stderr.decode() == hint
     produce(servers, topic, 90, 30, partitions=3)
     assert read(servers, topic, "--group", "on") == list(range(90, 120))
 
@@ -92,6 +95,14 @@ def test_a_new_group_begins_at_the_end_and_misses_nothing_from_then_on(servers: 
     assert read(servers, topic, "--group", "late") == []
     produce(servers, topic, 10, 5)
     assert read(servers, topic, "--group", "late") == [10, 11, 12, 13, 14]
+
+
+def test_a_new_group_that_finds_nothing_at_the_end_hears_where_else_to_begin(servers: str) -> None:
+    topic = create(servers, "at-the-end", 1)
+    produce(servers, topic, 0, 3)
+    result = quire("consume", topic, "--group", "at-the-end", servers=servers)
+    assert (result.returncode, result.stdout) == (0, b"")
+    assert "with --from-beginning at the start" in result.stderr.decode()
 
 
 def test_only_what_was_printed_is_committed(servers: str) -> None:

@@ -128,7 +128,7 @@ def test_a_data_directory_in_use_is_one_sentence_and_exit_code_1(tmp_path: Path)
 )
 def test_a_setting_that_cannot_be_is_named(arguments: list[str], words: str, tmp_path: Path) -> None:
     result = quire("start", "--data", str(tmp_path / "data"), *arguments)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert words in result.stderr.decode()
     assert result.stderr.decode().count("\n") == 1
 
@@ -146,7 +146,7 @@ def test_an_error_in_a_file_names_the_line(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("# mine\nlog.retention.hours=a week\n")
     result = quire("start", "--config", str(file), "--data", str(tmp_path / "data"))
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "line 2" in result.stderr.decode() and "log.retention.hours" in result.stderr.decode()
 
 

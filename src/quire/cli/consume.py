@@ -91,11 +91,13 @@ def consume(
         places = _places(client, topic, partitions)
         config = ConsumerConfig(read_committed=read_committed)
         printer = Printer(sys.stdout.buffer, formatter, wanted, count)
+        hint: str | None
         if group is not None:
             since = END if from_timestamp is None else Start(timestamp_ms=from_timestamp)
             otherwise = BEGINNING if from_beginning else since
             member = GroupConsumer(client.cluster, group, [topic], config, otherwise)
             read_as_member(client, member, printer, follow=follow, read_committed=read_committed)
+            hint = _nothing_new(group, begins_at_end=otherwise is END)
         else:
             ends = _offsets(client, places, LATEST, read_committed)
             starts = _starts(client, ends, from_beginning, from_offset, from_timestamp)
@@ -108,6 +110,9 @@ def consume(
             consumer = Consumer(client.cluster, config)
             client.run(consumer.assign(starts))
             _read(client, consumer, printer, None if follow else ends)
+            hint = _hidden(client, ends) if read_committed else None
+    if hint is not None and wanted is None and not follow and not printer.printed:
+        click.echo(f"{hint}; --follow waits for more.", err=True)
     if wanted is not None and wanted.seen and not wanted.matched:
         not_json = f" ({wanted.not_json:,} were not JSON)" if conditions else ""
         click.echo(f"0 of {count_of(wanted.seen, 'record')} matched{not_json}", err=True)
@@ -120,6 +125,22 @@ def _read(client: BlockingClient, consumer: Consumer, printer: Printer, ends: di
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
             printer.show(fetched, None if ends is None else ends[fetched.place])
+
+
+def _nothing_new(group: str, *, begins_at_end: bool) -> str:
+    where = f"`quire groups describe {group}` shows where it is"
+    if begins_at_end:
+        where += "; where it has committed nothing it begins at the end, or with --from-beginning at the start"
+    return f"Nothing new for group {group}: {where}"
+
+
+def _hidden(client: BlockingClient, ends: dict[TopicPartition, int]) -> str | None:
+    """Why nobody sees what is there, if something is."""
+    if any(last > ends[place] for place, last in _offsets(client, ends, LATEST).items()):
+        return "Records are waiting for the end of a transaction: `quire transactions list` shows which are open"
+    if any(first < ends[place] for place, first in _offsets(client, ends, EARLIEST).items()):
+        return "All records there are belong to transactions that were aborted, or come before where reading began"
+    return None
 
 
 def _conditions(texts: Sequence[str]) -> list[Condition]:

@@ -35,7 +35,8 @@ _ADVICE = {
 }
 
 
-def explain(error: Exception) -> Failure:
+def explain(error: Exception, name: str = "NAME") -> Failure:
+    """`name` is what the command was about, for advice that says it again."""
     if isinstance(error, AddressError):
         return Failure(f"{error}.", EXIT_USAGE)
     if isinstance(error, UnreachableError):
@@ -45,7 +46,7 @@ def explain(error: Exception) -> Failure:
     if isinstance(error, ClientError):
         return Failure(f"{error}.", EXIT_FAILED)
     if isinstance(error, ApiError):
-        return Failure(sentence(error), EXIT_NOT_FOUND if error.code in _NOT_FOUND else EXIT_FAILED)
+        return Failure(sentence(error, name), EXIT_NOT_FOUND if error.code in _NOT_FOUND else EXIT_FAILED)
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         return Failure(f"{place}{(error.strerror or str(error)).lower()}.", EXIT_FAILED)
@@ -56,10 +57,10 @@ def explain(error: Exception) -> Failure:
     )
 
 
-def sentence(error: ApiError) -> str:
+def sentence(error: ApiError, name: str = "NAME") -> str:
     """The broker's words, and what to do where that is known."""
     said = str(error).rstrip(".")
     if error.code.name not in said:
         said = f"{said} ({error.code.name})"
-    advice = _ADVICE.get(error.code)
+    advice = _ADVICE.get(error.code, "").replace("NAME", name)
     return f"{said}; {advice}." if advice and _LETTERS not in said else f"{said}."

@@ -15,6 +15,7 @@ class Printer:
         self._formatter = formatter
         self._wanted = wanted
         self._left = count
+        self.printed = 0
 
     @property
     def full(self) -> bool:
@@ -37,6 +38,7 @@ class Printer:
                     break
                 self._left -= 1
             lines.append(formatter(place, record))
+        self.printed += len(lines)
         self._out.write(b"".join(lines))
         self._out.flush()
         return next_offset

@@ -13,7 +13,7 @@ Outcome = tuple[str, str | ApiError, dict[str, object]]
 
 def report(outcomes: Sequence[Outcome], as_json: bool) -> None:
     """Prints every outcome; failures go to standard error, and the first of them decides the exit code."""
-    failures = [result for _, result, _ in outcomes if isinstance(result, ApiError)]
+    failures = [(name, result) for name, result, _ in outcomes if isinstance(result, ApiError)]
     if as_json:
         print_json(
             [
@@ -25,11 +25,12 @@ def report(outcomes: Sequence[Outcome], as_json: bool) -> None:
     for name, result, _ in outcomes:
         if isinstance(result, ApiError):
             if len(outcomes) > 1 or as_json:
-                click.echo(f"quire: {name}: {sentence(result)}", err=True)
+                click.echo(f"quire: {name}: {sentence(result, name)}", err=True)
         elif not as_json:
             click.echo(f"{name}: {result}")
     if failures:
-        failure = explain(failures[0])
+        name, error = failures[0]
+        failure = explain(error, name)
         if len(outcomes) > 1 or as_json:
             raise click.exceptions.Exit(failure.exit_code)
         raise failure

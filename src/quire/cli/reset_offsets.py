@@ -6,6 +6,7 @@ from typing import IO
 
 import click
 
+from quire.cli.failures import explain
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.cli.moments import Duration, Moment
 from quire.cli.offset_files import format_offsets, parse_offsets
@@ -97,7 +98,8 @@ def reset_offsets(
     with connect(servers, timeout_s) as client:
         group = _group(client, name)
         if execute and group is not None and group.in_use:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {name} has {count(len(group.members), 'member')}")
+            members = count(len(group.members), "member")
+            raise explain(ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {name} has {members}"), name)
         moves = _plan(client, name, scopes, chosen[0])
         results = _commit(client, name, moves) if execute else {}
     done = [move for move in moves if results.get(move.place) is None]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import click
 
-from quire.cli.lazy import Failure
+from quire.cli.lazy import EXIT_USAGE, Failure
 from quire.cli.options import Assignment, ListenAddress
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
@@ -70,6 +70,9 @@ def start(
             data = _temporary_folder(stack)
         try:
             config = load_config(path, assignments, data=data, listen=listen, ephemeral=ephemeral)
+        except ConfigError as error:
+            raise Failure(name_options(str(error), data=data, path=path), EXIT_USAGE) from error
+        try:
             run_node(config, _announce, control=control_stdin)
         except (ConfigError, NodeFailedError) as error:
             raise Failure(name_options(str(error), data=data, path=path)) from error
