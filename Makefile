@@ -4,16 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
+SPARK := $(VENV)/.spark
 READY := $(VENV)/.ready
 SECONDS ?= 0
 LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
 
-.PHONY: help setup run broker lint test bench bench-spark interop soak clean
+.PHONY: help setup run broker java lint test bench bench-spark interop soak clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make run [SECONDS=n] [LISTEN=127.0.0.1:9092]  start Quire and show it working (Ctrl-C stops it)"
+	@echo "make run [SECONDS=n] [LISTEN=127.0.0.1:9092]     Quire and pipelines on Spark, with a live view (Ctrl-C stops)"
+	@echo "make broker [SECONDS=n] [LISTEN=127.0.0.1:9092]  Quire alone, with a few thousand records through it"
 	@echo "make test             formatting, types, the rules of the house and all tests"
 	@echo "make lint             formatting and types only"
 	@echo "make bench            measure Quire, beside Apache Kafka where Maven is reachable"
@@ -36,7 +38,17 @@ $(READY): $(INSTALLED)
 	@$(PIP) -c constraints.txt -e '.[spark]' --group dev
 	@touch $@
 
-run: broker
+# What the pipelines need on top of a plain Quire.
+$(SPARK): $(INSTALLED)
+	@echo "installing Spark, once ..."
+	@$(PIP) -c constraints.txt -e '.[spark]'
+	@touch $@
+
+java:
+	@scripts/ensure-java.sh
+
+run: $(SPARK) java
+	@$(BIN)/python -m quire.cli.live_demo --seconds $(SECONDS) --listen $(LISTEN)
 
 broker: $(INSTALLED)
 	@$(BIN)/python -m quire.cli.broker_demo --seconds $(SECONDS) --listen $(LISTEN)
@@ -46,7 +58,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: lint
+test: lint java
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 

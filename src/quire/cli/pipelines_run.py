@@ -17,7 +17,7 @@ from quire.cli.options import Setting, cluster_options, connect
 from quire.cli.pipelines_state import folder_options, make_importable, open_folders
 from quire.cli.pipelines_view import line, view
 from quire.cli.watch import CLEAR, fit
-from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.admin.topics import NewTopic, create_topics, describe_topics
 from quire.client.errors import ClientError
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TICK_S = 0.1
 STATUS_EVERY_S = 1.0
 LINES_EVERY_S = 5.0
+TOPICS_PATIENCE_S = 15.0
 READ_COMMITTED = 1
 
 
@@ -108,11 +109,20 @@ def run(
 
 
 def _go(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, available_now: bool, quiet: bool) -> None:
+    show = Show(client, runs, quiet)
     try:
+        show.now()
         for one in runs:
-            one.start()
-        if not available_now:
-            _watch(client, runs, stop, quiet)
+            one.start_processes()
+        for one in runs:
+            _wait_for_topics(client, one, stop)
+            if not stop.asked:
+                one.start_queries(lambda: _asked(show, stop))
+        while not available_now and not stop.asked:
+            for one in runs:
+                one.check()
+            show.now()
+            time.sleep(TICK_S)
     finally:
         for one in runs:
             one.stop()
@@ -123,34 +133,61 @@ def _go(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, available
             click.echo(view(status["queries"]))
 
 
-def _watch(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, quiet: bool) -> None:
-    live = sys.stdout.isatty() and not quiet
-    if live:
-        click.echo(CLEAR, nl=False)
-    shown_s = reported_s = 0.0
-    while not stop.asked:
-        for one in runs:
-            one.check()
-        now_s = time.monotonic()
-        if now_s - reported_s >= STATUS_EVERY_S:
-            reported_s = now_s
-            statuses = {one.pipeline.name: _report(client, one) for one in runs}
-            if live:
-                screen = "\n\n".join(f"{name}\n{view(status['queries'])}" for name, status in statuses.items())
-                click.echo(fit(f"{screen}\n\nCtrl-C stops", *get_terminal_size()), nl=False)
-            elif not quiet and now_s - shown_s >= LINES_EVERY_S:
-                shown_s = now_s
-                for name, status in statuses.items():
-                    for query in status["queries"]:
-                        click.echo(line(name, query))
-            sys.stdout.flush()
+def _asked(show: "Show", stop: Stop) -> bool:
+    show.now()
+    return stop.asked
+
+
+def _wait_for_topics(client: BlockingClient, one: "PipelineRun", stop: Stop) -> None:
+    """A process of the pipeline may be about to make the topics that its queries read."""
+    names = {name.strip() for query in one.pipeline.queries for name in query.source.get("subscribe", "").split(",")}
+    deadline_s = time.monotonic() + TOPICS_PATIENCE_S
+    while one.processes and not stop.asked and time.monotonic() < deadline_s:
+        found = client.run(describe_topics(client.cluster, sorted(names - {""})))
+        if not any(isinstance(topic, ApiError) for topic in found.values()):
+            return
+        one.check()
         time.sleep(TICK_S)
+
+
+class Show:
+    """Says how the pipelines are doing: every second to status.json and at a terminal, now and then elsewhere."""
+
+    def __init__(self, client: BlockingClient, runs: "list[PipelineRun]", quiet: bool) -> None:
+        self._client = client
+        self._runs = runs
+        self._live = sys.stdout.isatty() and not quiet
+        self._lines = not self._live and not quiet
+        self._reported_s = self._shown_s = -LINES_EVERY_S
+        if self._live:
+            click.echo(CLEAR, nl=False)
+
+    def now(self) -> None:
+        """Nothing, if it is too soon after the last time."""
+        now_s = time.monotonic()
+        if now_s - self._reported_s < STATUS_EVERY_S:
+            return
+        self._reported_s = now_s
+        statuses = {one.pipeline.name: _report(self._client, one) for one in self._runs}
+        if self._live:
+            screen = "\n\n".join(f"{name}\n{view(status['queries'])}" for name, status in statuses.items())
+            click.echo(fit(f"{screen}\n\nCtrl-C stops", *get_terminal_size()), nl=False)
+        elif self._lines and now_s - self._shown_s >= LINES_EVERY_S:
+            self._shown_s = now_s
+            for name, status in statuses.items():
+                for query in status["queries"]:
+                    click.echo(line(name, query))
+        sys.stdout.flush()
 
 
 def _report(client: BlockingClient, one: "PipelineRun") -> dict[str, Any]:
     """Writes how a pipeline is doing where `quire pipelines status` finds it, and its tallies."""
     one.save()
-    status = {"time": time.time(), "queries": [_query_status(client, query) for query in one.queries]}
+    status = {
+        "time": time.time(),
+        "pid": os.getpid(),
+        "queries": [_query_status(client, query) for query in one.queries],
+    }
     one.folder.write_status(status)
     return status
 

@@ -35,6 +35,7 @@ Job = Callable[[DataFrame], DataFrame]
 SERVERS = "kafka.bootstrap.servers"
 GROUP_ID = "kafka.group.id"
 LOOK_S = 0.02
+IDLE = ("Waiting for data to arrive", "Waiting for next trigger")
 STOP_PATIENCE_S = 30.0
 PROCESS_PATIENCE_S = 15.0
 
@@ -132,6 +133,11 @@ class RunningQuery:
     def active(self) -> bool:
         return bool(self._query.isActive)
 
+    @property
+    def beginning(self) -> bool:
+        """Whether it is busy with its first batch, or with finding out whether there is one."""
+        return self.active and self.report is None and self._query.status["message"] not in IDLE
+
     def failure(self) -> str | None:
         error = None if self._query.isActive else self._query.exception()
         return None if error is None else sentence(error)
@@ -161,18 +167,26 @@ class PipelineRun:
         self._available_now = available_now
         self._written: dict[str, Tally] = {}
 
-    def start(self) -> None:
-        """Starts everything; with `available_now` it returns when each query in turn has read what is there."""
-        for name, command in self.pipeline.processes.items():
-            if not self._available_now:
+    def start_processes(self) -> None:
+        """First: they may make what the queries read. Not where only what is there shall be read."""
+        if not self._available_now:
+            for name, command in self.pipeline.processes.items():
                 self.processes[name] = start_process(command, self._servers)
+
+    def start_queries(self, stopping: Callable[[], bool] = lambda: False) -> None:
+        """One after the other, each when the one before has done a batch or has nothing to do, so that what comes
+        first in the file gives results first. With `available_now`, each when the one before has read what is there.
+        `stopping` is asked all the while, and ends it.
+        """
         tallies = self.folder.tallies()
         for wish in self.pipeline.queries:
             before = tallies.get(wish.name, Tally())
             self._listener.expect(self._name(wish), Tally.from_json(before.to_json()))
             query = RunningQuery(wish, self._start(wish), self._listener, before)
             self.queries.append(query)
-            while self._available_now and query.active:
+            while query.active if self._available_now else query.beginning:
+                if stopping():
+                    return
                 time.sleep(LOOK_S)
                 self.check()
         self.check()
@@ -233,9 +247,10 @@ class PipelineRun:
 
 
 def start_process(command: Sequence[str], servers: str) -> "subprocess.Popen[bytes]":
-    """A process beside the queries; `python` is this one, `quire` its module, {servers} the brokers."""
+    """A process beside the queries; `python` is this one, {servers} the brokers; `quire` does not outlive us."""
     words = [word.replace("{servers}", servers) for word in command]
-    beginnings = {"python": [sys.executable], "quire": [sys.executable, "-m", "quire.cli.main"]}
+    quire = [sys.executable, "-m", "quire.testing.launch", str(os.getpid())]
+    beginnings = {"python": [sys.executable], "quire": quire}
     words[:1] = beginnings.get(words[0], words[:1])
     # A session of its own: Ctrl-C is for us, who then stop it in order. Its output is not for the live view.
     return subprocess.Popen(

@@ -29,6 +29,7 @@ def settings(cores: int) -> dict[str, str]:
     """What every session gets unless its caller says otherwise."""
     return {
         "spark.driver.memory": "1g",
+        "spark.python.authenticate.socketTimeout": "60s",  # what a worker may take to start
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,

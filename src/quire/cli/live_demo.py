@@ -1,0 +1,280 @@
+"""`make run`: Quire, the shop's and the inventory's events, and the pipelines on Spark, with a view of what they find.
+
+Each part is a process of its own and is started as a user would start it. Stopping goes with the stream: first those
+who send, then the pipelines when they have read everything, then the node; so the numbers at the end add up. Whatever
+becomes of this process, the others do not outlive it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from shutil import get_terminal_size
+from typing import Any
+
+import click
+
+from quire.cli.lazy import Failure
+from quire.cli.live_figures import SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures, ResultReader
+from quire.cli.live_view import line, screen, summary, waiting_for
+from quire.cli.node_child import NodeChild
+from quire.cli.pipelines_run import Stop
+from quire.cli.watch import CLEAR, fit
+from quire.client.errors import ClientError
+from quire.client.shell_blocking import BlockingClient
+from quire.demo import shop_events
+from quire.protocol.errors import ApiError
+from quire.spark.dead_letters import dead_letter_topic
+from quire.spark.pipeline_file import PipelineFileError, find_pipelines
+from quire.spark.session import SparkMissingError, require_spark
+from quire.spark.state_folder import StateFolder
+
+TICK_MS = 100.0
+SHOW_EVERY_S = 1.0
+LINES_EVERY_S = 5.0
+DRAIN_S = 90.0
+CHILD_PATIENCE_S = 60.0
+FAST_START = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1")
+"""Java's optimizing compiler takes a core for the first minute, and there are few; who runs for long wants it."""
+SHOP, INVENTORY = "shop", "inventory"
+RESULTS = (SALES, SALES_5M, TOP, SESSIONS, STOCK, *(dead_letter_topic(topic) for topic in shop_events.TOPICS))
+
+
+class Child:
+    """A `quire` command beside this one; Ctrl-C does not reach it, and it ends when this process does."""
+
+    def __init__(self, name: str, arguments: Sequence[str], log: str) -> None:
+        self.name = name
+        self._log = log
+        with open(log, "ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "quire.testing.launch", str(os.getpid()), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    def check(self) -> None:
+        if (code := self.process.poll()) is not None:
+            raise Failure(f"{self.name} ended by itself with exit code {code}: {self.last_words()}")
+
+    def stop(self) -> str:
+        """SIGTERM, and what it printed in the end."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            out, _ = self.process.communicate(timeout=CHILD_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            out, _ = self.process.communicate()
+        return out.decode(errors="replace")
+
+    def last_words(self) -> str:
+        with open(self._log, encoding="utf-8", errors="replace") as file:
+            lines = file.read().split("\n")
+        return next((text for text in reversed(lines) if text.strip()), f"{self._log} is empty")
+
+
+class Demo:
+    """The children, and what is known of them."""
+
+    def __init__(self, address: str, folder: str, state: str, folders: list[StateFolder], started: float) -> None:
+        self.address = address
+        self.folders = folders
+        self.started = started
+        self.figures = Figures()
+        self.senders: dict[str, Child] = {}
+        self._state = state
+        self._names = [found.pipeline.name for found in folders]
+        self._spark_up_s: float | None = None
+        self._first_results_s: float | None = None
+        os.makedirs(state, exist_ok=True)
+        self.pipelines = self._child(
+            "pipelines", ["pipelines", "run", *self._names, "--quiet", "--folder", folder, "--state", state]
+        )
+
+    def send(self, rate: float, speed: float) -> None:
+        shop = ["demo", "shop", "--json", "--rate", str(rate), "--speed", str(speed)]
+        self.senders[SHOP] = self._child("demo-shop", shop)
+        if INVENTORY in self._names:
+            self.senders[INVENTORY] = self._child(
+                "demo-inventory", ["demo", "inventory", "--json", "--rate", str(rate / 5)]
+            )
+
+    def _child(self, name: str, arguments: list[str]) -> Child:
+        return Child(name, [*arguments, "-b", self.address], os.path.join(self._state, f"{name}.log"))
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.started
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """What the pipelines say now; nothing that an earlier run has left."""
+        said = {folder.pipeline.name: folder.status() for folder in self.folders}
+        return {name: status for name, status in said.items() if status.get("pid") == self.pipelines.process.pid}
+
+    def check_inventory(self) -> None:
+        """View, history and lake must have added up to the same stock."""
+        lake = os.path.join(self._state, "lake", "inventory", "events")
+        check = self._child("inventory-check", ["inventory", "check", "--lake", lake, "--wait", "0"])
+        out, _ = check.process.communicate(timeout=CHILD_PATIENCE_S)
+        click.echo(out.decode(errors="replace").strip() or check.last_words())
+        if check.process.returncode:
+            raise Failure("the inventory does not add up; please tell us.")
+
+    def check(self) -> None:
+        for child in (self.pipelines, *self.senders.values()):
+            child.check()
+
+    def notice(self) -> list[str]:
+        """What has happened for the first time."""
+        news = []
+        if self._spark_up_s is None and len(self.statuses()) == len(self.folders):
+            self._spark_up_s = self.elapsed_s
+            news.append(f"Spark is up after {self._spark_up_s:.0f} s")
+        if self._first_results_s is None and self.figures.any_results and self._spark_up_s is not None:
+            self._first_results_s = self.elapsed_s
+            news.append(f"first results {self._first_results_s - self._spark_up_s:.0f} s after that")
+        return news
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(min=0), default=0, help="End by itself after so long; 0: at Ctrl-C.")
+@click.option("--listen", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT")
+@click.option("--data", default="./quire-data", show_default=True)
+@click.option("--folder", default="./pipelines", show_default=True)
+@click.option("--state", default="./quire-pipelines", show_default=True)
+@click.option("--rate", type=click.FloatRange(min=1), default=100, show_default=True, help="Events a second.")
+@click.option("--speed", type=click.FloatRange(min=1), default=60, show_default=True, help="Of the shop's time.")
+def live(seconds: float, listen: str, data: str, folder: str, state: str, rate: float, speed: float) -> None:
+    """Start Quire, events and pipelines, show what they find, and stop everything in order."""
+    stop = Stop()
+    started = time.monotonic()
+    folders = _folders(folder, state)
+    names = [found.pipeline.name for found in folders]
+    with ExitStack() as stack:
+        node = NodeChild(listen, data, again="make run")
+        stack.callback(node.stop)
+        address = node.wait_until_ready()
+        click.echo(f"Quire serves {address}, data in {data}; starting Spark with {' and '.join(names)} ...")
+        client = stack.enter_context(BlockingClient(address, client_id="quire-live"))
+        demo = Demo(address, folder, state, folders, started)
+        stack.callback(demo.pipelines.stop)
+        demo.send(rate, speed)
+        for child in demo.senders.values():
+            stack.callback(child.stop)
+        reader = ResultReader(client, demo.figures, RESULTS)
+        _show(client, demo, reader, lambda: stop.asked or bool(seconds and demo.elapsed_s >= seconds))
+        _finish(client, demo, reader)
+
+
+def _folders(folder: str, state: str) -> list[StateFolder]:
+    try:
+        require_spark()
+        found = {pipeline.name: pipeline for pipeline in find_pipelines(folder)}
+    except (SparkMissingError, PipelineFileError) as error:
+        raise Failure(f"{error}.") from error
+    if SHOP not in found:
+        raise Failure(f"there is no pipeline {SHOP} in {folder}; start this where Quire's sources are.")
+    return [StateFolder(state, found[name]) for name in (SHOP, INVENTORY) if name in found]
+
+
+def _show(client: BlockingClient, demo: Demo, reader: ResultReader, over: Callable[[], bool]) -> None:
+    """The live view, until it is over."""
+    live = sys.stdout.isatty()
+    shown_s = -LINES_EVERY_S
+    if live:
+        click.echo(CLEAR, nl=False)
+    while not over():
+        demo.check()
+        reader.take_new()
+        news = demo.notice()
+        if live and demo.elapsed_s - shown_s >= SHOW_EVERY_S:
+            shown_s = demo.elapsed_s
+            view = screen(demo.address, demo.elapsed_s, demo.figures, demo.statuses())
+            click.echo(fit(view, *get_terminal_size()), nl=False)
+        elif not live:
+            for text in news:
+                click.echo(text)
+            if demo.elapsed_s - shown_s >= LINES_EVERY_S:
+                shown_s = demo.elapsed_s
+                click.echo(line(demo.elapsed_s, demo.figures, demo.statuses()))
+        sys.stdout.flush()
+        _let_happen(client, TICK_MS)
+
+
+def _finish(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
+    """Those who send first, then the pipelines when they have read everything; then the sums."""
+    click.echo("\nStopping: events end, the pipelines read what is left ...")
+    said = {name: json.loads(child.stop() or "{}") for name, child in demo.senders.items()}
+    _drain(client, demo, reader)
+    out = demo.pipelines.stop()
+    if demo.pipelines.process.returncode:
+        raise Failure(f"the pipelines did not stop in order: {out.strip() or demo.pipelines.last_words()}")
+    reader.take_new()
+    statuses = demo.statuses()
+    queries = {query["name"]: query for query in statuses[SHOP]["queries"]}
+    if "clean" not in queries or "events" not in said[SHOP]:
+        click.echo("Stopped before Spark had read anything.")
+        return
+    lines, adds_up = summary(said[SHOP]["events"], queries["clean"])
+    for text in lines:
+        click.echo(text)
+    figures = demo.figures
+    letters = figures.dead_letters.total()
+    click.echo(f"{figures.orders:,} orders in {SALES}, {figures.sessions:,} sessions, {letters:,} dead letters")
+    if INVENTORY in said:
+        click.echo(f"{said[INVENTORY].get('commands', 0):,} inventory commands, {len(figures.stock):,} items in stock")
+        demo.check_inventory()
+    if not adds_up:
+        raise Failure("the sum does not add up; please tell us.")
+
+
+def _drain(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
+    """Until every query has read what is there, twice in a row: a query may write what another one reads."""
+    deadline_s = time.monotonic() + DRAIN_S
+    stopped_at = time.time()
+    calm_since: float | None = None
+    while time.monotonic() < deadline_s:
+        demo.pipelines.check()
+        reader.take_new()
+        _let_happen(client, TICK_MS)
+        statuses = list(demo.statuses().values())
+        fresh = len(statuses) == len(demo.folders) and all(status["time"] > stopped_at + 1 for status in statuses)
+        if not fresh or waiting_for(statuses) != 0:
+            calm_since = None
+        elif calm_since is None:
+            calm_since = max(status["time"] for status in statuses)
+        elif min(status["time"] for status in statuses) > calm_since + 1:
+            return
+
+
+def _let_happen(client: BlockingClient, milliseconds: float) -> None:
+    until = time.monotonic() + milliseconds / 1000
+    while (left := until - time.monotonic()) > 0:
+        client.loop.run_once(left * 1000)
+
+
+def main() -> None:
+    try:
+        live(standalone_mode=False)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped at once.")
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (ApiError, ClientError) as error:
+        from quire.cli.failures import explain
+
+        failure = explain(error)
+        failure.show()
+        sys.exit(failure.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""What `make run` shows of the shop and the inventory: read from the topics of their results, committed records only.
+
+`Figures` takes records and keeps the few numbers that are shown; `ResultReader` brings it what is new.
+"""
+
+import json
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from quire.client.admin.topics import describe_topics
+from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig
+from quire.client.offsets import TopicPartition
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError
+from quire.protocol.records import Record
+from quire.spark.dead_letters import SUFFIX, NotADeadLetterError, read_headers
+
+SALES = "sales_per_minute"
+SALES_5M = "sales_5m"
+TOP = "top_viewed_products"
+SESSIONS = "sessions"
+STOCK = "inventory-events"
+KEPT_WINDOWS = 8
+
+
+@dataclass(slots=True)
+class Figures:
+    sales: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT_WINDOWS))
+    last_5m: dict[str, Any] = field(default_factory=dict)
+    orders: int = 0
+    revenue_cents: int = 0
+    top: dict[str, Any] = field(default_factory=dict)
+    sessions: int = 0
+    stock: dict[str, int] = field(default_factory=dict)
+    dead_letters: Counter[str] = field(default_factory=Counter)
+
+    def take(self, topic: str, record: Record) -> None:
+        if topic.endswith(SUFFIX):
+            self.dead_letters[_reason(record)] += 1
+            return
+        value = json.loads(record.value or b"{}")
+        if topic == SALES:
+            # Windows of one batch come in any order; those shown are the latest in the shop's time.
+            newest = sorted([*self.sales, value], key=lambda window: str(window["start"]))
+            self.sales = deque(newest, maxlen=KEPT_WINDOWS)
+            self.orders += value["orders"]
+            self.revenue_cents += value["revenue_cents"]
+        elif topic == SALES_5M:
+            self.last_5m = max(self.last_5m, value, key=lambda window: str(window.get("start", "")))
+        elif topic == TOP:
+            self.top = max(self.top, value, key=lambda window: str(window.get("start", "")))
+        elif topic == SESSIONS:
+            self.sessions += 1
+        elif topic == STOCK:
+            self.stock[value["item"]] = value["level"]
+
+    @property
+    def any_results(self) -> bool:
+        return bool(self.sales or self.top or self.sessions)
+
+
+def _reason(record: Record) -> str:
+    try:
+        return read_headers(record.headers).error
+    except NotADeadLetterError as error:
+        return str(error)
+
+
+class ResultReader:
+    """Follows the topics of results that exist; the others are looked for again until they do."""
+
+    def __init__(self, client: BlockingClient, figures: Figures, topics: Sequence[str]) -> None:
+        self._client = client
+        self._figures = figures
+        self._missing = list(topics)
+        self._consumers: list[Consumer] = []
+
+    def take_new(self) -> None:
+        """Whatever has come since; waits for nothing."""
+        self._find()
+        for consumer in self._consumers:
+            for fetched in consumer.poll():
+                for record in fetched.records():
+                    self._figures.take(fetched.place.topic, record)
+
+    def _find(self) -> None:
+        if not self._missing:
+            return
+        found = self._client.run(describe_topics(self._client.cluster, self._missing))
+        there = {name: topic for name, topic in found.items() if not isinstance(topic, ApiError)}
+        if there:
+            self._missing = [name for name in self._missing if name not in there]
+            places = [
+                TopicPartition(name, partition) for name, topic in there.items() for partition in topic.partitions
+            ]
+            consumer = Consumer(self._client.cluster, ConsumerConfig(read_committed=True, max_wait_ms=200))
+            self._client.run(consumer.assign(dict.fromkeys(places, BEGINNING)))
+            self._consumers.append(consumer)
