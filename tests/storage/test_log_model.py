@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from quire.protocol.records.batch import walk_batches
 from quire.storage.append_info import AppendInfo
+from quire.storage.end_marker import build_end_marker
 from quire.storage.log_config import LogConfig
 from quire.storage.producer_state import REMEMBERED_BATCHES
 from quire.storage.range_check import read_checked
@@ -20,6 +21,8 @@ from tests.storage.batches import batch, open_log, read, replicate
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=180, segment_index_bytes=48, segment_ms=50)
 PRODUCERS = (1, 2)
+TRANSACTIONAL = (3, 4, 5)
+NO_TRANSACTION = -1
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,25 @@ class Written:
     timestamp: int
     producer_id: int
     sequence: int
+    is_transactional: bool
+    aborts: bool | None
+    """None for records; else whether it is the marker that aborts, or the one that commits."""
+
+
+class Transactions:
+    """What batches, one after the other, say of transactions."""
+
+    def __init__(self, batches: list[Written]) -> None:
+        self.open: dict[int, int] = {}
+        self.aborted: list[tuple[int, int, int]] = []
+        """Producer, first offset, and the marker's."""
+        for written in batches:
+            if written.aborts is None and written.is_transactional:
+                self.open.setdefault(written.producer_id, written.first)
+            elif written.aborts is not None:
+                first = self.open.pop(written.producer_id, None)
+                if first is not None and written.aborts:
+                    self.aborted.append((written.producer_id, first, written.last))
 
 
 class LogModel(RuleBasedStateMachine):
@@ -45,12 +67,12 @@ class LogModel(RuleBasedStateMachine):
         self.end = 0
         self.epoch = 0
         self.time = 1000
-        self.sequences = dict.fromkeys(PRODUCERS, 0)
+        self.sequences = dict.fromkeys((*PRODUCERS, *TRANSACTIONAL), 0)
 
     def append(self, data: bytearray) -> AppendInfo:
         return self.log.append(data, walk_batches(data), self.epoch, self.time)
 
-    def took(self, data: bytes | bytearray) -> None:
+    def took(self, data: bytes | bytearray, aborts: bool | None = None) -> None:
         for header in walk_batches(data):
             self.batches.append(
                 Written(
@@ -61,6 +83,8 @@ class LogModel(RuleBasedStateMachine):
                     header.max_timestamp,
                     header.producer_id,
                     header.base_sequence,
+                    header.is_transactional,
+                    aborts,
                 )
             )
             self.end = header.next_offset
@@ -91,6 +115,28 @@ class LogModel(RuleBasedStateMachine):
         self.append(data)
         self.took(data)
         self.sequences[producer_id] = sequence + count
+
+    @rule(producer_id=st.sampled_from(TRANSACTIONAL), size=st.integers(0, 150))
+    def append_in_a_transaction(self, producer_id: int, size: int) -> None:
+        data = batch(
+            bytes(size),
+            timestamp=self.time,
+            producer_id=producer_id,
+            producer_epoch=0,
+            sequence=self.sequences[producer_id],
+            transactional=True,
+        )
+        self.append(data)
+        self.took(data)
+        self.sequences[producer_id] += 1
+
+    @precondition(lambda self: bool(Transactions(self.batches).open))
+    @rule(data=st.data(), aborts=st.booleans())
+    def end_a_transaction(self, data: st.DataObject, aborts: bool) -> None:
+        producer_id = data.draw(st.sampled_from(sorted(Transactions(self.batches).open)))
+        ending = build_end_marker(producer_id, 0, committed=not aborts, coordinator_epoch=0, timestamp=self.time)
+        self.append(ending)
+        self.took(ending, aborts)
 
     @rule(sizes=st.lists(st.integers(0, 100), min_size=1, max_size=3))
     def append_as_follower(self, sizes: list[int]) -> None:
@@ -237,6 +283,30 @@ class LogModel(RuleBasedStateMachine):
             assert len(known[producer_id].batches) <= REMEMBERED_BATCHES
 
     @invariant()
+    def open_transactions_are_known(self) -> None:
+        expected = Transactions(self.batches).open
+        known = {producer.producer_id: producer.current_txn_first_offset for producer in self.log.producers()}
+        for producer_id in TRANSACTIONAL:
+            mine = [written for written in self.batches if written.producer_id == producer_id]
+            if mine and (expected.get(producer_id, mine[-1].last) >= self.start):
+                assert known[producer_id] == expected.get(producer_id, NO_TRANSACTION)
+
+    @invariant()
+    def readers_learn_of_aborted_transactions_and_of_no_others(self) -> None:
+        expected = Transactions(self.batches).aborted
+        found = [
+            (each.producer_id, each.first_offset, each.last_offset)
+            for each in self.log.aborted_transactions(self.start, None)
+        ]
+        assert [each for each in found if each[1] >= self.start] == [each for each in expected if each[1] >= self.start]
+        for producer_id, first, last in expected:
+            if first >= self.start:
+                part = read(self.log, first, 1)
+                assert part is not None
+                told = [(each.producer_id, each.last_offset) for each in self.log.aborted_transactions(first, part)]
+                assert (producer_id, last) in told
+
+    @invariant()
     def timestamps_are_found(self) -> None:
         live = [written for written in self.batches if written.first >= self.start]
         if len(live) == len(self.batches) and live:
@@ -246,5 +316,5 @@ class LogModel(RuleBasedStateMachine):
             assert found is not None and (found.timestamp, found.offset) == (expected.timestamp, expected.first)
 
 
-LogModel.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+LogModel.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
 TestLogModel = LogModel.TestCase
