@@ -2,6 +2,7 @@ import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import BatchHeader
+from quire.storage import producer_state
 from quire.storage.end_marker import EndMarker
 from quire.storage.producer_state import MAX_SEQUENCE, ProducerState
 from quire.storage.transaction_index import AbortedTransaction
@@ -123,6 +124,23 @@ def test_idle_producers_expire_unless_a_transaction_is_open() -> None:
     )
     state.remove_expired(NOW_MS, expiration_ms=5000)
     assert [producer.producer_id for producer in state] == [2, 3]
+
+
+def test_made_up_producers_push_out_those_that_wrote_longest_ago_and_no_open_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(producer_state, "MOST_PRODUCERS", 20)
+    state = ProducerState()
+    state.update(sent(0, producer_id=1, offset=0, transactional=True))
+    state.update(sent(0, producer_id=2, offset=1))
+    for offset in range(2, 200):
+        state.update(sent(0, producer_id=1000 + offset, offset=offset, timestamp=NOW_MS + 10**9))
+        if offset % 10 == 0:
+            state.update(sent(offset // 10, producer_id=2, offset=offset))
+        assert len(state) <= 20
+    assert state.open_since(1) == 0
+    assert state.get(2) is not None, "it goes on writing"
+    assert state.get(1002) is None and state.get(1199) is not None
 
 
 def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:

@@ -13,6 +13,10 @@ from quire.protocol.records.batch import BatchHeader
 from quire.storage.end_marker import EndMarker
 from quire.storage.transaction_index import AbortedTransaction
 
+MOST_PRODUCERS = 50_000
+"""Of one partition, open transactions aside. Anybody can make up producer ids, and each costs some hundred bytes for as
+long as it is remembered."""
+
 REMEMBERED_BATCHES = 5
 NO_PRODUCER = -1
 NO_SEQUENCE = -1
@@ -244,8 +248,17 @@ class ProducerState:
     def _producer(self, header: BatchHeader) -> ProducerEntry:
         producer = self._producers.get(header.producer_id)
         if producer is None:
+            if len(self._producers) >= MOST_PRODUCERS:
+                self._forget_some()
             producer = self._producers[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
         return producer
+
+    def _forget_some(self) -> None:
+        """Those that wrote longest ago, by what this log knows itself: times are as clients say they are."""
+        idle = [each for each in self._producers.values() if each.current_txn_first_offset == NO_OFFSET]
+        idle.sort(key=lambda producer: producer.last_offset)
+        for producer in idle[: max(1, MOST_PRODUCERS // 10)]:
+            del self._producers[producer.producer_id]
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         """Forgets producers that wrote nothing for so long, unless a transaction of theirs is open."""
