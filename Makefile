@@ -26,22 +26,25 @@ help:
 
 setup: $(READY)
 
-# What running needs; what testing needs on top.
-$(INSTALLED): pyproject.toml setup.py constraints.txt $(shell find src -name '*_native.p[yx]*' -o -name '*.h')
-	@test -d $(VENV) || { echo "setting up $(VENV), once; this takes a minute or two ..."; $(PYTHON) -m venv $(VENV); }
+# What Quire needs; what its pipelines need on top, in the same step because each compiles; what testing needs on top.
+NATIVE := $(shell find src -name '*_native.p[yx]*' -o -name '*.h')
+
+$(VENV):
+	@echo "setting up $(VENV), once; this takes a few minutes ..."
+	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade pip
+
+$(INSTALLED): pyproject.toml setup.py constraints.txt $(NATIVE) | $(VENV)
 	@$(PIP) -c constraints.txt -e .
 	@touch $@
 
-$(READY): $(INSTALLED)
-	@echo "installing what the tests need ..."
-	@$(PIP) -c constraints.txt -e '.[spark]' --group dev
-	@touch $@
-
-# What the pipelines need on top of a plain Quire.
-$(SPARK): $(INSTALLED)
-	@echo "installing Spark, once ..."
+$(SPARK): pyproject.toml setup.py constraints.txt $(NATIVE) | $(VENV)
 	@$(PIP) -c constraints.txt -e '.[spark]'
+	@touch $(INSTALLED) $@
+
+$(READY): $(SPARK)
+	@echo "installing what the tests need ..."
+	@$(PIP) -c constraints.txt --group dev
 	@touch $@
 
 java:
