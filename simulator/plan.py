@@ -92,6 +92,10 @@ class Plan:
     offset_groups: list[str] = field(default_factory=list)
     """Groups without members, for which consumers and transactions commit offsets."""
     groups: list[GroupPlan] = field(default_factory=list)
+    own_producers: int = 0
+    own_transactional: list[TransactionalPlan] = field(default_factory=list)
+    own_consumers: int = 0
+    """Quire's own client, as producers, and as consumers of all records and of committed ones in turn."""
 
 
 def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
@@ -99,7 +103,8 @@ def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     random = SimRandom(seed).stream("plan")
     compaction = SimRandom(seed).stream("compaction")
     plan = _with_transactions(SimRandom(seed).stream("transactions"), _without_coordinators(random, compaction, scale))
-    return _with_groups(SimRandom(seed).stream("groups"), plan)
+    plan = _with_groups(SimRandom(seed).stream("groups"), plan)
+    return _with_own_clients(SimRandom(seed).stream("own clients"), plan)
 
 
 def _without_coordinators(random: SimRandom, compaction: SimRandom, scale: float) -> Plan:
@@ -244,3 +249,15 @@ def _group(random: SimRandom, name: str) -> GroupPlan:
     dynamic = 1 + random.below(3)
     mixed = 1 + random.below(2) if consumer_protocol and random.chance(0.4) else 0
     return GroupPlan(name, dynamic, static, double, consumer_protocol, mixed)
+
+
+def _with_own_clients(random: SimRandom, plan: Plan) -> Plan:
+    return replace(
+        plan,
+        own_producers=random.below(2),
+        own_transactional=[
+            TransactionalPlan(random.choice(((1,), (2,), (2,), (1, 2), (2, 2))), random.chance(0.3))
+            for _ in range(random.below(2))
+        ],
+        own_consumers=random.below(3),
+    )

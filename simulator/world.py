@@ -22,6 +22,9 @@ from simulator.clients.consumer import Consumer
 from simulator.clients.consumer_member import ConsumerMember
 from simulator.clients.idempotent_producer import IdempotentProducer
 from simulator.clients.mixed_member import MixedMember
+from simulator.clients.own_consumer import OwnConsumer
+from simulator.clients.own_producer import OwnProducer
+from simulator.clients.own_transactional_producer import OwnTransactionalProducer
 from simulator.clients.plain_producer import PlainProducer
 from simulator.clients.reading import READ_COMMITTED
 from simulator.clients.rest import Rest
@@ -129,6 +132,7 @@ class World:
                 for number in range(plan.committed_consumers)
             ),
             *self._transactional_producers(),
+            *self._own_clients(),
             *(Committer(scene, f"committer-{number}", group) for number, group in enumerate(plan.offset_groups)),
             *(member for group in plan.groups for member in self._members(group)),
             Seeker(scene, "seeker"),
@@ -156,6 +160,29 @@ class World:
             double = ClassicMember(self.scene, f"{static[0]}-double", group.name, companions, instance_id=static[0])
             members.append(double)
         return members
+
+    def _own_clients(self) -> list[SimClient]:
+        plan, scene = self.plan, self.scene
+        groups = [*plan.offset_groups, *(group.name for group in plan.groups)]
+        return [
+            *(OwnProducer(scene, f"own-producer-{number}") for number in range(plan.own_producers)),
+            *(
+                OwnTransactionalProducer(
+                    scene,
+                    f"own-transactional-{number}{'abc'[rival]}",
+                    f"own-id-{number}",
+                    protocol,
+                    groups,
+                    abandons=each.abandons,
+                )
+                for number, each in enumerate(plan.own_transactional)
+                for rival, protocol in enumerate(each.protocols)
+            ),
+            *(
+                OwnConsumer(scene, f"own-consumer-{number}", read_committed=number % 2 == 0)
+                for number in range(plan.own_consumers)
+            ),
+        ]
 
     def _transactional_producers(self) -> list[TransactionalProducer]:
         groups = [*self.plan.offset_groups, *(group.name for group in self.plan.groups)]

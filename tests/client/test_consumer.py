@@ -236,6 +236,39 @@ def test_an_offset_that_is_not_there_leads_where_the_caller_chose() -> None:
     assert take(model, consumer, 1) == [(0, 0, b"a")]
 
 
+@pytest.mark.parametrize("error", [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+def test_trouble_ahead_waits_until_what_was_read_before_is_taken(error: ErrorCode) -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a", b"b")
+    moves: list[int] = []
+    config = ConsumerConfig(reset=END, partition_max_bytes=1)
+    consumer = Consumer(model.client(), config, lambda place, offset: moves.append(offset))
+    model.run(consumer.assign({FIRST: BEGINNING}))
+    model.wait(consumer.arrival())
+    model.refuse("Fetch", error, count=2)
+    model.clock.run_for(5000)
+    assert moves == []
+    assert [record.value for fetched in consumer.poll() for record in fetched.records()] == [b"a"]
+    model.clock.run_for(5000)
+    if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+        assert moves == [2]
+    else:
+        with pytest.raises(ApiError, match="t-0 cannot be read at offset 1"):
+            consumer.poll()
+
+
+def test_where_to_go_on_is_asked_for_until_somebody_knows() -> None:
+    model = ModelCluster()
+    model.create("t")
+    write(model, 0, b"a")
+    consumer = reading(model, {FIRST: Start(offset=50)}, ConsumerConfig(reset=BEGINNING))
+    model.network.crash("node-1")
+    model.clock.run_for(100_000)
+    model.start(1)
+    assert take(model, consumer, 1) == [(0, 0, b"a")]
+
+
 def test_a_partition_that_does_not_exist_cannot_be_assigned() -> None:
     model = ModelCluster()
     model.create("t")

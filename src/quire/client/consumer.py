@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quire.client.cluster import Cluster
+from quire.client.errors import passes
 from quire.client.fetched import Fetched
 from quire.client.fetcher import FetchConfig, Fetcher, Position
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
@@ -122,7 +123,10 @@ class Consumer:
 
         def found(outcome: dict[TopicPartition, int] | Exception) -> None:
             if isinstance(outcome, Exception):
-                self.fail(outcome)
+                if passes(outcome):
+                    self._fetcher.retry(position)  # which leads here again
+                else:
+                    self.fail(outcome)
                 return
             offset = outcome[position.place]
             self._fetcher.resume(position, offset)

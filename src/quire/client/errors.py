@@ -1,5 +1,7 @@
 """What can go wrong for a caller of the client, besides the errors a broker answers with (`ApiError`)."""
 
+from quire.protocol.errors import ApiError
+
 
 class ClientError(Exception):
     """Something the caller can act on; the text is one sentence that says what happened."""
@@ -19,3 +21,10 @@ class TimedOutError(ClientError):
 
 class UnsupportedError(ClientError):
     """The broker does not speak a version of the request that the client does."""
+
+
+def passes(error: Exception) -> bool:
+    """Whether the same may well be possible a little later."""
+    if isinstance(error, ApiError):
+        return error.code.retriable
+    return isinstance(error, ClientError) and not isinstance(error, UnsupportedError)

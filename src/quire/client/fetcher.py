@@ -40,7 +40,7 @@ class FetchConfig:
 class Position:
     """How far one partition has been read, and what of it is here."""
 
-    __slots__ = ("backoff", "buffered_bytes", "end", "fetching", "offset", "pieces", "place", "rest_until_ms")
+    __slots__ = ("backoff", "buffered_bytes", "end", "fetching", "halted", "offset", "pieces", "place", "rest_until_ms")
 
     def __init__(self, place: TopicPartition, offset: int, backoff: Backoff) -> None:
         self.place = place
@@ -49,6 +49,7 @@ class Position:
         self.pieces: deque[Fetched] = deque()
         self.buffered_bytes = 0
         self.fetching = False
+        self.halted = False  # trouble lies ahead, and is for later
         self.rest_until_ms = 0.0
         self.backoff = backoff
 
@@ -70,6 +71,7 @@ class Position:
     def take(self) -> Fetched:
         piece = self.pieces.popleft()
         self.buffered_bytes -= len(piece.batches)
+        self.halted &= bool(self.pieces)
         return piece
 
 
@@ -127,6 +129,11 @@ class Fetcher:
         position.offset = offset
         self.pump()
 
+    def retry(self, position: Position) -> None:
+        """Asks for the same again, after a moment."""
+        position.fetching = False
+        self._rest(position)
+
     def close(self) -> None:
         self._closed = True
         self._refresher.close()
@@ -158,7 +165,7 @@ class Fetcher:
                 self._ask(leader, positions, self._config.prefetch_bytes // len(by_leader))
 
     def _busy(self, position: Position) -> bool:
-        return position.fetching or self._clock.monotonic_ms() < position.rest_until_ms
+        return position.fetching or position.halted or self._clock.monotonic_ms() < position.rest_until_ms
 
     def _ask(self, leader: int, positions: list[Position], share_bytes: int) -> None:
         """Asks a leader for what fits into its share of the budget."""
@@ -236,10 +243,12 @@ class Fetcher:
             position.backoff.reset()
             if answer.records is not None and len(answer.records):
                 self._keep(position, answer)
+        elif position.pieces and not _passes(code):
+            position.halted = True  # what was read before comes first; then this is asked for again
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             position.fetching = True
             self._owner.out_of_range(position, answer.log_start_offset)
-        elif not code.retriable or code == ErrorCode.CORRUPT_MESSAGE:
+        elif not _passes(code):
             sentence = f"{position.place} cannot be read at offset {position.offset} ({code.name})"
             self._owner.failed(ApiError(code, sentence))
         else:
@@ -287,3 +296,7 @@ class Fetcher:
                     self._owner.failed(gone)
                     return
         self.pump()
+
+
+def _passes(code: ErrorCode) -> bool:
+    return code.retriable and code != ErrorCode.CORRUPT_MESSAGE

@@ -13,7 +13,7 @@ from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
 from quire.client.consumer import END, Consumer, ConsumerConfig, Start
 from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator
-from quire.client.errors import ClientError, UnsupportedError
+from quire.client.errors import ClientError, passes
 from quire.client.fetched import Fetched
 from quire.client.group_membership import FENCED, FencedError, GroupMembership, TopicIdPartition
 from quire.client.group_offsets import Committer, OffsetAndMetadata, commit_offsets, fetch_offsets
@@ -108,7 +108,7 @@ class GroupConsumer:
                 self._read.clear()
                 yield from self._consumer.assign({})
             except (ClientError, ApiError) as error:
-                if not _passes(error):
+                if not passes(error):
                     raise
                 yield from sleep(self._cluster.clock, backoff.next_ms())
 
@@ -185,13 +185,7 @@ class GroupConsumer:
 
     def _committed_or_not(self, outcome: Exception | None) -> None:
         """What passes is committed the next time, and being fenced is for the next heartbeat to find out."""
-        if isinstance(outcome, ApiError) and not _passes(outcome) and outcome.code not in OUT_OF_STEP:
+        if isinstance(outcome, ApiError) and not passes(outcome) and outcome.code not in OUT_OF_STEP:
             self._consumer.fail(outcome)
         elif not self._closed:
             self._commit_later()
-
-
-def _passes(error: ClientError | ApiError) -> bool:
-    if isinstance(error, ApiError):
-        return error.code.retriable
-    return not isinstance(error, UnsupportedError)

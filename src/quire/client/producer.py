@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from quire.client.accumulator import Accumulator, Headers
 from quire.client.backoff import Backoff
-from quire.client.batch import Batch, Delivery, Receipt
+from quire.client.batch import Batch, Delivery, Identity, Receipt
 from quire.client.cluster import Cluster
 from quire.client.errors import ClientError, TimedOutError
 from quire.client.group_offsets import OUTSIDER, Committer, OffsetAndMetadata
@@ -81,6 +81,7 @@ class Producer:
         self._scheduled = False
         self._lingering = False
         self._sweeping = False
+        self._closed = False
         self.delivered_records = 0
         self.failed_records = 0
         self.first_error: Exception | None = None
@@ -136,6 +137,11 @@ class Producer:
         return self._accumulator.add_encoded(topic, partition, plain, count, timestamp_ms)
 
     @property
+    def identity(self) -> Identity | None:
+        """As whom it writes now, if it is idempotent and has been told."""
+        return None if self._identity is None else self._identity.current
+
+    @property
     def buffered_bytes(self) -> int:
         """What is in line or on its way, before compression."""
         return self._accumulator.buffered_bytes
@@ -153,8 +159,10 @@ class Producer:
         return flushed
 
     def close(self) -> None:
-        """Stops at once; `flush` first to see everything through."""
+        """Stops at once, and gives up what is not delivered; `flush` first to see everything through."""
+        self._closed = True
         self._refresher.close()
+        self._drop(ClientError("the producer was closed"))
 
     # -- transactions -----------------------------------------------------------------------------------------------
 
@@ -310,8 +318,8 @@ class Producer:
         answers = read_answers(self._cluster.metadata, outcome)
         for batch in batches:
             verdict = judge(answers.get(batch.place), outcome, self._queues[batch.place].is_oldest(batch))
-            if self._transactions is not None and (verdict.new_epoch or not self._transactions.state.sends_records):
-                verdict = verdict._replace(retry=False, new_epoch=False)  # only the next transaction gets an epoch
+            if self._closed or (self._transactions is not None and not self._transactions.may_retry(verdict)):
+                verdict = verdict._replace(retry=False, new_epoch=False)
             self._settle(batch, verdict)
         self._drain()
 
@@ -346,7 +354,7 @@ class Producer:
         self._clock.call_later(delay_ms + 1, self._schedule)
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
-        if self._transactions is not None:
+        if self._transactions is not None and not self._closed:
             # First of all: whoever waits for the last record of a transaction goes on to commit it.
             self._transactions.record_failed(error)
         self._finish(batch, error)

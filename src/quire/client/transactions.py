@@ -17,6 +17,7 @@ from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinato
 from quire.client.errors import ClientError, UnreachableError, UnsupportedError
 from quire.client.group_offsets import Committer, OffsetAndMetadata
 from quire.client.offsets import TopicPartition
+from quire.client.produce_answers import Verdict
 from quire.client.producer_identity import ProducerIdentity
 from quire.client.steps import Steps, perform, sleep
 from quire.client.transaction_requests import (
@@ -116,6 +117,10 @@ class Transactions:
             self._adding = True
             perform(self._add_partitions()).when_done(self._partitions_added)
         return False
+
+    def may_retry(self, verdict: Verdict) -> bool:
+        """Whether a batch that was refused may be sent again: not under another epoch, and not for what is given up."""
+        return self.state.sends_records and not verdict.new_epoch
 
     def send_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: Committer

@@ -1,0 +1,127 @@
+"""Quire's own producer, idempotent: whatever is lost on the way, its records are in the log once, in order, and whole.
+
+Only a power loss may make it give up records, because the node may then have lost what came before them.
+"""
+
+from typing import NamedTuple
+
+from quire.client.batch import Delivery, Receipt
+from quire.client.errors import ClientError
+from quire.client.producer import Producer, ProducerConfig
+from quire.protocol.errors import ApiError
+from quire.protocol.records import Compression
+from simulator.clients.client import Scene
+from simulator.clients.own_client import OwnClient
+from simulator.ledger import NOTHING_KNOWN, PartitionBook
+from simulator.superseded import is_compacted, key_for
+from simulator.violation import Violation
+
+MOST_RECORDS = 60
+MOST_PADDING = 400
+FOREVER_MS = 3_600_000.0
+
+
+class Sent(NamedTuple):
+    book: PartitionBook
+    value: bytes
+    receipt: Receipt
+
+
+class OwnProducer(OwnClient):
+    def __init__(self, scene: Scene, name: str) -> None:
+        super().__init__(scene, name)
+        self._sessions = 0
+        self._session = ""
+        self._era = -1
+        """When the session began: a power loss since then may have taken what the node remembered of it."""
+        self._next_numbers: dict[PartitionBook, int] = {}
+
+    async def run(self) -> None:
+        producer: Producer | None = None
+        while not self.scene.finishing:
+            if producer is None or self.random.chance(0.05):
+                producer = self._new_producer()
+            book = self.random.choice(self.scene.ledger.live_partitions(that_stay=True))
+            try:
+                await self.perform(producer.prepare(book.topic.name))
+            except (ClientError, ApiError):
+                await self.back_off()
+                continue
+            sent = [self._send(producer, book) for _ in range(1 + self.random.below(MOST_RECORDS))]
+            await self.wait(producer.flush())
+            if not settle(self, sent, excused=self._era != self.scene.life.era):
+                producer = None
+            await self.scene.sleep(self.random.between(0.0, 200.0))
+        self.close()
+
+    def _new_producer(self) -> Producer:
+        self._sessions += 1
+        self._era = self.scene.life.era
+        self._session = f"{self.name}#{self._sessions}"
+        self._next_numbers.clear()
+        return Producer(self.cluster, producer_config(self))
+
+    def _send(self, producer: Producer, book: PartitionBook) -> Sent:
+        number = self._next_numbers.get(book, 0)
+        self._next_numbers[book] = number + 1
+        return send(self, producer, book, f"{self._session}@{book}", number)
+
+
+def producer_config(client: OwnClient, **more: object) -> ProducerConfig:
+    random = client.random
+    return ProducerConfig(
+        batch_bytes=random.choice((100, 1000, 4000)),
+        linger_ms=random.choice((0, 5)),
+        in_flight=random.choice((1, 2, 5)),
+        compression=random.choice(list(Compression)),
+        delivery_timeout_ms=FOREVER_MS,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def send(client: OwnClient, producer: Producer, book: PartitionBook, session: str, number: int) -> Sent:
+    """One record, whose value says whose and which it is."""
+    scene, random = client.scene, client.random
+    value = f"{session}:{number}:".encode() + b"x" * random.below(MOST_PADDING)
+    timestamp_ms = scene.clock.now_ms() - random.below(50)
+    key = key_for(number) if is_compacted(book.topic) else session.encode() if random.chance(0.5) else None
+    book.send(value, session, number, idempotent=True, timestamp=timestamp_ms)
+    scene.ledger.counts.records_sent += 1
+    receipt = producer.send(book.topic.name, value, key=key, partition=book.index, timestamp_ms=timestamp_ms)
+    delivery = receipt.delivery
+    if receipt.index == 0:
+        client.batches[delivery] = []
+        flushed_since = book.topic.flushed_since
+        delivery.done.when_done(lambda error: acknowledge(client, book, delivery, error, flushed_since))
+    client.batches[delivery].append(value)
+    return Sent(book, value, receipt)
+
+
+def acknowledge(
+    client: OwnClient, book: PartitionBook, delivery: Delivery, error: Exception | None, flushed_since: int | None
+) -> None:
+    """Writes down what a producer was told of a batch, when it is told."""
+    values = client.batches.pop(delivery)
+    if error is None and delivery.base_offset >= 0:
+        client.scene.checker.acknowledged(
+            book,
+            client.network.era,
+            NOTHING_KNOWN,
+            delivery.base_offset,
+            values,
+            first_try=False,
+            flushed=flushed_since is not None and flushed_since == book.topic.flushed_since,
+        )
+
+
+def settle(client: OwnClient, sent: list[Sent], *, excused: bool) -> bool:
+    """After the last of these was delivered or given up; false if some were, for which there must be an excuse."""
+    failure = next((error for each in sent if (error := each.receipt.delivery.error) is not None), None)
+    if failure is None:
+        return True
+    if not excused:
+        raise Violation("errors have a cause", f"{client.name} had to give up records: {failure}")
+    # Some of them may be in the log and others not, but none of them twice.
+    for number, (book, value, _) in enumerate(sent):
+        book.written[value].session += f"?{number}"
+    return False
