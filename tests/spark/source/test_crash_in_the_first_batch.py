@@ -8,10 +8,11 @@ from pathlib import Path
 
 from quire.client.group_offsets import fetch_offsets
 from quire.client.shell_blocking import BlockingClient
+from quire.client.steps import sleep
 from tests.spark.conftest import ROOT, MakeTopic, spark_environment
 from tests.spark.filling import append, record
 
-WAIT_S = 120
+WAIT_S = 300
 
 
 def start_job(*arguments: str) -> "subprocess.Popen[bytes]":
@@ -29,6 +30,7 @@ def test_a_stream_from_latest_that_crashed_in_its_first_batch_loses_nothing(
     while not client.run(fetch_offsets(client.cluster, f"spark-quire-{topic}")):
         assert job.poll() is None, "the job ended before it had started"
         assert time.monotonic() < deadline, "the job does not say where it starts"
+        client.run(sleep(client.loop, 200))  # Spark needs the processor more
     append(client, topic, [record(b"first"), record(b"second")])
     assert job.wait(WAIT_S) == -9
     append(client, topic, [record(b"third")])

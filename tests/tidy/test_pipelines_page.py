@@ -1,0 +1,14 @@
+"""docs/pipelines.md and the code say the same: every option of the source is there, and no other."""
+
+import re
+from pathlib import Path
+
+from pyspark_quire.options import READING
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "pipelines.md").read_text()
+
+
+def test_every_option_for_reading_is_in_the_table_of_the_page() -> None:
+    section = PAGE.partition("### Options")[2].partition("\n### ")[0]
+    shown = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+    assert sorted(shown) == sorted(option.name for option in READING)
