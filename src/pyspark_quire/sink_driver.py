@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from pyspark_quire.connect import connect
+from pyspark_quire.connect import borrow
 from pyspark_quire.errors import QuireError
 from pyspark_quire.exactly_once import Fence, FindTasks, Known, LeaveBatchMark, Marks, ReadMarks, Step, finish_batch
 from pyspark_quire.mark_keeper import MarkKeeper
@@ -35,7 +35,7 @@ def finish(options: Options, messages: Sequence[WriterCommitMessage | None]) -> 
     assert sink is not None
     if len(reports) != len(messages) or any((report.sink, report.batch_id) != (sink, batch_id) for report in reports):
         raise QuireError(f"only {len(reports)} of {len(messages)} tasks of batch {batch_id} of {sink} were written")
-    with connect(options) as client:
+    with borrow(options) as client:
         keeper = MarkKeeper(client, options, sink)
         try:
             _take_steps(keeper, finish_batch(sink, batch_id, len(reports)))

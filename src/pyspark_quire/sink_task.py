@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pyspark_quire.connect import connect, run_patiently
+from pyspark_quire.connect import borrow, run_patiently
 from pyspark_quire.errors import QuireError
 from pyspark_quire.exactly_once import Commit, Fence, Mark, Marks, ReadMarks, Step, TaskPlan, Write, write_task
 from pyspark_quire.mark_keeper import MarkKeeper
@@ -25,7 +25,7 @@ _ABORT_MS = 5000.0
 def write_rows(options: Options, batches: Iterable[pa.RecordBatch]) -> int:
     """Writes every row, by an idempotent producer; how many there were. A task that runs again writes them again."""
     count = 0
-    with connect(options) as client:
+    with borrow(options) as client:
         producer = Producer(client.cluster, producer_config(options))
         rows_out = RowProducer(client, producer, options)
         try:
@@ -35,12 +35,14 @@ def write_rows(options: Options, batches: Iterable[pa.RecordBatch]) -> int:
             rows_out.flush()
         except (ApiError, ClientError) as error:
             raise QuireError(f"rows could not be written: {error}") from error
+        finally:
+            producer.close()
     return count
 
 
 def write_rows_once(options: Options, plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> TaskMark:
     """Writes the rows of a stream's task, or finds that an earlier attempt has."""
-    with connect(options) as client:
+    with borrow(options) as client:
         performer = _Performer(client, options, plan)
         steps = write_task(plan, _rows(options, batches))
         found: object = None
@@ -57,6 +59,8 @@ def write_rows_once(options: Options, plan: TaskPlan, batches: Iterable[pa.Recor
         except BaseException:
             performer.abort()
             raise
+        finally:
+            performer.close()
 
 
 def _rows(options: Options, batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
@@ -112,6 +116,9 @@ class _Performer:
                 self._client.run(self._producer.abort(), _ABORT_MS)
             except (ApiError, ClientError):
                 return
+
+    def close(self) -> None:
+        self._producer.close()
 
     def _in_time(self) -> None:
         """Begins the transaction at the first row, or at the mark if there is none; then sees to its age."""
