@@ -19,7 +19,7 @@ help:
 	@echo "make test             formatting, types, the rules of the house and all tests"
 	@echo "make lint             formatting and types only"
 	@echo "make bench            measure Quire, beside Apache Kafka where Maven is reachable"
-	@echo "make bench-spark      measure Quire's source for Spark, beside Spark's own Kafka connector"
+	@echo "make bench-spark      measure Quire's source and sink for Spark, beside Spark's own Kafka connector"
 	@echo "make interop          Apache Kafka's own tools against Quire (needs Java and Maven)"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
@@ -77,6 +77,7 @@ bench: $(READY)
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.spark_sink
 
 interop: $(READY)
 	$(BIN)/pytest -q interop
