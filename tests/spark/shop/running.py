@@ -1,0 +1,89 @@
+"""The shop's pipeline as a test runs it: real topics, real Spark, everything that is there and then stop."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from quire.client.admin.topics import NewTopic, create_topics
+from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig
+from quire.client.offsets import LATEST, TopicPartition, list_offsets
+from quire.client.producer import Producer
+from quire.client.shell_blocking import BlockingClient
+from quire.demo.shop_events import ShopEvent
+from quire.protocol.records import Record
+from quire.spark.pipeline_file import load_pipeline
+from quire.spark.progress import QueryReport, Tally
+from quire.spark.runner import Listener, PipelineRun
+from quire.spark.state_folder import StateFolder
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Shop:
+    """Its topics on a cluster, and its state in a folder."""
+
+    def __init__(self, spark: SparkSession, servers: str, state: Path) -> None:
+        self.folder = StateFolder(str(state), load_pipeline(str(ROOT / "pipelines" / "shop" / "shop.yaml")))
+        self.reports: dict[str, QueryReport] = {}
+        self._spark = spark
+        self._servers = servers
+        wanted = [NewTopic(topic.name, topic.partitions) for topic in self.folder.pipeline.topics]
+        with BlockingClient(servers) as client:
+            client.run(create_topics(client.cluster, wanted))
+
+    def send(self, events: Iterable[ShopEvent]) -> None:
+        with BlockingClient(self._servers) as client:
+            producer = Producer(client.cluster)
+            for topic in self.folder.pipeline.topics:
+                client.run(producer.prepare(topic.name))
+            for event in events:
+                producer.send(event.topic, event.value, key=event.key)
+            client.loop.run_until(producer.flush())
+            assert producer.first_error is None
+
+    def run(self) -> dict[str, Tally]:
+        """Query by query, all that is there; the tallies of all runs together."""
+        self.folder.hold()
+        listener = Listener()
+        self._spark.streams.addListener(listener)
+        run = PipelineRun(self._spark, listener, self.folder, self._servers, available_now=True)
+        try:
+            run.start_queries()
+        finally:
+            run.stop()
+            self._spark.streams.removeListener(listener)
+            self.folder.release()
+        self.reports = {query.wish.name: query.report for query in run.queries if query.report is not None}
+        return {query.wish.name: query.tally for query in run.queries}
+
+    def records(self, *topics: str) -> list[Record]:
+        """Everything on these topics that is committed."""
+        found = []
+        with BlockingClient(self._servers) as client:
+            client.run(client.cluster.refresh(list(topics)))
+            partitions = {topic: client.cluster.metadata.topics[topic].partitions for topic in topics}
+            places = [TopicPartition(topic, number) for topic in topics for number in partitions[topic]]
+            ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=1))
+            consumer = Consumer(client.cluster, ConsumerConfig(read_committed=True))
+            client.run(consumer.assign(dict.fromkeys(places, BEGINNING)))
+            while any(offset < ends[place].offset for place, offset in consumer.positions.items()):
+                client.loop.run_until(consumer.arrival())
+                for fetched in consumer.poll():
+                    found += list(fetched.records())
+        return found
+
+    def results(self, topic: str) -> list[dict[str, Any]]:
+        return [json.loads(record.value or b"") for record in self.records(topic)]
+
+    def lake(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = DeltaTable(f"{self.folder.root}/lake/shop/events").to_pyarrow_table().to_pylist()
+        return rows
+
+
+def fields(events: Sequence[ShopEvent]) -> list[dict[str, Any]]:
+    """What is in events that are not broken, with their kind as the clean ones have it."""
+    return [json.loads(event.value or b"") | {"kind": event.topic} for event in events]
