@@ -15,8 +15,8 @@ COMMANDS = {
     entries=COMMANDS,
     epilog="""\b
 Examples:
-  quire demo shop                          100 events a second, until Ctrl-C
-  quire demo shop --events 10000 --rate 0  as fast as they are taken""",
+  quire demo shop                             100 events a second, until Ctrl-C
+  quire demo shop --events 10000 --rate 0     as fast as they are taken""",
 )
 def demo() -> None:
     """Send made-up events, to try pipelines on."""
