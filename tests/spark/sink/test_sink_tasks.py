@@ -1,11 +1,14 @@
 """Tasks and drivers of the sink against a real Quire, one after another, without Spark to run them."""
 
+import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_quire.errors import QuireError
 from pyspark_quire.exactly_once import TaskPlan
@@ -14,12 +17,14 @@ from pyspark_quire.marks import SinkName, TaskMark
 from pyspark_quire.options import Options, Use
 from pyspark_quire.sink_driver import TaskReport, finish
 from pyspark_quire.sink_task import write_rows, write_rows_once
+from pyspark_quire.stream_writer import StreamWriter
 from quire.client.admin.groups import delete_groups, list_groups
 from quire.client.admin.transactions import describe_transactions
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.testing import Cluster
 from tests.spark.conftest import MakeTopic
 from tests.spark.sink.log_reader import values
 
@@ -224,3 +229,46 @@ def test_many_partitions_do_not_need_much_memory_at_once(servers: str, make_topi
     rows = [batch(*texts[start : start + 500], key=texts[start : start + 500]) for start in range(0, 5000, 500)]
     assert write_rows(options, rows) == 5000
     assert values(servers, topic) == texts
+
+
+def test_a_node_killed_again_and_again_costs_time_and_no_rows(fresh_quire_cluster: Cluster) -> None:
+    cluster = fresh_quire_cluster
+    query = Stream(cluster.bootstrap_servers, "out", "query")
+    over = threading.Event()
+    chance = random.Random()
+    kills = 0
+
+    def kill() -> None:
+        nonlocal kills
+        while not over.wait(chance.uniform(0.05, 1)):
+            cluster.kill()
+            cluster.restart()
+            kills += 1
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        batch_id = 0
+        while kills < 4:
+            query.run(batch_id, [[f"{batch_id} {task} {row}" for row in range(50)] for task in range(2)])
+            batch_id += 1
+    finally:
+        over.set()
+        killer.join()
+    found = values(cluster.bootstrap_servers, "out")
+    assert len(found) == len(set(found)) == batch_id * 100
+
+
+def test_without_a_query_and_a_batch_to_belong_to_a_stream_is_not_written(servers: str) -> None:
+    options = Options({"kafka.bootstrap.servers": servers, "topic": "never"}, Use.STREAM_WRITE)
+    writer = StreamWriter(options, StructType([StructField("value", StringType())]))
+    with pytest.raises(QuireError, match="this Spark does not tell its tasks their query and batch"):
+        writer.write(iter([batch("a")]))
+
+
+def test_a_batch_that_some_task_did_not_report_is_not_finished(stream: Callable[..., Stream]) -> None:
+    query = stream()
+    query.task(0, 0, batch("a"))
+    report = TaskReport(0, 1, query.sink, 0)
+    with pytest.raises(QuireError, match=r"only 1 of 2 tasks of batch 0 of sink .* were written"):
+        finish(query.options, [report, None])
