@@ -1,5 +1,6 @@
 """The metadata log of a quorum of one: elected, committed, replayed, cut short by snapshots, and ended by its disk."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -96,11 +97,55 @@ def test_a_failing_disk_ends_it_once() -> None:
     assert sim.values == []
 
 
-def test_a_full_disk_ends_it_too() -> None:
+def test_a_write_that_fails_ends_it_too() -> None:
     sim = started()
     sim.disk.fail_when(lambda operation: operation.kind == "write" and operation.path.endswith(".log"))
     sim.append("a")
     assert len(sim.failures) == 1
+
+
+def test_a_full_disk_keeps_it_waiting_until_there_is_room_and_nothing_is_lost_or_out_of_order() -> None:
+    sim = started()
+    sim.append("a")
+    sim.run()
+    sim.disk.capacity_bytes = 0
+    for value in ("b", "c"):
+        sim.append(value)
+    sim.clock.run_for(10_000)
+    assert (sim.log.waits_for_room, sim.values, sim.failures) == (True, ["a"], [])
+    sim.disk.capacity_bytes = None
+    sim.append("d")
+    sim.clock.run_for(2_000)
+    assert (sim.log.waits_for_room, sim.values) == (False, ["a", "b", "c", "d"])
+    assert started(sim.disk.crash(SimRandom(7))).values == ["a", "b", "c", "d"]
+
+
+def test_what_waited_for_room_when_the_power_went_was_never_told_and_is_not_there() -> None:
+    sim = started()
+    sim.append("a")
+    sim.run()
+    sim.disk.capacity_bytes = 0
+    sim.append("b")
+    sim.clock.run_for(10_000)
+    disk = sim.disk.crash(SimRandom(7))
+    disk.capacity_bytes = None
+    assert started(disk).values == ["a"]
+
+
+def test_a_snapshot_that_finds_no_room_is_written_later() -> None:
+    sim = started()
+    sim.append("a")
+    sim.run()
+    sim.disk.fail_when(lambda operation: operation.path.endswith(".part"), errno.ENOSPC)
+    sim.log.take_snapshot()
+    sim.run()
+    assert sim.failures == []
+    before = sim.disk.list_dir(PATH)
+    assert not any(name.endswith(".part") for name in before)
+    sim.clock.run_for(61_000)
+    assert len([name for name in sim.disk.list_dir(PATH) if name.endswith(".checkpoint")]) == 1 + len(
+        [name for name in before if name.endswith(".checkpoint")]
+    )
 
 
 def test_only_the_leader_takes_records() -> None:

@@ -34,8 +34,8 @@ from quire.metadata.image import ClusterImage
 from quire.metadata.loader import MetadataLoader
 from quire.metadata.replay import replay
 from quire.metadata.snapshot import records_of
-from quire.pending import Pending
-from quire.protocol.errors import ErrorCode
+from quire.pending import Pending, completed
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -143,28 +143,28 @@ class Controller:
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> Pending[CreateTopicsResponse]:
         return self._run(
             lambda image: create_topics.create_topics(image, self._config, self._random, request),
-            lambda: refusals.for_create_topics(request),
+            lambda error: refusals.for_create_topics(request, error),
             now_ms,
         )
 
     def delete_topics(self, request: DeleteTopicsRequest, now_ms: int) -> Pending[DeleteTopicsResponse]:
         return self._run(
             lambda image: delete_topics.delete_topics(image, self._config, request),
-            lambda: refusals.for_delete_topics(request),
+            lambda error: refusals.for_delete_topics(request, error),
             now_ms,
         )
 
     def create_partitions(self, request: CreatePartitionsRequest, now_ms: int) -> Pending[CreatePartitionsResponse]:
         return self._run(
             lambda image: create_partitions.create_partitions(image, self._random, request),
-            lambda: refusals.for_create_partitions(request),
+            lambda error: refusals.for_create_partitions(request, error),
             now_ms,
         )
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> Pending[AlterConfigsResponse]:
         return self._run(
             lambda image: configs.alter_configs(image, self._config, request),
-            lambda: refusals.for_alter_configs(request),
+            lambda error: refusals.for_alter_configs(request, error),
             now_ms,
         )
 
@@ -173,16 +173,14 @@ class Controller:
     ) -> Pending[IncrementalAlterConfigsResponse]:
         return self._run(
             lambda image: configs.incremental_alter_configs(image, self._config, request),
-            lambda: refusals.for_incremental_alter_configs(request),
+            lambda error: refusals.for_incremental_alter_configs(request, error),
             now_ms,
         )
 
     def update_features(self, request: UpdateFeaturesRequest, now_ms: int) -> Pending[UpdateFeaturesResponse]:
         return self._run(
             lambda image: features.update_features(image, self._config, self.log.kraft_version, request),
-            lambda: UpdateFeaturesResponse(
-                error_code=ErrorCode.NOT_CONTROLLER, error_message=refusals.NOT_CONTROLLER.message
-            ),
+            lambda error: UpdateFeaturesResponse(error_code=error.code, error_message=error.message),
             now_ms,
         )
 
@@ -191,14 +189,14 @@ class Controller:
     ) -> Pending[AllocateProducerIdsResponse]:
         return self._run(
             lambda image: producer_ids.allocate_producer_ids(image, request),
-            lambda: AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER),
+            lambda error: AllocateProducerIdsResponse(error_code=error.code),
             now_ms,
         )
 
     def register_broker(self, request: BrokerRegistrationRequest, now_ms: int) -> Pending[BrokerRegistrationResponse]:
         return self._run(
             lambda image: self._register_broker(image, request),
-            lambda: BrokerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER),
+            lambda error: BrokerRegistrationResponse(error_code=error.code),
             now_ms,
         )
 
@@ -207,21 +205,21 @@ class Controller:
     ) -> Pending[ControllerRegistrationResponse]:
         return self._run(
             lambda image: brokers.register_controller(image, request),
-            lambda: ControllerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER),
+            lambda error: ControllerRegistrationResponse(error_code=error.code),
             now_ms,
         )
 
     def unregister_broker(self, request: UnregisterBrokerRequest, now_ms: int) -> Pending[UnregisterBrokerResponse]:
         return self._run(
             lambda image: self._unregister_broker(image, request),
-            lambda: UnregisterBrokerResponse(error_code=ErrorCode.NOT_CONTROLLER),
+            lambda error: UnregisterBrokerResponse(error_code=error.code),
             now_ms,
         )
 
     def broker_heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int) -> Pending[BrokerHeartbeatResponse]:
         return self._run(
             lambda image: self._heartbeat(image, request),
-            lambda: BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER),
+            lambda error: BrokerHeartbeatResponse(error_code=error.code),
             now_ms,
         )
 
@@ -230,15 +228,17 @@ class Controller:
 
     # --- running them
 
-    def _run(self, manage: Callable[[ClusterImage], Result[R]], refused: Callable[[], R], now_ms: int) -> Pending[R]:
+    def _run(
+        self, manage: Callable[[ClusterImage], Result[R]], refused: Callable[[ApiError], R], now_ms: int
+    ) -> Pending[R]:
         if self._ahead is None:
-            pending: Pending[R] = Pending()
-            pending.complete(refused())
-            return pending
+            return completed(refused(refusals.not_controller()))
         result = manage(self._ahead)
         if result.records:
+            if self.log.waits_for_room:
+                return completed(refused(refusals.no_room()))
             self._write(result.records, now_ms)
-        return self._queue.answer(result.response, self.log.next_offset, refused)
+        return self._queue.answer(result.response, self.log.next_offset, lambda: refused(refusals.not_controller()))
 
     def _write(self, records: Sequence[Message], now_ms: int) -> None:
         """Records go into the log and, at once, into the picture that runs ahead."""
@@ -381,7 +381,7 @@ class Controller:
         before = self.log.next_offset
 
         def tick() -> None:
-            if self._ahead is not None and self.log.next_offset == before:
+            if self._ahead is not None and self.log.next_offset == before and not self.log.waits_for_room:
                 self._write([NoOpRecord()], self._clock.now_ms())
             self._tick_while_idle()
 

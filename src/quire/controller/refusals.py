@@ -1,4 +1,4 @@
-"""The answer to each request when this node is not the active controller: every part of it says NOT_CONTROLLER."""
+"""The answer to each request when this node is not the active controller, or cannot write: every part of it says so."""
 
 from quire.controller import create_partitions, create_topics, delete_topics
 from quire.protocol.errors import ApiError, ErrorCode
@@ -8,30 +8,34 @@ from quire.protocol.messages.create_partitions import CreatePartitionsRequest, C
 from quire.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
-NOT_CONTROLLER = ApiError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+
+def not_controller() -> ApiError:
+    return ApiError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
 
 
-def for_create_topics(request: CreateTopicsRequest) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[create_topics.refused(topic, NOT_CONTROLLER) for topic in request.topics])
+def no_room() -> ApiError:
+    return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk of the metadata log is full: try again when there is room")
 
 
-def for_delete_topics(request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def for_create_topics(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[create_topics.refused(topic, error) for topic in request.topics])
+
+
+def for_delete_topics(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:
     wanted = delete_topics.wanted_topics(request)
-    return DeleteTopicsResponse(responses=[delete_topics.refused(state, NOT_CONTROLLER) for state in wanted])
+    return DeleteTopicsResponse(responses=[delete_topics.refused(state, error) for state in wanted])
 
 
-def for_create_partitions(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[create_partitions.refused(topic, NOT_CONTROLLER) for topic in request.topics]
-    )
+def for_create_partitions(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(results=[create_partitions.refused(topic, error) for topic in request.topics])
 
 
-def for_alter_configs(request: whole.AlterConfigsRequest) -> whole.AlterConfigsResponse:
+def for_alter_configs(request: whole.AlterConfigsRequest, error: ApiError) -> whole.AlterConfigsResponse:
     return whole.AlterConfigsResponse(
         responses=[
             whole.AlterConfigsResourceResponse(
-                error_code=NOT_CONTROLLER.code,
-                error_message=NOT_CONTROLLER.message,
+                error_code=error.code,
+                error_message=error.message,
                 resource_type=each.resource_type,
                 resource_name=each.resource_name,
             )
@@ -41,13 +45,13 @@ def for_alter_configs(request: whole.AlterConfigsRequest) -> whole.AlterConfigsR
 
 
 def for_incremental_alter_configs(
-    request: incremental.IncrementalAlterConfigsRequest,
+    request: incremental.IncrementalAlterConfigsRequest, error: ApiError
 ) -> incremental.IncrementalAlterConfigsResponse:
     return incremental.IncrementalAlterConfigsResponse(
         responses=[
             incremental.AlterConfigsResourceResponse(
-                error_code=NOT_CONTROLLER.code,
-                error_message=NOT_CONTROLLER.message,
+                error_code=error.code,
+                error_message=error.message,
                 resource_type=each.resource_type,
                 resource_name=each.resource_name,
             )

@@ -29,6 +29,9 @@ _OPENED_AT_ONCE = 16
 _OPENING_MS = 5.0
 """How many logs are created, and for how long about, before others get their turn."""
 
+_OPENED_AGAIN_AFTER_MS = 1_000.0
+"""How long those are refused at once who ask for a log that could not be opened a moment ago."""
+
 log = logging.getLogger("quire.partitions")
 
 Answer = Found | ApiError | None
@@ -68,8 +71,9 @@ class Partitions:
         self._directory_of: dict[Partition, LogDirectory] = {}
         self._offline: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs are, or may be, in a directory that failed: an empty log must not take their place."""
-        self._unopened: dict[tuple[bytes, int], None] = {}
-        """Partitions whose logs could not be opened though their directory works: this is tried again."""
+        self._unopened: dict[tuple[bytes, int], float] = {}
+        """Partitions whose logs could not be opened though their directory works, most likely for want of room, and when
+        that is tried again at the earliest: by whoever asks for one, or else after a while."""
         self._to_open: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs will be begun in a while, or when somebody asks for them."""
         self._openings = Turns(clock, _OPENED_AT_ONCE, _OPENING_MS)
@@ -98,7 +102,7 @@ class Partitions:
             partition = self._by_id.get((topic_id, index))
         else:
             partition = self._by_name.get((topic, index))
-        if partition is None and self._to_open:
+        if partition is None and (self._to_open or self._unopened):
             partition = self._open_asked_for(self._image_of(topic, topic_id), index)
         if partition is None or not partition.is_leader:
             raise self._why_missing(topic, topic_id, index)
@@ -212,11 +216,17 @@ class Partitions:
         self._openings.add(open_now)
 
     def _open_asked_for(self, topic: TopicImage | None, index: int) -> Partition | None:
-        if topic is None or (topic.topic_id, index) not in self._to_open:
+        if topic is None or not self._may_open(topic.topic_id, index):
             return None
-        del self._to_open[topic.topic_id, index]
+        self._to_open.pop((topic.topic_id, index), None)
         self._put(topic, [index])
         return self._by_id.get((topic.topic_id, index))
+
+    def _may_open(self, topic_id: bytes, index: int) -> bool:
+        again_ms = self._unopened.get((topic_id, index))
+        if again_ms is not None:
+            return self._clock.monotonic_ms() >= again_ms
+        return (topic_id, index) in self._to_open
 
     def _take_missing_for_offline(self, image: ClusterImage) -> None:
         """At a start with a directory that failed, or was empty, nobody can tell which partitions are in there."""
@@ -257,7 +267,7 @@ class Partitions:
         except ApiError as error:
             if (topic.topic_id, index) not in self._unopened:
                 log.error("%s-%d is offline: %s", topic.name, index, error.message)
-            self._unopened[topic.topic_id, index] = None
+            self._unopened[topic.topic_id, index] = self._clock.monotonic_ms() + _OPENED_AGAIN_AFTER_MS
             return None
         self._unopened.pop((topic.topic_id, index), None)
         partition = Partition(

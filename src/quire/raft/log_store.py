@@ -50,7 +50,6 @@ class CommittedBatch(NamedTuple):
 class LogStore:
     __slots__ = (
         "_disk",
-        "_failed",
         "_flusher",
         "_jobs",
         "_log",
@@ -72,7 +71,6 @@ class LogStore:
         """`failed` is called when a job fails."""
         self._disk = disk
         self._jobs = jobs
-        self._failed = failed
         self._flusher = Flusher(jobs, failed)
         self._path = f"{directory}/{FOLDER}"
         self._settings = settings
@@ -216,6 +214,7 @@ class LogStore:
         position: LogPosition,
         batches: Iterable[Buffer],
         done: Callable[[], None],
+        failed: Callable[[Exception], None],
         now_ms: int,
     ) -> None:
         """Writes a snapshot in a job. The log begins a new segment, so that the old one can go in time."""
@@ -228,7 +227,7 @@ class LogStore:
             self._snapshots.append(position)
             done()
 
-        self._jobs.submit(work, finished, self._failed)
+        self._jobs.submit(work, finished, failed)
 
     def clean(self, now_ms: int) -> LogPosition | None:
         """Lets go of old snapshots and the log before the oldest that stays; where the log then starts, if it moved."""

@@ -45,6 +45,7 @@ from quire.raft.record_frame import encode_frame
 from quire.raft.replicas import ReplicaKey, VoterSet
 from quire.raft.settings import MetadataLogSettings
 from quire.seams import Clock, Disk, Jobs, Random, Timer
+from quire.storage.errors import is_full
 
 log = logging.getLogger("quire.raft")
 
@@ -59,6 +60,10 @@ class SnapshotContent(NamedTuple):
     epoch: int
     timestamp_ms: int
     records: Iterable[VersionedRecord]
+
+
+ROOM_CHECK_MS = 1_000.0
+SNAPSHOT_RETRY_MS = 60_000.0
 
 
 class LogListener(Protocol):
@@ -120,6 +125,9 @@ class MetadataLog:
         self._bytes_since_snapshot = 0
         self._snapshot_timer: Timer | None = None
         self._writing_snapshot = False
+        self._room_timer: Timer | None = None
+        """Set while what has to be written waits for room on the disk."""
+        self._told_of_no_room = False
 
     # --- what it is now
 
@@ -221,7 +229,7 @@ class MetadataLog:
 
     def _stop(self) -> None:
         self._stopped = True
-        for timer in (self._timer, self._snapshot_timer):
+        for timer in (self._timer, self._snapshot_timer, self._room_timer):
             if timer is not None:
                 timer.cancel()
 
@@ -231,6 +239,26 @@ class MetadataLog:
         log.error("metadata log failed path=%s error=%s", self._directory, error)
         self._stop()
         self._failed(error)
+
+    # --- a full disk
+
+    @property
+    def waits_for_room(self) -> bool:
+        return self._room_timer is not None
+
+    def _wait_for_room(self, error: OSError) -> None:
+        """Nothing is broken, and nobody was told of what could not be written: it is tried again, in order."""
+        if not self._told_of_no_room:
+            log.error("the metadata cannot change until there is room on the disk of %s: %s", self._directory, error)
+        self._told_of_no_room = True
+        self._room_timer = self._clock.call_later(ROOM_CHECK_MS, self._try_again)
+
+    def _try_again(self) -> None:
+        self._room_timer = None
+        self._carry_out([])
+        if not self.waits_for_room and not self._stopped:
+            self._told_of_no_room = False
+            log.info("there is room again on the disk of %s", self._directory)
 
     # --- appending
 
@@ -252,12 +280,16 @@ class MetadataLog:
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         """Carries effects out in order, also when carrying one out leads to more."""
         self._effects.extend(effects)
-        if self._running:
+        if self._running or self.waits_for_room:
             return
         self._running = True
         try:
-            while self._effects and not self._stopped:
-                self._carry_out_one(self._effects.popleft())
+            while self._effects and not self._stopped and not self.waits_for_room:
+                effect = self._effects.popleft()
+                if isinstance(effect, Append):
+                    self._write_or_wait(effect)
+                else:
+                    self._carry_out_one(effect)
         except (OSError, MetadataLogError) as error:
             self._fail(error)
         finally:
@@ -268,8 +300,6 @@ class MetadataLog:
         match effect:
             case PersistElection(election):
                 self._store.write_election(election, self._raft.voters)
-            case Append(batch):
-                self._write(batch)
             case SyncLog():
                 self._store.sync(self._synced)
             case HighWatermark(offset):
@@ -283,6 +313,15 @@ class MetadataLog:
                 self._store.truncate(offset)
             case _:
                 raise AssertionError(f"a quorum of one talks to nobody, but wants to {effect}")
+
+    def _write_or_wait(self, effect: Append) -> None:
+        try:
+            self._write(effect.batch)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._effects.appendleft(effect)
+            self._wait_for_room(error)
 
     def _write(self, batch: Batch) -> None:
         payload, now_ms = batch.payload, self._clock.now_ms()
@@ -363,10 +402,24 @@ class MetadataLog:
         )
         try:
             self._store.write_snapshot(
-                position, batches, lambda: self._snapshot_written(position), self._clock.now_ms()
+                position,
+                batches,
+                lambda: self._snapshot_written(position),
+                self._snapshot_failed,
+                self._clock.now_ms(),
             )
         except OSError as error:
+            self._snapshot_failed(error)
+
+    def _snapshot_failed(self, error: Exception) -> None:
+        """For want of room is no reason to end: the log has everything, and the next one may be written."""
+        if not is_full(error):
             self._fail(error)
+            return
+        log.error("no metadata snapshot is written to %s until there is room again: %s", self._directory, error)
+        self._writing_snapshot = False
+        if self._snapshot_timer is None and not self._stopped:
+            self._snapshot_timer = self._clock.call_later(SNAPSHOT_RETRY_MS, self.take_snapshot)
 
     def _snapshot_written(self, position: LogPosition) -> None:
         self._writing_snapshot = False

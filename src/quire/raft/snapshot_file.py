@@ -7,6 +7,7 @@ place, synced and renamed, so a name without `.part` is a whole snapshot; readin
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -107,6 +108,11 @@ def write_snapshot(disk: Disk, folder: str, name: str, batches: Iterable[Buffer]
         for batch in batches:
             position += file.pwritev([batch], position)
         file.sync()
+    except OSError:
+        # Most likely there was no room for it: then it must not take any.
+        with suppress(OSError):
+            disk.remove(temporary)
+        raise
     finally:
         file.close()
     disk.rename(temporary, f"{folder}/{name}")
