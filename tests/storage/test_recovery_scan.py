@@ -12,6 +12,7 @@ from quire.protocol.records.batch import walk_batches
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.recovery_scan import SECTOR
 from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, append, batch, open_log, read, read_all, replicate, values_of
 
@@ -183,3 +184,23 @@ def test_remains_of_an_overwritten_log_do_not_bear_witness_against_what_was_writ
     append(log, batch(b"x" * 50), leader_epoch=4)
     disk.open(f"{FOLDER}/{0:020d}.log").pwritev([old[354:]], 354)
     assert values_of(open_log(disk)) == [b"a" * 50, b"a" * 50, b"x" * 50]
+
+
+@pytest.mark.parametrize("recovery_point", [0, 1, 2])
+def test_a_write_that_was_torn_between_a_batchs_offset_and_its_checksum_ends_the_log(
+    disk: SimDisk, recovery_point: int
+) -> None:
+    """The sector that its offset is in was not written, and the next one was: all of it checks out but the offset."""
+    log = open_log(disk, PLAIN._replace(segment_bytes=1 << 20))
+    first = batch(b"")
+    append(log, batch(bytes(SECTOR - 8 - len(first) - 2)))
+    for value in (b"torn", b"behind", b"it"):
+        append(log, batch(value))
+    (path, position, _), *_ = places(disk)[1:]
+    assert position == SECTOR - 8, "so that the offset, and nothing else of the batch, is in the first sector"
+    disk.open(path).pwritev([bytes(8)], position)
+    again = open_log(disk.kill(), PLAIN._replace(segment_bytes=1 << 20), recovery_point=recovery_point)
+    if recovery_point < 2:
+        assert again.end_offset == 1, "what was not on disk may be lost, but not in the middle"
+    else:
+        assert [base for base, _ in dict.fromkeys(served(again))] == [0, 2, 3], "it was on disk: this is damage"

@@ -72,8 +72,8 @@ class Partitions:
         self._offline: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs are, or may be, in a directory that failed: an empty log must not take their place."""
         self._unopened: dict[tuple[bytes, int], float] = {}
-        """Partitions whose logs could not be opened though their directory works, most likely for want of room, and when
-        that is tried again at the earliest: by whoever asks for one, or else after a while."""
+        """Partitions whose logs could not be opened though their directory works, most likely for want of room, and
+        when that is tried again at the earliest: by whoever asks for one, or else after a while."""
         self._to_open: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs will be begun in a while, or when somebody asks for them."""
         self._openings = Turns(clock, _OPENED_AT_ONCE, _OPENING_MS)

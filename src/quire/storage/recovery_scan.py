@@ -5,9 +5,10 @@ learned on the way, epochs, producers and aborted transactions, is the log's fro
 
 A crash tears the end of a log, beyond the recovery point: there the log ends at the first batch that does not fit.
 What lay below the recovery point was on disk. If it does not fit it has been damaged since, and so has a batch whose
-offset alone is wrong, between two neighbours that leave room for it: a torn write leaves no checksum that matches. Such
-a batch is left where it is and passed over, because the log would otherwise lose all that is intact behind it; the
-check before the first serving (`range_check`) finds it again and refuses it.
+offset alone is wrong, between two neighbours that leave room for it: a torn write leaves no checksum that matches,
+unless it is torn right there, between the offset and what the checksum covers. Such a batch is left where it is and
+passed over, because the log would otherwise lose all that is intact behind it; the check before the first serving
+(`range_check`) finds it again and refuses it.
 
 No checksum covers a batch's offset and leader epoch, but the batch behind it bears witness: both only rise. Where one
 of them rises further than it has to, that witness is heard before the batch is believed.
@@ -25,6 +26,9 @@ from quire.storage.producer_state import ProducerState
 from quire.storage.segment import Segment
 
 MAX_OFFSET = (1 << 63) - 1
+OFFSET_BYTES = 8
+SECTOR = 512
+"""What a disk writes as a whole, or a part of that."""
 
 
 class RecoveryScan:
@@ -124,7 +128,8 @@ class RecoveryScan:
         header = intact_at(segment.file, damage.position, segment.size)
         if header is not None and header.leader_epoch >= self._epochs.latest:
             behind = self._behind(header, damage.position)
-            if behind is not None and only_its_offset_is_wrong(header, walk.next_offset, behind):
+            may_be_torn = walk.next_offset >= self._recovery_point and _ends_a_sector_in_its_offset(damage.position)
+            if behind is not None and not may_be_torn and only_its_offset_is_wrong(header, walk.next_offset, behind):
                 is_last = damage.position + header.size == segment.size
                 walk.next_offset += header.last_offset_delta + 1
                 if is_last and self._following is not None:
@@ -138,3 +143,8 @@ class RecoveryScan:
             return segment.size
         offset = read_header(segment.file.pread(HEADER_BYTES, position)).base_offset
         return position if offset <= self._recovery_point or self._config.compact else None
+
+
+def _ends_a_sector_in_its_offset(position: int) -> bool:
+    """Whether a crash could have kept all of a batch but some of its offset, by keeping every sector but one."""
+    return position // SECTOR != (position + OFFSET_BYTES) // SECTOR
