@@ -14,6 +14,7 @@ from quire.inventory.events import (
     Source,
     UnreadableEventError,
     decode_event,
+    decode_refusal_source,
     encode_event,
     encode_refusal,
     quote,
@@ -78,3 +79,12 @@ def test_a_quote_is_text_whatever_the_bytes_and_bounded_whatever_the_size() -> N
     assert quote(b"caf\xc3\xa9 \xff") == "café \\xff"
     assert len(quote(b"\xff" * 10_000_000) or "") == 4_000
     assert quote(None) is None
+
+
+def test_the_place_of_a_refused_command_can_be_read_back() -> None:
+    assert decode_refusal_source(encode_refusal(Refusal(Reason.MALFORMED, "it is not JSON", Source(1, 7)))) == (
+        Source(1, 7)
+    )
+    for value in (None, b"", b"[]", b"{}", b'{"source_partition": "0", "source_offset": 1}'):
+        with pytest.raises(UnreadableEventError):
+            decode_refusal_source(value)

@@ -6,14 +6,14 @@ import pytest
 
 from quire.client.admin.topics import NewTopic, create_topics, delete_records
 from quire.client.errors import ClientError
-from quire.client.group_offsets import fetch_offsets
+from quire.client.group_offsets import OffsetAndMetadata, commit_offsets, delete_offsets, fetch_offsets
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from quire.client.steps import Steps
 from quire.inventory.commands import Command, Kind, Line, encode_command
 from quire.inventory.generator import Sent
-from quire.inventory.processor import Processor, ProcessorConfig, TakenOverError
+from quire.inventory.processor import Processor, ProcessorConfig, TakenOverError, Tally
 from quire.inventory.stock import Level
 from quire.inventory.topics import Topics, ensure_topics
 from quire.protocol.errors import ApiError, ErrorCode
@@ -135,13 +135,26 @@ def dying_after(steps: Steps[None], count: int) -> Steps[None]:
     """The same, until it has waited so many times: there it ends, and nothing that it began is finished."""
     value: object = None
     for _ in range(count):
-        value = yield steps.send(value)
+        try:
+            value = yield steps.send(value)
+        except StopIteration:
+            break
     raise DiedError
 
 
-def lifetime(processor: Processor) -> Steps[None]:
+def lifetime(client: BlockingClient, config: ProcessorConfig, commands: int) -> Steps[None]:
+    """A processor that ends when so many commands are done in all."""
+    begun = 0
+
+    def look(tally: Tally) -> None:
+        if begun + tally.commands >= commands:
+            processor.stop()
+
+    processor = Processor(client.cluster, config, look)
     yield from processor.take_over()
-    yield from processor.work()
+    (begun,) = processor.positions.values()
+    if begun < commands:
+        yield from processor.work()
 
 
 def test_one_that_dies_at_any_step_of_its_way_has_done_every_command_once(servers: str) -> None:
@@ -154,7 +167,7 @@ def test_one_that_dies_at_any_step_of_its_way_has_done_every_command_once(server
         while not lives or done_to(client, config) < commands:
             lives += 1
             with BlockingClient(servers) as own, pytest.raises(DiedError):
-                own.run(dying_after(lifetime(Processor(own.cluster, config)), lives), timeout_ms=20_000)
+                own.run(dying_after(lifetime(own, config, commands), lives), timeout_ms=20_000)
         assert lives > 20
         assert_every_command_was_carried_out_once(client, config.topics)
 
@@ -199,6 +212,32 @@ def test_commands_removed_before_they_were_carried_out_are_missed(client: Blocki
     with pytest.raises(ApiError, match="done up to offset 20, but the partition has 30 to 40") as raised:
         carry_out(client, config, 1)
     assert raised.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize("last", [shipment("s", ("pen", 1)), shipment("refused", ("pen", 1)), Sent(b"?", b"nonsense")])
+def test_it_goes_on_in_the_right_place_when_its_offsets_are_forgotten(client: BlockingClient, last: Sent) -> None:
+    """As a cluster forgets those of a group that was idle for a week."""
+    config = own_config()
+    send(client, config.topics, [*made_commands(50), shipment("refused", ("pen", 1)), last])
+    carry_out(client, config, 52)
+    place = TopicPartition(config.topics.commands, 0)
+    assert client.run(delete_offsets(client.cluster, config.name, [place])) == {place: None}
+    carry_out_nothing(client, config)
+    send(client, config.topics, made_commands(50, seed=2))
+    carry_out(client, config, 50)
+    assert_every_command_was_carried_out_once(client, config.topics)
+
+
+def test_it_refuses_to_do_commands_again_because_somebody_has_set_its_offset_back(client: BlockingClient) -> None:
+    config = own_config()
+    send(client, config.topics, [shipment(f"s{number}", ("pen", 1)) for number in range(20)])
+    carry_out(client, config, 20)
+    place = TopicPartition(config.topics.commands, 0)
+    client.run(commit_offsets(client.cluster, config.name, {place: OffsetAndMetadata(5)}))
+    with pytest.raises(ApiError, match="up to offset 5, but there is an event of the command at 19"):
+        carry_out(client, config, 1)
+    client.run(commit_offsets(client.cluster, config.name, {place: OffsetAndMetadata(20)}))
+    carry_out_nothing(client, config)
 
 
 def test_a_stranger_on_the_event_topic_is_named_by_its_place(client: BlockingClient) -> None:

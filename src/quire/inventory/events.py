@@ -67,7 +67,7 @@ class Refusal:
 
 
 class UnreadableEventError(ValueError):
-    """A record on the event topic that no processor wrote."""
+    """A record on the event or the refusal topic that no processor wrote."""
 
 
 def encode_event(event: Event) -> bytes:
@@ -122,6 +122,18 @@ def encode_refusal(refusal: Refusal) -> bytes:
         "quote": refusal.quote,
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode_refusal_source(value: bytes | None) -> Source:
+    """Which command was refused; the rest of a refusal is for people."""
+    try:
+        content = json.loads(value or b"")
+        source = Source(content["source_partition"], content["source_offset"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UnreadableEventError(f"it is not a refusal ({type(error).__name__}: {error})") from None
+    if type(source.partition) is not int or type(source.offset) is not int:
+        raise UnreadableEventError("it is not a refusal (its source is not a place)")
+    return source
 
 
 def quote(value: bytes | None) -> str | None:

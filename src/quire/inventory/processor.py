@@ -1,9 +1,12 @@
 """The processor: carries every command out once, in the order they were sent, whatever is killed in between.
 
 There is one at a time. To start is to take over: its transactional id fences whoever had it, and finishes or undoes
-what they left open. Only then does it look how far the commands are done and what the stock is, both as committed, so
-it goes on exactly where the other ended. What a handful of commands lead to, all events and refusals, is written in one
-transaction with the place to go on from: either all of it counts or nothing, and a command is never split.
+what they left open. Only then does it look what the stock is and how far the commands are done, both as committed, so
+it goes on exactly where the other ended. Every event names its command, so the two are held against each other: offsets
+that somebody has set back would have commands done twice, and offsets of a group that was idle for too long are
+forgotten by the cluster, which the events and refusals make up for. What a handful of commands lead to, all events and
+refusals, is written in one transaction with the place to go on from: either all of it counts or nothing, and a command
+is never split.
 
 It rides out what its client rides out: a node that comes back, leaders that move. What lasts longer ends it, and it can
 be started again at any time: nothing is lost and nothing done twice. Runs on the seams, so whoever has a Cluster can
@@ -23,7 +26,7 @@ from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.steps import Steps
 from quire.inventory.events import Event, Refusal, Source, encode_event, encode_refusal
-from quire.inventory.reading import READ_COMMITTED, Stretch, read, readable, whole
+from quire.inventory.reading import READ_COMMITTED, Stretch, read, readable, refused_at, whole
 from quire.inventory.seen import WINDOW, Seen
 from quire.inventory.stock import Stock
 from quire.inventory.topics import ARCHIVE_LAG_MS, Topics, ensure_topics, places_of
@@ -94,6 +97,7 @@ class Processor:
         )
         # On connections of its own: what is written does not wait behind a fetch that waits for commands.
         self._consumer = Consumer(cluster.beside(), READ_COMMITTED)
+        self._done_to: dict[int, int] = {}
         self._stopped = False
 
     def take_over(self) -> Steps[None]:
@@ -104,10 +108,15 @@ class Processor:
         for topic in (topics.events, topics.refusals):
             yield from self._producer.prepare(topic)
         # Nothing below may be read before the line above: the one before could still have been writing.
-        begin = yield from self._where_to_go_on()
         yield from self._restore_levels()
+        begin = yield from self._where_to_go_on()
         yield from self._restore_seen(begin)
         yield from self._consumer.assign({place: Start(offset=offset) for place, offset in begin.items()})
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next command to be looked at, of each partition."""
+        return self._consumer.positions
 
     def work(self) -> Steps[None]:
         """Carries commands out until it is stopped; raises TakenOverError, or what it cannot go on after."""
@@ -130,13 +139,38 @@ class Processor:
 
     # -- taking over ------------------------------------------------------------------------------------------------
 
+    def _restore_levels(self) -> Steps[None]:
+        places = yield from places_of(self._cluster, self.config.topics.events)
+        stretches = yield from whole(self._cluster, places)
+
+        def take(place: TopicPartition, record: Record) -> None:
+            event = readable(place, record)
+            self.stock.restore(event)
+            self._led_to_something(event.source)
+
+        yield from read(self._cluster, stretches, take)
+
+    def _led_to_something(self, source: Source) -> None:
+        """Compaction keeps the last event of every item, so it keeps the one of the last command that led to any."""
+        self._done_to[source.partition] = max(self._done_to.get(source.partition, 0), source.offset + 1)
+
     def _where_to_go_on(self) -> Steps[dict[TopicPartition, int]]:
         places = yield from places_of(self._cluster, self.config.topics.commands)
         committed = yield from fetch_offsets(self._cluster, self.config.name, places, require_stable=True)
+        if len(committed) < len(places):
+            yield from self._look_at_refusals()
         stretches = yield from whole(self._cluster, places)
         begin: dict[TopicPartition, int] = {}
         for place, (first, end) in stretches.items():
-            offset = committed[place].offset if place in committed else first
+            done_to = self._done_to.get(place.partition, 0)
+            offset = committed[place].offset if place in committed else max(first, done_to)
+            if offset < done_to:
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"group {self.config.name} says that the commands of {place} are done up to offset {offset}, but "
+                    f"there is an event of the command at {done_to - 1}: somebody has set the offset back, and "
+                    f"commands would be carried out twice; set it to {done_to} or later with `quire groups`",
+                )
             if not first <= offset <= end:
                 raise ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -146,10 +180,13 @@ class Processor:
             begin[place] = offset
         return begin
 
-    def _restore_levels(self) -> Steps[None]:
-        places = yield from places_of(self._cluster, self.config.topics.events)
+    def _look_at_refusals(self) -> Steps[None]:
+        """Where no offset is committed, the last command may be one that was refused."""
+        places = yield from places_of(self._cluster, self.config.topics.refusals)
         stretches = yield from whole(self._cluster, places)
-        yield from read(self._cluster, stretches, lambda place, record: self.stock.restore(readable(place, record)))
+        yield from read(
+            self._cluster, stretches, lambda place, record: self._led_to_something(refused_at(place, record))
+        )
 
     def _restore_seen(self, begin: dict[TopicPartition, int]) -> Steps[None]:
         stretches = yield from whole(self._cluster, list(begin))

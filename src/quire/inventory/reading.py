@@ -8,7 +8,7 @@ from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.client.steps import Steps
-from quire.inventory.events import Event, decode_event
+from quire.inventory.events import Event, Source, decode_event, decode_refusal_source
 from quire.protocol.records import Record
 
 READ_COMMITTED = ConsumerConfig(read_committed=True, max_wait_ms=500)
@@ -53,5 +53,13 @@ def readable(place: TopicPartition, record: Record) -> Event:
     """The event in a record; what is none names its place."""
     try:
         return decode_event(record.value)
+    except ValueError as error:
+        raise ClientError(f"{place} has something at offset {record.offset} that no processor wrote: {error}") from None
+
+
+def refused_at(place: TopicPartition, record: Record) -> Source:
+    """The place of the command that a refusal is about."""
+    try:
+        return decode_refusal_source(record.value)
     except ValueError as error:
         raise ClientError(f"{place} has something at offset {record.offset} that no processor wrote: {error}") from None
