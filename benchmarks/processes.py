@@ -26,6 +26,12 @@ def cpu(pid: int) -> Cpu:
     return Cpu(int(fields[11]) / TICKS_PER_SECOND, int(fields[12]) / TICKS_PER_SECOND)
 
 
+def cpu_of_ended_children_s(pid: int) -> float:
+    """Of those that ended and were waited for, and of theirs."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND
+
+
 def resident_bytes(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):

@@ -6,7 +6,8 @@ Rows of 200 bytes, `local[2]`. The sides take turns in one Spark; each figure is
 warm up. The connector comes from Maven, and is left out, and that is said, where it cannot be had.
 
     batch      key, value, partition and offset of a topic to the noop sink
-    window     a stream over all there is, counted in five-minute windows of event time
+    window     a stream over all there is in some micro-batches, counted in five-minute windows of event time; what it
+               takes to start a stream is told apart, since a stream is started once
     trigger    how long a small micro-batch without state takes, beside Spark's own rate source
     memory     the largest a Python worker became
 """
@@ -19,12 +20,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import window
 
-from benchmarks.processes import cpu, descendants, resident_bytes
+from benchmarks.processes import cpu, cpu_of_ended_children_s, descendants, resident_bytes
 from interop.maven import NotAvailableError
 from interop.spark_kafka import connector_jars
 from quire.client.admin.topics import NewTopic, create_topics
@@ -42,6 +43,7 @@ ROWS_PER_BATCH = 80
 """What fits into the 16 KB that a producer gathers by default."""
 MEASURES = ("batch", "window", "trigger")
 SMALL_BATCHES = 20
+STREAM_BATCHES = 4
 
 
 def main() -> None:
@@ -86,6 +88,14 @@ def session() -> Iterator[tuple[SparkSession, list[str]]]:
         spark.stop()
 
 
+class Run(NamedTuple):
+    """What one round read, in how long, and what it took to start."""
+
+    rows: int
+    seconds: float
+    start_s: float = 0.0
+
+
 class Bench:
     def __init__(
         self, spark: SparkSession, client: BlockingClient, servers: str, sides: list[str], rows: int, rounds: int
@@ -114,20 +124,23 @@ class Bench:
         for number in range(self._batches):
             append_bytes(self._client, self._topic, batch, number % PARTITIONS)
 
-    def compare(self, name: str, measure: Callable[[str], None]) -> None:
+    def compare(self, name: str, measure: Callable[[str], Run]) -> None:
         """The sides in turns: rows per second, and what a million rows take of a processor, the broker's share too."""
         speeds: dict[str, list[float]] = {side: [] for side in self._sides}
         costs: dict[str, list[float]] = {side: [] for side in self._sides}
+        starts: dict[str, list[float]] = {side: [] for side in self._sides}
         for number in range(self._rounds + 1):
             for side in self._sides:
-                used_s, started = cpu_s(), time.perf_counter()
-                measure(side)
+                used_s = cpu_s()
+                run = measure(side)
                 if number:
-                    speeds[side].append(self.rows / (time.perf_counter() - started))
+                    speeds[side].append(run.rows / run.seconds)
                     costs[side].append((cpu_s() - used_s) / self.rows * 1e6)
+                    starts[side].append(run.start_s)
         found = {side: median(figures) for side, figures in speeds.items()}
         text = ", ".join(
-            f"{side} {speed / 1e3:.0f} k rows/s ({median(costs[side]):.2f} CPU-s per million)"
+            f"{side} {speed / 1e3:.0f} k rows/s ({median(costs[side]):.2f} CPU-s per million in all"
+            + (f", started in {median(starts[side]):.1f} s)" if any(starts[side]) else ")")
             for side, speed in found.items()
         )
         ratio = f", {found['quire'] / found['kafka']:.2f}x" if "kafka" in found else ""
@@ -137,15 +150,27 @@ class Bench:
         given = {"kafka.bootstrap.servers": self._servers, "subscribe": topic, "startingOffsets": "earliest"}
         return given | {key: str(value) for key, value in more.items()}
 
-    def batch(self, side: str) -> None:
+    def batch(self, side: str) -> Run:
+        started = time.perf_counter()
         frame = self._spark.read.format(side).options(**self.options(side, self._topic)).load()
         frame.select("key", "value", "partition", "offset").write.format("noop").mode("overwrite").save()
+        return Run(self.rows, time.perf_counter() - started)
 
-    def windowed(self, side: str) -> None:
-        given = self.options(side, self._topic, maxOffsetsPerTrigger=self.rows // 2)
+    def windowed(self, side: str) -> Run:
+        given = self.options(side, self._topic, maxOffsetsPerTrigger=self.rows // STREAM_BATCHES)
+        started = time.perf_counter()
         frame = self._spark.readStream.format(side).options(**given).load()
         counts = frame.withWatermark("timestamp", "1 minute").groupBy(window("timestamp", "5 minutes"), "partition")
-        run_to_the_end(counts.count(), "update")
+        with tempfile.TemporaryDirectory() as folder:
+            writer = counts.count().writeStream.format("noop").outputMode("update")
+            query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
+            query.awaitTermination()
+        whole_s = time.perf_counter() - started
+        read = [(found["numInputRows"], found["durationMs"]["triggerExecution"]) for found in query.recentProgress]
+        read = [(rows, ms) for rows, ms in read if rows]
+        # The first micro-batch has the workers started; it counts as part of the start.
+        seconds = sum(ms for _, ms in read[1:]) / 1000
+        return Run(sum(rows for rows, _ in read[1:]), seconds, whole_s - seconds)
 
     def triggers(self) -> None:
         """The median time of small micro-batches, of Spark's rate source and of the sides, fed as it is."""
@@ -188,12 +213,6 @@ def new_batch(count: int) -> bytes:
     return bytes(build_batch(records))
 
 
-def run_to_the_end(frame: DataFrame, mode: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        writer = frame.writeStream.format("noop").outputMode(mode).option("checkpointLocation", folder)
-        writer.trigger(availableNow=True).start().awaitTermination()
-
-
 def trigger_ms(frame: DataFrame) -> float:
     """Of micro-batches that had something to do, without the first, which finds everything cold."""
     with tempfile.TemporaryDirectory() as folder:
@@ -214,7 +233,7 @@ def cpu_s() -> float:
     used = 0.0
     for pid in descendants(os.getpid()):
         with suppress(OSError):
-            used += cpu(pid).total_s
+            used += cpu(pid).total_s + cpu_of_ended_children_s(pid)
     return used
 
 
