@@ -170,6 +170,23 @@ def test_a_batch_that_cannot_be_decompressed_is_an_error_with_its_place(fresh_qu
             reader.values("t", 0, 2)
 
 
+def test_several_partitions_are_read_by_one_task_also_when_one_of_them_lost_records(
+    client: BlockingClient, servers: str, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(partitions=3)
+    for partition in range(3):
+        append(client, topic, [record(b"%d" % offset) for offset in range(5)], partition)
+    client.run(delete_records(client.cluster, {TopicPartition(topic, 1): 3}))
+    topic_id = to_text(client.cluster.metadata.topics[topic].topic_id)
+    parts = [Range(TopicPartition(topic, partition), topic_id, 1, 5) for partition in range(3)]
+    options = Options({"kafka.bootstrap.servers": servers, "failOnDataLoss": "false"}, Use.BATCH_READ)
+    found: dict[int, list[int]] = {}
+    for batch in read_split(options, read_schema(False), Split(parts)):
+        for row in batch.to_pylist():
+            found.setdefault(row["partition"], []).append(row["offset"])
+    assert found == {0: [1, 2, 3, 4], 1: [3, 4], 2: [1, 2, 3, 4]}
+
+
 @pytest.mark.parametrize("fail", [True, False])
 def test_offsets_that_went_away_after_planning_are_an_error_or_skipped_with_a_warning(
     client: BlockingClient,

@@ -1,0 +1,137 @@
+"""Fetches ranges of offsets for a task: all of them at once while all is well, one by one when something is missing.
+
+Together they take one question about where the partitions are and one fetch for each leader, so a task that reads a
+little of many partitions does not wait for each in turn.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pyspark_quire.bounds import Bounds, find_extent
+from pyspark_quire.connect import run_patiently
+from pyspark_quire.errors import QuireError
+from pyspark_quire.loss import LossPolicy
+from pyspark_quire.options import (
+    FAIL_ON_DATA_LOSS,
+    FETCH_MAX_BYTES,
+    FETCH_MAX_WAIT_MS,
+    ISOLATION_LEVEL,
+    POLL_TIMEOUT_MS,
+    Options,
+)
+from pyspark_quire.splits import Range
+from quire.client.cluster import Cluster
+from quire.client.consumer import Consumer, ConsumerConfig, Start
+from quire.client.errors import TimedOutError
+from quire.client.fetched import Fetched
+from quire.client.shell_blocking import BlockingClient
+from quire.client.steps import Steps
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.uuids import to_text
+
+_GONE = (
+    ErrorCode.OFFSET_OUT_OF_RANGE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+)
+_REFUSED_MOST = 20
+"""How often an offset may be refused that is there when one looks: then something else is wrong."""
+
+
+def fetch_ranges(client: BlockingClient, options: Options, parts: Sequence[Range]) -> Iterator[Fetched]:
+    """Everything of the ranges, which are of different partitions, each in the order of its offsets.
+
+    What is not there any more is a matter for `LossPolicy`.
+    """
+    reached = {part.place: part.start for part in parts}
+    try:
+        for fetched in _fetch(client, options, parts, [part.start for part in parts]):
+            reached[fetched.place] = fetched.next_offset
+            yield fetched
+    except ApiError as error:
+        if error.code not in _GONE:
+            raise QuireError(str(error)) from error
+        loss = LossPolicy(options[FAIL_ON_DATA_LOSS])
+        for part in parts:
+            yield from _fetch_past_loss(client, options, part, reached[part.place], loss)
+
+
+def _fetch_past_loss(
+    client: BlockingClient, options: Options, part: Range, position: int, loss: LossPolicy
+) -> Iterator[Fetched]:
+    refused = 0
+    while position < part.end:
+        try:
+            for fetched in _fetch(client, options, [part], [position]):
+                position = fetched.next_offset
+                yield fetched
+        except ApiError as error:
+            refused += 1
+            if error.code not in _GONE or refused > _REFUSED_MOST:
+                raise QuireError(f"{part.place} cannot be read at offset {position}: {error}") from error
+            position = _after_loss(client, options, part, position, loss)
+
+
+def _fetch(
+    client: BlockingClient, options: Options, parts: Sequence[Range], starts: Sequence[int]
+) -> Iterator[Fetched]:
+    config = ConsumerConfig(
+        read_committed=options[ISOLATION_LEVEL] == "read_committed",
+        max_wait_ms=options[FETCH_MAX_WAIT_MS],
+        partition_max_bytes=options[FETCH_MAX_BYTES],
+    )
+    consumer = Consumer(client.cluster, config)
+    patience_ms = options[POLL_TIMEOUT_MS]
+    beginnings = {part.place: Start(offset=start) for part, start in zip(parts, starts, strict=True)}
+    ends = {part.place: part.end for part in parts}
+    try:
+        run_patiently(client, lambda _: consumer.assign(beginnings, ends), patience_ms)
+        while left := [part for part in parts if consumer.positions[part.place] < part.end]:
+            try:
+                client.loop.run_until(consumer.arrival(), patience_ms)
+            except TimedOutError:
+                raise QuireError(
+                    f"{left[0].place} gave nothing within {patience_ms / 1000:g} s at offset "
+                    f"{consumer.positions[left[0].place]}, although it should go on to {left[0].end}"
+                ) from None
+            taken = consumer.poll()
+            _check_ids(client.cluster, parts)
+            yield from taken
+    finally:
+        consumer.close()
+
+
+def _check_ids(cluster: Cluster, parts: Sequence[Range]) -> None:
+    """What came may be of a new topic with the old name: the client follows those, and a task must not."""
+    for part in parts:
+        topic = cluster.metadata.topics.get(part.place.topic)
+        if topic is None or to_text(topic.topic_id) != part.topic_id:
+            raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {part.place.topic} was deleted or made anew")
+
+
+def _after_loss(client: BlockingClient, options: Options, part: Range, position: int, loss: LossPolicy) -> int:
+    """Where to go on after the offset was refused; raises unless the user wants to go on."""
+
+    def ask(cluster: Cluster) -> Steps[tuple[str, Bounds] | None]:
+        yield from cluster.refresh([part.place.topic])
+        topic = cluster.metadata.topics.get(part.place.topic)
+        if topic is None or part.place.partition not in topic.partitions:
+            return None
+        extent = yield from find_extent(cluster, options, [part.place])
+        return to_text(topic.topic_id), extent[part.place]
+
+    found = run_patiently(client, ask, options[POLL_TIMEOUT_MS])
+    if found is None:
+        loss.deleted(part.place, position)
+        return part.end
+    topic_id, bounds = found
+    if topic_id != part.topic_id:
+        loss.recreated(part.place, position, part.topic_id, topic_id)
+        return part.end
+    if position < bounds.earliest:
+        loss.overtaken(part.place, position, min(bounds.earliest, part.end))
+        return min(bounds.earliest, part.end)
+    if part.end > bounds.latest:
+        loss.beyond(part.place, part.end, bounds.latest)
+        return part.end
+    return position  # it is there: a leader that had just begun did not know it yet
