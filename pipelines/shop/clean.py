@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pipelines.shop.events import RULES, SCHEMA, SHOP_EVENTS
-from quire.spark.parsing import dead_letter_columns, parse_json
+from quire.spark.parsing import parse_json, sink_rows
 
 ALLOWED_LATENESS = "2 minutes"
 BOTS = "(?i)bot|crawler|spider"
@@ -25,13 +25,11 @@ def clean(records: DataFrame) -> DataFrame:
         F.count_if("is_bot").alias("bots"),
         F.count("error").alias("dead_letters"),
     )
-    dead = dict(zip(("topic", "key", "value", "headers"), dead_letter_columns(judged), strict=True))
-    clean_value = F.to_json(F.struct("event.*", F.col("topic").alias("kind"))).cast("binary")
-    return judged.where(~F.col("is_bot")).select(
-        F.when(good, F.lit(SHOP_EVENTS)).otherwise(dead["topic"]).alias("topic"),
-        F.col("key"),
-        F.when(good, clean_value).otherwise(dead["value"]).alias("value"),
-        F.when(~good, dead["headers"]).alias("headers"),
+    return sink_rows(
+        judged.where(~F.col("is_bot")),
+        topic=F.lit(SHOP_EVENTS),
+        key=F.col("key"),
+        value=F.to_json(F.struct("event.*", F.col("topic").alias("kind"))),
     )
 
 

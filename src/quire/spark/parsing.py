@@ -3,6 +3,7 @@
     parsed = parse_json(records, "id string, price_cents long", [Rule("has_an_id", "event.id IS NOT NULL")])
     good_rows(parsed)      # the fields, and where each came from
     dead_letters(parsed)   # rows for format("quire"), bound for <topic>.dlq
+    sink_rows(parsed, ...) # both in one pass, for a query that writes both
 
 `records` are what `format("quire")` reads. Every one of them is either a good row or a dead letter: nothing is dropped,
 and a field that has the wrong type makes a dead letter rather than a null. Fields that the schema does not name are
@@ -20,6 +21,8 @@ from quire.spark import dead_letters as names
 
 CORRUPT = "_corrupt_record"
 PLACE = ("topic", "partition", "offset", "timestamp")
+
+_HEADERS = "array<struct<key:string,value:binary>>"
 
 NULL_VALUE = "the value is null"
 NO_TEXT = "the value is no UTF-8"
@@ -58,14 +61,26 @@ def all_good_rows(parsed: DataFrame) -> DataFrame:
 
 def dead_letters(parsed: DataFrame) -> DataFrame:
     """Every record with an error, as it goes to its dead-letter topic: topic, key, value and headers."""
-    return parsed.where(F.col("error").isNotNull()).select(*dead_letter_columns(parsed))
+    return parsed.where(F.col("error").isNotNull()).select(*_dead_letter_columns(parsed))
 
 
-def dead_letter_columns(parsed: DataFrame) -> list[Column]:
-    """topic, key, value and headers of a dead letter, for a job that sends both kinds of rows in one stream."""
-    given = (
-        F.col("headers") if "headers" in parsed.columns else F.array().cast("array<struct<key:string,value:binary>>")
+def sink_rows(parsed: DataFrame, *, topic: Column, key: Column, value: Column) -> DataFrame:
+    """Good events as these columns say and dead letters, as rows for `format("quire")`, in one pass.
+
+    A union of `good_rows` and `dead_letters` is the same, but reads the source twice.
+    """
+    good = F.col("error").isNull()
+    dead = dict(zip(("topic", "key", "value", "headers"), _dead_letter_columns(parsed), strict=True))
+    return parsed.select(
+        F.when(good, topic).otherwise(dead["topic"]).alias("topic"),
+        F.when(good, key.cast("binary")).otherwise(dead["key"]).alias("key"),
+        F.when(good, value.cast("binary")).otherwise(dead["value"]).alias("value"),
+        F.when(~good, dead["headers"]).alias("headers"),
     )
+
+
+def _dead_letter_columns(parsed: DataFrame) -> list[Column]:
+    given = F.col("headers") if "headers" in parsed.columns else F.array().cast(_HEADERS)
     return [
         F.concat("topic", F.lit(names.SUFFIX)).alias("topic"),
         F.col("key").cast("binary").alias("key"),

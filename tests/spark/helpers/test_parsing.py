@@ -6,10 +6,21 @@ from datetime import datetime
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyspark_quire.columns import WITH_HEADERS
 from quire.spark.dead_letters import DeadLetter, attempt, headers_to_send_back, read_headers
-from quire.spark.parsing import NO_JSON, NO_TEXT, NULL_VALUE, Rule, dead_letters, good_rows, parse_json
+from quire.spark.parsing import (
+    NO_JSON,
+    NO_TEXT,
+    NULL_VALUE,
+    Rule,
+    all_good_rows,
+    dead_letters,
+    good_rows,
+    parse_json,
+    sink_rows,
+)
 
 SCHEMA = "id string, at timestamp, price_cents long"
 RULES = [Rule("has_an_id", "event.id IS NOT NULL"), Rule("costs_something", "event.price_cents > 0")]
@@ -88,3 +99,17 @@ def test_a_record_that_fails_again_is_a_dead_letter_of_its_next_attempt(spark: S
     headers = [(header.key, header.value and bytes(header.value)) for header in letter.headers]
     assert attempt(headers) == (2 if included else 1)
     assert [name for name, _ in headers].count("dlq.error") == 1
+
+
+def test_both_kinds_of_rows_in_one_pass_are_those_of_each_alone(spark: SparkSession) -> None:
+    parsed = parse_json(records(spark, encoded(), b"x", None, headers=[("trace", b"7")]), SCHEMA, RULES)
+    both = sink_rows(parsed, topic=F.lit("clean"), key=F.col("event.id"), value=F.to_json("event")).collect()
+    (good,) = [row for row in both if row.topic == "clean"]
+    assert (bytes(good.key), json.loads(good.value)["price_cents"], good.headers) == (b"a", 250, None)
+    assert [row for row in both if row.topic != "clean"] == dead_letters(parsed).collect()
+
+
+def test_where_there_may_be_no_others_an_error_ends_it_and_names_the_place(spark: SparkSession) -> None:
+    assert all_good_rows(parse_json(records(spark, encoded()), SCHEMA, RULES)).count() == 1
+    with pytest.raises(Exception, match="topic orders, partition 2, offset 101: the value is null"):
+        all_good_rows(parse_json(records(spark, encoded(), None), SCHEMA, RULES)).collect()

@@ -1,0 +1,95 @@
+"""`quire pipelines`, as processes: a pipeline of one's own is run, looked at, stopped, and started anew."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from quire.testing import Cluster
+from tests.cli.command import QUIRE, environment, quire
+from tests.spark.conftest import ROOT, spark_environment
+
+PATIENCE_S = 240
+FILE = str(ROOT / "examples" / "big_orders" / "big_orders.yaml")
+
+
+def wait_until(condition: Callable[[], object], process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+
+
+def test_a_pipeline_is_run_looked_at_stopped_and_started_anew(fresh_quire_cluster: Cluster, tmp_path: Path) -> None:
+    servers = fresh_quire_cluster.bootstrap_servers
+    state = ["--state", str(tmp_path)]
+    variables = environment(spark_environment())
+
+    def command(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+        words = [*QUIRE, "pipelines", *arguments, *state]
+        brokers = {"QUIRE_BOOTSTRAP": servers}
+        return subprocess.run(words, capture_output=True, timeout=PATIENCE_S, env=variables | brokers)
+
+    def status() -> dict[str, Any]:
+        (said,) = json.loads(command("status", FILE, "--json").stdout)
+        assert isinstance(said, dict)
+        return said
+
+    def values(topic: str) -> list[bytes]:
+        return quire("consume", topic, "--from-beginning", "--read-committed", servers=servers).stdout.splitlines()
+
+    orders = b'{"customer": "anna", "amount_cents": 12000}\n{"customer": "bert", "amount_cents": 300}\nno order\n'
+    assert quire("produce", "orders", servers=servers, stdin=orders).returncode == 0
+    assert not status()["running"]
+    with subprocess.Popen(
+        [*QUIRE, "pipelines", "run", FILE, *state, "-b", servers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=variables,
+    ) as process:
+        wait_until(lambda: values("big_orders") and values("orders.dlq"), process)
+        wait_until(lambda: [query["rows"] for query in status().get("queries", [])] == [3], process)
+        said = status()
+        assert said["running"] and said["pid"] == process.pid
+        assert said["queries"][0]["lag"] == 0
+        assert b"runs already in process" in command("run", FILE, "-b", servers).stderr
+        assert b"stop it first" in command("reset", FILE, "--yes").stderr
+        assert b"running" in command("status", FILE).stdout
+
+        stopped = command("stop", FILE)
+        assert stopped.stdout == b"big-orders: stopped\n"
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, b"")
+    assert b"choose" in out
+    assert values("big_orders") == [b'{"customer":"anna","amount_cents":12000}']
+    assert values("orders.dlq") == [b"no order"]
+    assert b"was not running" in command("stop", FILE).stdout
+
+    checked = command("run", FILE, "--dry-run", "-b", servers)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert b"goes on from its checkpoint, 0 behind" in checked.stdout
+
+    assert command("reset", FILE).returncode == 2
+    gone = command("reset", FILE, "--yes", "--results", "-b", servers)
+    assert b"checkpoints/choose" in gone.stdout and b"deleted topic big_orders" in gone.stdout
+    assert b"orders" in quire("topics", "list", servers=servers).stdout
+    assert "queries" not in status()
+
+
+def test_names_and_files_that_are_wrong_are_answered_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("name: mine\nqueries: {one: {job: a:b, sink: {format: quire}, sorce: {}}}")
+    (tmp_path / "empty").mkdir()
+    folder = str(tmp_path)
+    assert b"did you mean 'source'?" in quire("pipelines", "list", "--folder", folder).stderr
+    missing = quire("pipelines", "run", "shop", "--folder", str(tmp_path / "empty"))
+    assert missing.returncode == 4
+    assert b"there is no pipeline shop, and none at all" in missing.stderr
+    near = quire("pipelines", "status", "shopp", "--folder", str(ROOT / "pipelines"))
+    assert b"did you mean shop?" in near.stderr
+    assert b"shop" in quire("pipelines", "list", "--folder", str(ROOT / "pipelines")).stdout
+    nobody = quire(
+        "pipelines", "run", FILE, "--state", str(tmp_path / "state"), "--timeout", "1", servers="127.0.0.1:1"
+    )
+    assert nobody.returncode == 3, "told before Spark is started"
