@@ -53,8 +53,10 @@ def check(
     deadline_s = time.monotonic() + (wait_s or 0)
     with connect(servers, timeout_s) as client:
         while True:
-            report, history = _look(client, events, url, lake, timeout_s)
-            if not report.behind or time.monotonic() >= deadline_s:
+            last = time.monotonic() >= deadline_s
+            archived = None if lake is None else read_lake(lake, may_be_missing=not last)
+            report, history = _look(client, events, url, archived, timeout_s)
+            if not report.behind or last:
                 break
             time.sleep(LOOK_AGAIN_S)
     late = bool(report.behind and wait_s is not None)
@@ -69,10 +71,9 @@ def check(
 
 
 def _look(
-    client: BlockingClient, topic: str, url: str | None, lake: str | None, timeout_s: float
+    client: BlockingClient, topic: str, url: str | None, archived: dict[str, Archived] | None, timeout_s: float
 ) -> tuple[Report, History]:
-    """The lake first and the log last, so that the log has all that the others have."""
-    archived = None if lake is None else read_lake(lake)
+    """The lake was read before, and the log comes last, so that it has all that the others have."""
     levels, offsets = _rebuilt(client, topic) if url is None else _asked(url, topic, timeout_s)
     history_at_view, history = History(), History(_last(archived))
 

@@ -7,8 +7,8 @@ COLUMNS = ["item", "sequence", "change", "level"]
 MISSING_NAMED = 5
 
 
-def read_lake(path: str) -> dict[str, Archived]:
-    """Every item of a Delta table, added up."""
+def read_lake(path: str, *, may_be_missing: bool = False) -> dict[str, Archived]:
+    """Every item of a Delta table, added up; nothing, where the table is still to come and that is all right."""
     try:
         import pyarrow.compute as compute
         from deltalake import DeltaTable
@@ -18,6 +18,8 @@ def read_lake(path: str) -> dict[str, Archived]:
     try:
         events = DeltaTable(path).to_pyarrow_table(columns=COLUMNS)
     except TableNotFoundError as error:
+        if may_be_missing:
+            return {}
         raise Failure(f"there is no Delta table at {path}.", EXIT_NOT_FOUND) from error
     sums = events.group_by("item").aggregate(
         [("change", "sum"), ("sequence", "count"), ("sequence", "count_distinct"), ("sequence", "max")]
