@@ -60,11 +60,11 @@ def split_ranges(ranges: Iterable[Range], min_splits: int | None = None, max_rec
 
 def _shares(ranges: list[Range], min_splits: int) -> list[int]:
     """How many pieces of each range: always one more of that whose pieces are largest, until there are enough."""
-    pieces = [1] * len(ranges)
-    wanted = min(min_splits, sum(part.size for part in ranges))
     total = sum(part.size for part in ranges)
-    for index, part in enumerate(ranges):
-        pieces[index] = max(1, min(part.size, part.size * wanted // total))
+    wanted = min(min_splits, total)
+    # Most of the way in one step: what is handed out by size beyond one for each can never be too much.
+    spare = wanted - len(ranges)
+    pieces = [min(part.size, 1 + part.size * spare // total) for part in ranges]
     while sum(pieces) < wanted:
         largest = max(range(len(ranges)), key=lambda index: (ranges[index].size / pieces[index], -index))
         pieces[largest] += 1

@@ -34,6 +34,11 @@ ranges = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 200)), max_size=6
 )
 
 
+def test_small_partitions_beside_a_large_one_do_not_make_more_splits_than_asked_for() -> None:
+    cuts = split_ranges([part(0, 0, 1), part(1, 0, 1), part(2, 0, 6)], min_splits=4)
+    assert cuts == [part(0, 0, 1), part(1, 0, 1), part(2, 0, 3), part(2, 3, 6)]
+
+
 @given(
     whole=ranges, min_splits=st.none() | st.integers(1, 40), max_records=st.none() | st.integers(1, 60), data=st.data()
 )
