@@ -1,0 +1,128 @@
+"""What `make run` shows: figures from records, and text from figures. Without Spark and without a node."""
+
+import json
+from typing import Any
+
+from quire.cli.live_figures import KEPT_WINDOWS, SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures
+from quire.cli.live_view import clock, line, money, screen, summary, waiting_for
+from quire.cli.pipelines_view import line as query_line
+from quire.cli.pipelines_view import size, view
+from quire.protocol.records import Record
+
+
+def record(headers: list[tuple[str, bytes | None]] | None = None, **value: Any) -> Record:
+    return Record(0, 0, None, json.dumps(value).encode(), headers or [])
+
+
+def sale(minute: int, orders: int = 2, revenue_cents: int = 1250) -> Record:
+    start, end = f"2026-01-01T10:{minute:02}:00.000Z", f"2026-01-01T10:{minute + 1:02}:00.000Z"
+    return record(start=start, end=end, orders=orders, items=orders, revenue_cents=revenue_cents)
+
+
+def query(**changes: Any) -> dict[str, Any]:
+    return {
+        "name": "clean",
+        "rows": 1200,
+        "rows_per_second": 98.7,
+        "lag": 12,
+        "batch_ms": 640,
+        "state_rows": 300,
+        "state_bytes": 2048,
+        "late": 5,
+        "duplicates": 7,
+        "counts": {"counted": 1100, "bots": 80, "dead_letters": 8},
+        "watermark": "2026-01-01T10:00:00.000Z",
+        "this_run": {
+            "rows": 1200,
+            "late": 5,
+            "duplicates": 7,
+            "missed": 0,
+            "counts": {"counted": 1100, "bots": 80, "dead_letters": 8},
+        },
+    } | changes
+
+
+def full() -> Figures:
+    figures = Figures()
+    for minute in (3, 1, 2):
+        figures.take(SALES, sale(minute))
+    figures.take(SALES_5M, record(start="2026-01-01T10:00", end="2026-01-01T10:05:00Z", orders=6, revenue_cents=3750))
+    products = [{"product_id": "atlas-a4", "views": 9}, {"product_id": "diary-a6", "views": 3}]
+    figures.take(TOP, record(start="2026-01-01T10:00:00Z", end="2026-01-01T10:05:00Z", views=12, products=products))
+    figures.take(SESSIONS, record(user_id="anna"))
+    for level in (7, 4):
+        figures.take(STOCK, record(item="item-1", level=level))
+    origin: list[tuple[str, bytes | None]] = [("dlq.topic", b"t"), ("dlq.partition", b"0"), ("dlq.offset", b"1")]
+    figures.take("t.dlq", record([("dlq.error", b"rule x does not hold"), *origin]))
+    return figures
+
+
+def test_figures_keep_the_latest_windows_in_the_order_of_their_time() -> None:
+    figures = Figures()
+    for minute in (5, 3, 4, *range(10, 10 + KEPT_WINDOWS - 1)):
+        figures.take(SALES, sale(minute))
+    assert [clock(window["start"]) for window in figures.sales] == [
+        "10:05",
+        *(f"10:{minute}" for minute in range(10, 10 + KEPT_WINDOWS - 1)),
+    ]
+    assert figures.orders == 2 * (KEPT_WINDOWS + 2)
+
+
+def test_an_older_window_that_comes_later_does_not_take_the_place_of_a_newer_one() -> None:
+    figures = Figures()
+    for start in ("2026-01-01T10:05", "2026-01-01T10:00"):
+        figures.take(TOP, record(start=start, products=[]))
+    assert figures.top["start"] == "2026-01-01T10:05"
+
+
+def test_the_screen_has_sales_products_stock_dead_letters_and_queries() -> None:
+    text = screen("127.0.0.1:9092", 61.2, full(), {"shop": {"queries": [query()]}})
+    assert "10:01    2      12.50" in text and text.index("10:01  ") < text.index("10:03  ")
+    assert "5 min to 10:05: 6 orders, 37.50" in text
+    assert "atlas-a4          9" in text
+    assert "1 item, 4 pieces; lowest: item-1 4" in text
+    assert "1 letter: 1 rule x does not hold" in text
+    assert "clean  99      1200   12  640 ms  300 (2 KiB)" in text
+
+
+def test_before_anything_has_come_the_screen_says_so() -> None:
+    text = screen("127.0.0.1:9092", 1, Figures(), {})
+    assert "none yet: the first minute must be over" in text and "no letters" in text and "nothing yet" in text
+    assert "Spark is starting" in line(1, Figures(), {})
+
+
+def test_a_line_has_the_latest_of_everything() -> None:
+    said = line(61.2, full(), {"shop": {"queries": [query(), query(lag=None)]}})
+    assert "sales at 10:03: 2 orders, 12.50; top product atlas-a4 (9 views)" in said
+    assert "lag 12; 1 dead letter" in said
+
+
+def test_the_summary_adds_up_or_says_that_it_does_not() -> None:
+    lines, adds_up = summary(1200, query())
+    assert adds_up
+    assert lines == ["1,200 events in = 1,100 counted + 80 bots + 8 dead letters + 7 duplicates + 5 late"]
+    lines, adds_up = summary(1201, query())
+    assert adds_up and "the generator sent 1,201" in lines[1]
+    run = query()["this_run"]
+    assert not summary(1200, query(this_run=run | {"rows": 1201}))[1]
+    lines, adds_up = summary(1200, query(this_run=run | {"missed": 1}))
+    assert not adds_up and "1 batch" in lines[-1]
+
+
+def test_what_is_still_to_be_read_is_known_when_every_query_has_begun() -> None:
+    assert waiting_for([]) is None
+    assert waiting_for([{"queries": [query()]}, {"queries": []}]) is None
+    assert waiting_for([{"queries": [query(), query(lag=None)]}]) is None
+    assert waiting_for([{"queries": [query(), query(lag=3)]}, {"queries": [query(lag=0)]}]) == 15
+
+
+def test_queries_are_shown_as_a_table_or_a_line_each() -> None:
+    assert view([query(state_rows=0, lag=None, counts={})]).splitlines()[1].split()[:4] == ["clean", "99", "1200", "-"]
+    said = query_line("shop", query())
+    assert said == "shop.clean: 1,200 rows, 99/s, lag 12, batch 640 ms, state 300 rows, 2 KiB, 8 dead letters"
+    assert "lag unknown" in query_line("shop", query(lag=None))
+
+
+def test_sums_of_money_and_sizes_as_people_read_them() -> None:
+    assert [money(cents) for cents in (0, 5, 1250, 123456789)] == ["0.00", "0.05", "12.50", "1,234,567.89"]
+    assert [size(number) for number in (0, 2048, 5 << 20, 3 << 30)] == ["0 B", "2 KiB", "5 MiB", "3.0 GiB"]

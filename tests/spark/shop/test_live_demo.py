@@ -1,0 +1,53 @@
+"""`make run`, as a process: everything starts, results come, and everything stops in order with sums that add up."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.cli.command import environment
+from tests.cli.test_broker_demo import free_port, nobody_listens
+from tests.spark.conftest import ROOT, spark_environment
+
+PATIENCE_S = 400
+SUM = re.compile(r"^([\d,]+) events in = (.*)$", re.MULTILINE)
+
+
+def start(folder: Path, port: int, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "quire.cli.live_demo", "--listen", f"127.0.0.1:{port}", *arguments]
+    return subprocess.Popen(
+        [*command, "--folder", str(ROOT / "pipelines")],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(spark_environment()),
+    )
+
+
+def number(text: str) -> int:
+    return int(text.partition(" ")[0].replace(",", ""))
+
+
+def test_results_come_and_ctrl_c_stops_everything_with_a_sum_that_adds_up(tmp_path: Path) -> None:
+    port = free_port()
+    with start(tmp_path, port, "--rate", "100") as process:
+        assert process.stdout is not None
+        seen = ""
+        deadline = time.monotonic() + PATIENCE_S
+        while "first results" not in seen:
+            assert process.poll() is None and time.monotonic() < deadline, seen
+            seen += process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, ""), seen + out
+    found = SUM.search(out)
+    assert found is not None, out
+    parts = found[2].split(" + ")
+    assert [part.partition(" ")[2] for part in parts] == ["counted", "bots", "dead letters", "duplicates", "late"]
+    assert number(found[1]) == sum(number(part) for part in parts) > 0
+    assert "generator sent" not in out, "everything that was sent was read"
+    assert "view, history and lake agree on every item" in out
+    assert nobody_listens(port)
