@@ -11,6 +11,7 @@ from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.segment import Segment
 from simulator.disk import SimDisk
+from simulator.random import SimRandom
 from tests.storage.batch_walks import new_walk
 from tests.storage.batches import FOLDER, NOW_MS, batch
 
@@ -196,6 +197,17 @@ def test_a_failed_write_leaves_nothing_behind(disk: SimDisk) -> None:
     disk.capacity_bytes = None
     add(segment, 104)
     assert segment.find(104) is not None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_loss_does_not_bring_a_failed_write_back(disk: SimDisk, seed: int) -> None:
+    segment = filled(disk, 2)
+    for folder in ("data", FOLDER):
+        disk.sync_dir(folder)
+    disk.capacity_bytes = segment.size + 50
+    with pytest.raises(OSError, match="space"):
+        add(segment, 104)
+    assert disk.crash(SimRandom(seed)).file_size(segment.path) == segment.size
 
 
 def test_truncating_drops_the_batch_with_the_offset_and_what_follows(disk: SimDisk) -> None:

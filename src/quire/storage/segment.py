@@ -127,7 +127,8 @@ class Segment:
         """Writes whole batches, whose headers carry their final offsets, at the end.
 
         A crash tears at most this write, and recovery cuts it off. A write that fails is cut off here: the next one
-        starts in the same place, and nothing of the failed one may be left to be taken for batches behind it.
+        starts in the same place, and nothing of the failed one may be left to be taken for batches behind it. The cut
+        is made to last, because the next one may be another segment's, and nobody cuts anything off but the last.
         """
         position = self.size
         file = self._file or self.file
@@ -135,6 +136,7 @@ class Segment:
             file.pwritev((records,), position)
         except OSError:
             file.truncate(position)
+            file.sync()
             raise
         for header in headers:
             position = self._index(position, header)
