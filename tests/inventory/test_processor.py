@@ -12,12 +12,14 @@ from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from quire.client.steps import Steps
 from quire.inventory.commands import Command, Kind, Line, encode_command
+from quire.inventory.events import encode_event
 from quire.inventory.generator import Sent
 from quire.inventory.processor import Processor, ProcessorConfig, TakenOverError, Tally
 from quire.inventory.stock import Level
 from quire.inventory.topics import Topics, ensure_topics
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.testing import Cluster
+from tests.inventory.histories import history
 from tests.inventory.running import (
     ProcessorProcess,
     assert_every_command_was_carried_out_once,
@@ -251,6 +253,22 @@ def test_a_stranger_on_the_event_topic_is_named_by_its_place(client: BlockingCli
         ClientError, match=f"{config.topics.events}-1 has something at offset 0 that no processor wrote"
     ):
         carry_out(client, config, 1)
+
+
+def test_events_that_two_writers_have_mixed_up_are_not_taken_for_a_stock(client: BlockingClient, servers: str) -> None:
+    config = own_config()
+    client.run(ensure_topics(client.cluster, config.topics))
+    producer = Producer(client.cluster)
+    client.run(producer.prepare(config.topics.events))
+    for event in reversed(history(("pen", 3), ("pen", 2))):
+        producer.send(config.topics.events, encode_event(event), key=b"pen", partition=0)
+    client.loop.run_until(producer.flush())
+    code, _, said = ProcessorProcess(servers, config).end()
+    assert (code, said) == (
+        1,
+        f"quire: {config.topics.events}-0 is not what one processor wrote: at offset 1 event 1 of pen comes "
+        "after event 2, which it should precede.\n",
+    )
 
 
 def test_the_first_one_makes_the_topics(client: BlockingClient) -> None:

@@ -28,7 +28,7 @@ from quire.client.steps import Steps
 from quire.inventory.events import Event, Refusal, Source, encode_event, encode_refusal
 from quire.inventory.reading import READ_COMMITTED, Stretch, read, readable, refused_at, whole
 from quire.inventory.seen import WINDOW, Seen
-from quire.inventory.stock import Stock
+from quire.inventory.stock import OutOfOrderError, Stock
 from quire.inventory.topics import ARCHIVE_LAG_MS, Topics, ensure_topics, places_of
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Record
@@ -145,7 +145,12 @@ class Processor:
 
         def take(place: TopicPartition, record: Record) -> None:
             event = readable(place, record)
-            self.stock.restore(event)
+            try:
+                self.stock.restore(event)
+            except OutOfOrderError as error:
+                raise ClientError(
+                    f"{place} is not what one processor wrote: at offset {record.offset} {error}"
+                ) from None
             self._led_to_something(event.source)
 
         yield from read(self._cluster, stretches, take)

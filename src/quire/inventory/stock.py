@@ -8,6 +8,7 @@ processor, which writes what comes back, and by everybody who rebuilds the stock
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from quire.client.errors import ClientError
 from quire.inventory.commands import Command, Kind, MalformedError, decode_command
 from quire.inventory.events import Event, Reason, Refusal, Source, quote
 from quire.inventory.seen import Seen
@@ -27,7 +28,7 @@ class Level:
 EMPTY = Level()
 
 
-class OutOfOrderError(ValueError):
+class OutOfOrderError(ClientError):
     """An event that does not follow from the one before it."""
 
 
