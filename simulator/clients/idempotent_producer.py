@@ -48,7 +48,11 @@ class IdempotentProducer(SimClient):
             except Lost:
                 await self.back_off()
                 continue
-            self.expect(answer.error_code, "InitProducerId")
+            # More ids are a change of the metadata, which has to wait where the disk has no room.
+            no_ids = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,) if self.excuses else ()
+            if self.expect(answer.error_code, "InitProducerId", *no_ids) is not ErrorCode.NONE:
+                await self.back_off()
+                continue
             self.scene.checker.producer_id(answer.producer_id, f"{self.name} at {self.scene.clock.monotonic_ms()}")
             self._producer_id = answer.producer_id
             self._era = era

@@ -53,6 +53,18 @@ def test_topics_cannot_be_created_until_there_is_room_and_the_node_goes_on(caplo
     assert sorted(again.node.image.topics_by_name) == ["before", "first", "third"]
 
 
+def test_a_node_is_stopped_though_its_disk_is_full() -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    assert written(node, "t") == ErrorCode.NONE
+    fill(node)
+    stopped = node.node.stop()
+    node.clock.run_until(lambda: stopped.done)
+    make_room(node)
+    again = SimulatedNode(node.disk.kill(), seed=2).start()
+    assert written(again, "t") == ErrorCode.NONE
+
+
 def test_a_topic_whose_log_found_no_room_is_written_to_soon_after_there_is_some() -> None:
     node = SimulatedNode().start()
     full = True

@@ -17,6 +17,8 @@ from quire.seams import Clock, Timer
 log = logging.getLogger("quire.broker")
 
 RETRY_MS = 50
+LEAVE_PATIENCE_MS = 10_000
+"""How long a broker waits to be let go: a controller whose disk is full does not answer before there is room."""
 NO_EPOCH = -1
 
 
@@ -51,6 +53,7 @@ class BrokerLifecycle:
         self._let_in: Callable[[], None] | None = let_in
         self._timer: Timer | None = None
         self._leaving: Callable[[], None] | None = None
+        self._patience: Timer | None = None
         self._ended = False
         self.epoch = NO_EPOCH
         """Given by the controller with each registration."""
@@ -65,7 +68,20 @@ class BrokerLifecycle:
             left()
             return
         self._leaving = left
+        self._patience = self._clock.call_later(LEAVE_PATIENCE_MS, self._leave_unasked)
         self._heartbeat()
+
+    def _leave_unasked(self) -> None:
+        log.warning("the controller has not let this broker go in %d s: it goes as it is", LEAVE_PATIENCE_MS // 1000)
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        self.end()
+        left, self._leaving = self._leaving, None
+        if left is not None:
+            left()
 
     def end(self) -> None:
         self._ended = True
@@ -93,10 +109,10 @@ class BrokerLifecycle:
         self._controller.broker_heartbeat(request, self._clock.now_ms()).when_done(self._answered)
 
     def _answered(self, response: BrokerHeartbeatResponse) -> None:
+        if self._ended:
+            return
         if self._leaving is not None and (response.should_shut_down or response.error_code != ErrorCode.NONE):
-            self.end()
-            left, self._leaving = self._leaving, None
-            left()
+            self._leave()
             return
         if response.error_code == ErrorCode.STALE_BROKER_EPOCH:
             log.warning("the controller knows another life of this broker: registering again")
