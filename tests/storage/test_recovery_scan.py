@@ -12,9 +12,10 @@ from quire.protocol.records.batch import walk_batches
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.log_recovery import KnownOfLog
 from quire.storage.recovery_scan import SECTOR
 from simulator.disk import SimDisk
-from tests.storage.batches import FOLDER, append, batch, open_log, read, read_all, replicate, values_of
+from tests.storage.batches import FOLDER, NOW_MS, append, batch, open_log, read, read_all, replicate, values_of
 
 PLAIN = LogConfig(segment_bytes=500, index_interval_bytes=200)
 COMPACTED = PLAIN._replace(compact=True, delete=False)
@@ -204,3 +205,24 @@ def test_a_write_that_was_torn_between_a_batchs_offset_and_its_checksum_ends_the
         assert again.end_offset == 1, "what was not on disk may be lost, but not in the middle"
     else:
         assert [base for base, _ in dict.fromkeys(served(again))] == [0, 2, 3], "it was on disk: this is damage"
+
+
+@pytest.mark.parametrize("only_torn", [False, True])
+@pytest.mark.parametrize("recovery_point", [0, 2, 8])
+def test_what_a_power_cut_brings_back_of_a_failed_write_costs_no_segment_behind_it(
+    disk: SimDisk, recovery_point: int, only_torn: bool
+) -> None:
+    """A disk is full, a part of a batch is written and cut off again, the log rolls, and the cut was not on disk."""
+    count = 3 * COUNT
+    log = open_log(disk, PLAIN)
+    for number in range(count):
+        append(log, batch(b"%d" % number))
+    paths = [segment.path for segment in log.segments]
+    assert len(paths) > 3, paths
+    torn = batch(b"there was no room for this")
+    for path in paths[:-1]:
+        disk.open(path).pwritev([torn[:70]], disk.file_size(path))
+    known: KnownOfLog = {"now_ms": NOW_MS, "clean": False, "recovery_point": recovery_point, "only_torn": only_torn}
+    again = Log.open(disk.kill(), FOLDER, PLAIN, **known)
+    assert read_all(again) == [(number, b"%d" % number) for number in range(count)]
+    assert append(again, batch(b"next")).base_offset == count

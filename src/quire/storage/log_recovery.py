@@ -230,7 +230,9 @@ class _Opener:
                 break
             size = segment.size
             self.end_offset, damage = scan.run(segment, max(self.end_offset, segment.base_offset), following)
-            if damage is not None:
+            if damage is not None and following is not None and self.end_offset == following.base_offset:
+                self._cut_remains(segment, size - segment.size, damage)
+            elif damage is not None:
                 if self._only_torn:
                     self._check_that_it_is_torn(segment, size, damage)
                 self._cut(segment, size - segment.size, damage)
@@ -311,6 +313,21 @@ class _Opener:
             damage.reason,
         )
         self._remove_for_good(later)
+
+    def _cut_remains(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
+        """Nothing is missing before the next segment: what is behind the last batch is of a write that failed.
+
+        It was cut off then, when the disk was full, say, and a power cut has brought it back.
+        """
+        segment.cut_tail()
+        segment.file.sync()
+        _log.warning(
+            "cut %d bytes off %s at position %d, which are of a write that failed: %s",
+            size,
+            segment.path,
+            segment.size,
+            damage.reason,
+        )
 
     def _end_log_before(self, segment: Segment, reason: str) -> None:
         later = self._segments.drop_from(segment.base_offset)
