@@ -35,7 +35,7 @@ from quire.spark.state_folder import StateFolder
 TICK_MS = 100.0
 SHOW_EVERY_S = 1.0
 LINES_EVERY_S = 5.0
-DRAIN_S = 90.0
+DRAIN_S = 180.0
 CHILD_PATIENCE_S = 60.0
 FAST_START = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1")
 """Java's optimizing compiler takes a core for the first minute, and there are few; who runs for long wants it."""
@@ -92,6 +92,7 @@ class Demo:
         self._names = [found.pipeline.name for found in folders]
         self._spark_up_s: float | None = None
         self._first_results_s: float | None = None
+        self._results_before = 0
         os.makedirs(state, exist_ok=True)
         self.pipelines = self._child(
             "pipelines", ["pipelines", "run", *self._names, "--quiet", "--folder", folder, "--state", state]
@@ -135,8 +136,9 @@ class Demo:
         news = []
         if self._spark_up_s is None and len(self.statuses()) == len(self.folders):
             self._spark_up_s = self.elapsed_s
+            self._results_before = self.figures.results
             news.append(f"Spark is up after {self._spark_up_s:.0f} s")
-        if self._first_results_s is None and self.figures.any_results and self._spark_up_s is not None:
+        if self._first_results_s is None and self._spark_up_s and self.figures.results > self._results_before:
             self._first_results_s = self.elapsed_s
             news.append(f"first results {self._first_results_s - self._spark_up_s:.0f} s after that")
         return news
@@ -211,13 +213,13 @@ def _finish(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
     """Those who send first, then the pipelines when they have read everything; then the sums."""
     click.echo("\nStopping: events end, the pipelines read what is left ...")
     said = {name: json.loads(child.stop() or "{}") for name, child in demo.senders.items()}
-    _drain(client, demo, reader)
+    drained = _drain(client, demo, reader)
     out = demo.pipelines.stop()
     if demo.pipelines.process.returncode:
         raise Failure(f"the pipelines did not stop in order: {out.strip() or demo.pipelines.last_words()}")
     reader.take_new()
     statuses = demo.statuses()
-    queries = {query["name"]: query for query in statuses[SHOP]["queries"]}
+    queries = {query["name"]: query for query in statuses.get(SHOP, {}).get("queries", [])}
     if "clean" not in queries or "events" not in said[SHOP]:
         click.echo("Stopped before Spark had read anything.")
         return
@@ -226,16 +228,22 @@ def _finish(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
         click.echo(text)
     figures = demo.figures
     letters = figures.dead_letters.total()
-    click.echo(f"{figures.orders:,} orders in {SALES}, {figures.sessions:,} sessions, {letters:,} dead letters")
+    click.echo(f"On their topics: {figures.orders:,} orders, {figures.sessions:,} sessions, {letters:,} dead letters")
     if INVENTORY in said:
         click.echo(f"{said[INVENTORY].get('commands', 0):,} inventory commands, {len(figures.stock):,} items in stock")
-        demo.check_inventory()
+        if drained:
+            demo.check_inventory()
+    if not drained:
+        click.echo(f"Spark had not read everything after {DRAIN_S:.0f} s; the next run goes on there.")
     if not adds_up:
         raise Failure("the sum does not add up; please tell us.")
 
 
-def _drain(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
-    """Until every query has read what is there, twice in a row: a query may write what another one reads."""
+def _drain(client: BlockingClient, demo: Demo, reader: ResultReader) -> bool:
+    """Until every query has read what is there, twice in a row: a query may write what another one reads.
+
+    Whether it came to that; a machine that is far too busy is not waited for without end.
+    """
     deadline_s = time.monotonic() + DRAIN_S
     stopped_at = time.time()
     calm_since: float | None = None
@@ -250,7 +258,8 @@ def _drain(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
         elif calm_since is None:
             calm_since = max(status["time"] for status in statuses)
         elif min(status["time"] for status in statuses) > calm_since + 1:
-            return
+            return True
+    return False
 
 
 def _let_happen(client: BlockingClient, milliseconds: float) -> None:
