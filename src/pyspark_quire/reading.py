@@ -1,6 +1,6 @@
 """What one task reads, as Arrow record batches: fetched, decompressed and decoded a few megabytes at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -12,10 +12,14 @@ from pyspark_quire.connect import borrow
 from pyspark_quire.errors import QuireError
 from pyspark_quire.fetching import fetch_ranges
 from pyspark_quire.options import Options
-from pyspark_quire.splits import Range
+from pyspark_quire.splits import SMALL_OFFSETS, Range
 from quire.client.fetched import Fetched
+from quire.client.shell_ahead import ahead
 from quire.protocol.records import InvalidRecords, check_crc
 from quire.protocol.records.arrow_columns import ArrowColumns, ArrowGatherer
+
+AHEAD = 2
+"""Record batches that wait for Spark, at most."""
 
 
 class Split(InputPartition):
@@ -28,7 +32,14 @@ class Split(InputPartition):
 def read_split(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of a split; those of each partition in the order of their offsets."""
     if not isinstance(partition, Split):
-        return  # Spark makes up a partition where there are none
+        return iter(())  # Spark makes up a partition where there are none
+    batches = _read(options, schema, partition)
+    small = sum(part.size for part in partition.parts) <= SMALL_OFFSETS
+    # Spark takes its time with each batch; meanwhile the next is fetched and decoded.
+    return batches if small else ahead(batches, AHEAD)
+
+
+def _read(options: Options, schema: StructType, partition: Split) -> Generator[pa.RecordBatch, None, None]:
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with_headers = "headers" in schema.names
     gatherers = {part.place: ArrowGatherer(part.start, part.end, with_headers=with_headers) for part in partition.parts}

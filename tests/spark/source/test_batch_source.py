@@ -54,6 +54,17 @@ def test_splits_of_a_partition_are_read_by_several_tasks_with_every_row_once(
     assert frame.select(count("value"), count_distinct("offset"), highest("offset")).first() == (1000, 1000, 999)
 
 
+def test_a_read_that_stops_early_leaves_the_next_one_alone(
+    spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(max_message_bytes="20000000")
+    for _ in range(4):
+        append(client, topic, [record(bytes(1000)) for _ in range(10_000)])
+    frame = read(spark, servers, subscribe=topic)
+    assert [row.offset for row in frame.limit(3).collect()] == [0, 1, 2]
+    assert frame.select("offset").distinct().count() == 40_000
+
+
 def test_a_topic_without_records_gives_a_frame_without_rows(
     spark: SparkSession, servers: str, make_topic: MakeTopic
 ) -> None:
