@@ -29,3 +29,11 @@ def only_its_offset_is_wrong(header: BatchHeader, expected_offset: int, behind: 
     is_between = expected_offset <= header.base_offset and header.next_offset <= behind.base_offset
     fits_between = behind.base_offset - expected_offset > header.last_offset_delta
     return fits_between and not is_between and header.leader_epoch <= behind.leader_epoch
+
+
+def does_not_belong(file: File, position: int, header: BatchHeader, expected_offset: int, end: int) -> bool:
+    """Whether a batch cannot have the offset that it says to have, as far as can be told within its file."""
+    if header.base_offset <= expected_offset:
+        return header.base_offset < expected_offset
+    behind = intact_at(file, position + header.size, end)
+    return behind is not None and only_its_offset_is_wrong(header, expected_offset, behind)

@@ -22,7 +22,7 @@ from quire.storage.end_marker import EndMarker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs
 from quire.storage.log_config import LogConfig
-from quire.storage.neighbours import intact_at, only_its_offset_is_wrong
+from quire.storage.neighbours import does_not_belong
 from quire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from quire.storage.range_check import NotCheckedError, RangeCheck
 from quire.storage.segment_scan import RecoveryVisitor
@@ -413,7 +413,8 @@ class Segment:
         end_offset = self.base_offset
         try:
             for at, header in batch_scan.headers(self.file, position, self.size):
-                if self._does_not_belong(at, header, end_offset):
+                too_far = header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+                if too_far or does_not_belong(self.file, at, header, end_offset, self.size):
                     raise DamagedBatchError(self.path, at, f"offset {header.base_offset} does not belong here")
                 self._index(at, header)
                 end_offset = header.next_offset
@@ -423,15 +424,6 @@ class Segment:
             self._unindexed_bytes = self._config.index_interval_bytes + 1
             return next_intact(self.file, damage.position, self.size, end_offset)
         return None
-
-    def _does_not_belong(self, position: int, header: BatchHeader, expected_offset: int) -> bool:
-        """Whether a batch cannot have the offset that it says to have, as far as can be told within the segment."""
-        if header.base_offset < expected_offset or header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
-            return True
-        if header.base_offset == expected_offset:
-            return False
-        behind = intact_at(self.file, position + header.size, self.size)
-        return behind is not None and only_its_offset_is_wrong(header, expected_offset, behind)
 
     def _reset_indexes(self) -> None:
         self.offset_index.reset()
