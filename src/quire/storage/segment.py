@@ -126,9 +126,8 @@ class Segment:
     def append(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Writes whole batches, whose headers carry their final offsets, at the end.
 
-        A crash tears at most this write, and recovery cuts it off. A write that fails is cut off here: the next one
-        starts in the same place, and nothing of the failed one may be left to be taken for batches behind it. The cut
-        is made to last, because the next one may be another segment's, and nobody cuts anything off but the last.
+        A crash tears at most this write, and recovery cuts it off. One that fails is cut off here, and for good:
+        nothing of it may be left to be taken for batches.
         """
         position = self.size
         file = self._file or self.file
@@ -477,13 +476,10 @@ class Segment:
         self.offset_index.discard()
         self.time_index.discard()
         self.transaction_index.discard()
-        renamed = []
-        for suffix in _SUFFIXES:
-            path = self._path(suffix)
-            if self._disk.exists(path):
-                self._disk.rename(path, path + file_names.DELETED)
-                renamed.append(path + file_names.DELETED)
-        return renamed
+        there = [path for path in map(self._path, _SUFFIXES) if self._disk.exists(path)]
+        for path in there:
+            self._disk.rename(path, path + file_names.DELETED)
+        return [path + file_names.DELETED for path in there]
 
     def close(self) -> None:
         if self._file is not None:
