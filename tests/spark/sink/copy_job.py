@@ -1,6 +1,6 @@
 """A Spark job to be killed: copies a topic exactly once, in small batches, until it has copied what is there.
 
-python -m tests.spark.sink.copy_job SERVERS SOURCE SINK CHECKPOINT PARTITIONS
+python -m tests.spark.sink.copy_job SERVERS SOURCE SINK CHECKPOINT BATCH_ROWS
 """
 
 import sys
@@ -19,7 +19,8 @@ def main(servers: str, source: str, sink: str, checkpoint: str, batch_rows: str)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     print("ready", flush=True)
-    copy(read_numbers(spark, servers, source, maxOffsetsPerTrigger=batch_rows), servers, sink, Path(checkpoint))
+    frame = read_numbers(spark, servers, source, maxOffsetsPerTrigger=batch_rows, minPartitions=2)
+    copy(frame, servers, sink, Path(checkpoint))
     print("copied", flush=True)
     spark.stop()
 

@@ -33,7 +33,7 @@ def test_batches_are_copied_once_and_one_that_runs_again_is_not_written_again(
 ) -> None:
     source, sink = make_topic(partitions=2), make_topic(partitions=3)
     fill(client, source, 0, 100, 2)
-    frame = read_numbers(spark, servers, source, maxOffsetsPerTrigger=40)
+    frame = read_numbers(spark, servers, source, maxOffsetsPerTrigger=40, minPartitions=2)
     copy(frame, servers, sink, checkpoint)
     assert values(servers, sink) == numbers(0, 100)
     forget_last_commit(checkpoint)
@@ -67,7 +67,7 @@ def test_tasks_that_fail_on_purpose_leave_what_the_others_wrote_to_be_found(
     fill(client, source, 0, 60, 3)
     flag = tmp_path / "fail"
     flag.touch()
-    frame = read_numbers(spark, servers, source).select("key", failing_while(flag, "59"))
+    frame = read_numbers(spark, servers, source, minPartitions=3).select("key", failing_while(flag, "59"))
     said = refusal(lambda: copy(frame, servers, sink, checkpoint))
     assert "failing at 59 on purpose" in said
     written = values(servers, sink)
