@@ -37,8 +37,12 @@ SHOW_EVERY_S = 1.0
 LINES_EVERY_S = 5.0
 DRAIN_S = 180.0
 CHILD_PATIENCE_S = 60.0
-FAST_START = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1")
-"""Java's optimizing compiler takes a core for the first minute, and there are few; who runs for long wants it."""
+FEW_EVENTS = (
+    # Java's optimizing compiler takes a core for the first minute, and there are few; who runs for long wants it.
+    *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+    # A hundred events a second are no work to share out, and every share has a task and a state of its own.
+    *("--conf", "spark.sql.shuffle.partitions=1"),
+)
 SHOP, INVENTORY = "shop", "inventory"
 RESULTS = (SALES, SALES_5M, TOP, SESSIONS, STOCK, *(dead_letter_topic(topic) for topic in shop_events.TOPICS))
 
@@ -94,9 +98,8 @@ class Demo:
         self._first_results_s: float | None = None
         self._results_before = 0
         os.makedirs(state, exist_ok=True)
-        self.pipelines = self._child(
-            "pipelines", ["pipelines", "run", *self._names, "--quiet", "--folder", folder, "--state", state]
-        )
+        run = ["pipelines", "run", *self._names, *FEW_EVENTS, "--quiet", "--folder", folder, "--state", state]
+        self.pipelines = self._child("pipelines", run)
 
     def send(self, rate: float, speed: float) -> None:
         shop = ["demo", "shop", "--json", "--rate", str(rate), "--speed", str(speed)]

@@ -33,6 +33,7 @@ def settings(cores: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a batch writes what changed
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
