@@ -59,12 +59,15 @@ class Consumer:
 
         What is handed over may go beyond the end, since batches come whole, but nothing behind it is asked for.
         """
+        before = self.positions
         yield from self._cluster.refresh(sorted({place.topic for place in starts}))
         for place in starts:
             topic = self._cluster.metadata.topics.get(place.topic)
             if topic is None or place.partition not in topic.partitions:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} does not exist")
         offsets = yield from self._resolve(starts)
+        # Who goes on where it was may have been read further while the others were asked about.
+        offsets |= {place: now for place, now in self.positions.items() if offsets.get(place) == before.get(place)}
         self._fetcher.assign({place: offsets[place] for place in starts}, ends)
 
     @property
