@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped"
+# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found"
 """The usual Produce request, read in one call: from version 9 on, one topic, one partition, no tags.
 
 One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
@@ -12,6 +12,11 @@ from __future__ import annotations
 import cython
 
 from quire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+if cython.compiled:
+    from cython.cimports.quire.protocol.records.wire_numbers import int32
+else:
+    from quire.protocol.records.wire_numbers import int32
 
 COMPILED: bool = cython.compiled
 
@@ -62,8 +67,8 @@ def read_usual(
     if data[at] != 2:
         return None
     acks: cython.int = data[position + 1] << 8 | data[position + 2]
-    timeout_ms: cython.longlong = _int32(data, position + 3)
-    index: cython.longlong = _int32(data, at + 1)
+    timeout_ms: cython.longlong = int32(data, position + 3)
+    index: cython.longlong = int32(data, at + 1)
     at += _BEFORE_RECORDS
     size = 0
     shift = 0
@@ -99,14 +104,3 @@ def read_usual(
     request.topic_data = [topic]
     request.unknown_tags = None
     return request, at + _BEHIND_RECORDS
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int32(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = (
-        data[position] << 24 | data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3]
-    )
-    value &= 0xFFFFFFFF
-    return value if value < 0x80000000 else value - 0x100000000

@@ -19,6 +19,9 @@ from quire.protocol.records.checksum import crc32c
 
 if cython.compiled:
     from cython.cimports.quire.protocol.records.crc32c_native import crc32c_at
+    from cython.cimports.quire.protocol.records.wire_numbers import int32, int64, uint32
+else:
+    from quire.protocol.records.wire_numbers import int32, int64, uint32
 
 COMPILED: bool = cython.compiled
 
@@ -32,34 +35,6 @@ _CONTROL = cython.declare(cython.longlong, 0x20)
 
 # A producer's first batch tells where its transaction began; after it, only the last five are remembered.
 _BATCHES_THAT_COUNT = cython.declare(cython.Py_ssize_t, 6)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    raw: cython.longlong = data[at]
-    raw = raw << 8 | data[at + 1]
-    raw = raw << 8 | data[at + 2]
-    return raw << 8 | data[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    raw: cython.longlong = _uint32(data, at)
-    return raw - (raw >> 31 << 32)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    return (_int32(data, at) << 32) + _uint32(data, at + 4)
 
 
 @cython.cfunc
@@ -134,42 +109,42 @@ class BatchWalk:
         checksum: cython.longlong
         stop: cython.Py_ssize_t
         while filled - at >= _HEADER_BYTES and data[at + 16] == 2:
-            length = _int32(data, at + 8)
+            length = int32(data, at + 8)
             if length < _LEAST_LENGTH or length > filled - at - _LENGTH_END:
                 break
             stop = at + _LENGTH_END + cython.cast(cython.Py_ssize_t, length)
-            base_offset = _int64(data, at)
+            base_offset = int64(data, at)
             if base_offset != self.next_offset and not self.next_offset < base_offset <= self.gaps_before:
                 break
-            last_offset = _int32(data, at + 23)
+            last_offset = int32(data, at + 23)
             if last_offset < 0 or last_offset >= self.end_limit - base_offset:
                 break
             last_offset += base_offset
             if last_offset - self.base_offset > _MOST_RELATIVE:
                 break
-            if base_offset != self.next_offset and (filled - stop < 8 or _int64(data, stop) <= last_offset):
+            if base_offset != self.next_offset and (filled - stop < 8 or int64(data, stop) <= last_offset):
                 break
-            leader_epoch = _int32(data, at + 12)
+            leader_epoch = int32(data, at + 12)
             if leader_epoch != self.leader_epoch and leader_epoch != -1:
                 break
             if cython.compiled:
                 checksum = crc32c_at(cython.address(data[0]), at + _CRC_FROM, stop)
             else:
                 checksum = crc32c(view[at + _CRC_FROM : stop])
-            if checksum != _uint32(data, at + 17):
+            if checksum != uint32(data, at + 17):
                 break
             if data[at + 43] < 0x80:
                 attributes = data[at + 22]
-                if attributes & _CONTROL or not self._note(_int64(data, at + 43), bytes(view[at : at + _HEADER_BYTES])):
+                if attributes & _CONTROL or not self._note(int64(data, at + 43), bytes(view[at : at + _HEADER_BYTES])):
                     break
-            self._index(start + at, stop - at, last_offset, _int64(data, at + 35))
+            self._index(start + at, stop - at, last_offset, int64(data, at + 35), int32(data, at + 57))
             self.next_offset = last_offset + 1
             at = stop
         return at
 
-    def take(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+    def take(self, position: int, size: int, last_offset: int, max_timestamp: int, record_count: int) -> None:
         """Goes over one batch that the caller has looked at."""
-        self._index(position, size, last_offset, max_timestamp)
+        self._index(position, size, last_offset, max_timestamp, record_count)
         self.next_offset = last_offset + 1
 
     @cython.cfunc
@@ -196,12 +171,12 @@ class BatchWalk:
         size: cython.longlong,
         last_offset: cython.longlong,
         max_timestamp: cython.longlong,
+        record_count: cython.longlong,
     ) -> cython.void:
         if position == 0:
             self.first_timestamp = max_timestamp
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = last_offset
-        elif max_timestamp > self.max_timestamp:
+        # Compaction leaves empty batches, with the timestamp of what was in them.
+        if record_count > 0 and (position == 0 or max_timestamp > self.max_timestamp):
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if self.unindexed_bytes > self.index_interval:

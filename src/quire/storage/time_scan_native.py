@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, no-any-return"
+# mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, no-any-return"
 """Over the headers of many batches, for one that reaches a time: what `time_search` does most of its searching with.
 
 One source, run as it is or compiled where there is a C compiler, with identical results.
@@ -9,39 +9,16 @@ from __future__ import annotations
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.quire.protocol.records.wire_numbers import int32, int64
+else:
+    from quire.protocol.records.wire_numbers import int32, int64
+
 COMPILED: bool = cython.compiled
 
 _HEADER_BYTES = cython.declare(cython.Py_ssize_t, 61)
 _LENGTH_END = cython.declare(cython.Py_ssize_t, 12)
 _LEAST_LENGTH = cython.declare(cython.longlong, 49)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    raw: cython.longlong = data[at]
-    raw = raw << 8 | data[at + 1]
-    raw = raw << 8 | data[at + 2]
-    return raw << 8 | data[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    raw: cython.longlong = _uint32(data, at)
-    return raw - (raw >> 31 << 32)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    return (_int32(data, at) << 32) + _uint32(data, at + 4)
 
 
 def find_time(
@@ -60,15 +37,15 @@ def find_time(
     last_offset: cython.longlong = -2
     length: cython.longlong
     while filled - at >= _HEADER_BYTES and data[at + 16] == 2:
-        length = _int32(data, at + 8)
-        if length < _LEAST_LENGTH or _int32(data, at + 23) < 0 or _int64(data, at) < 0:
+        length = int32(data, at + 8)
+        if length < _LEAST_LENGTH or int32(data, at + 23) < 0 or int64(data, at) < 0:
             break
-        last_offset = _int64(data, at) + _int32(data, at + 23)
+        last_offset = int64(data, at) + int32(data, at + 23)
         # Compaction leaves empty batches, with the timestamp of what was in them.
-        if _int64(data, at + 35) >= timestamp and last_offset >= from_offset and _int32(data, at + 57) > 0:
+        if int64(data, at + 35) >= timestamp and last_offset >= from_offset and int32(data, at + 57) > 0:
             found_at = at
             if not highest:
                 break
-            timestamp = _int64(data, at + 35) + 1
+            timestamp = int64(data, at + 35) + 1
         at += _LENGTH_END + cython.cast(cython.Py_ssize_t, length)
     return at, found_at, last_offset + 1

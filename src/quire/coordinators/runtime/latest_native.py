@@ -12,56 +12,15 @@ from __future__ import annotations
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.quire.protocol.records.wire_numbers import int32, int64, varlong
+else:
+    from quire.protocol.records.wire_numbers import int32, int64, varlong
+
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _CODEC_AND_KIND = cython.declare(cython.int, 0x07 | 0x10 | 0x20)
 
 COMPILED: bool = cython.compiled
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    raw: cython.longlong = data[at]
-    raw = raw << 8 | data[at + 1]
-    raw = raw << 8 | data[at + 2]
-    return raw << 8 | data[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    raw: cython.longlong = _uint32(data, at)
-    return raw - (raw >> 31 << 32)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    return (_int32(data, at) << 32) + _uint32(data, at + 4)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _number(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[int, int]:
-    """A zigzag varint of up to 63 bits and the position behind it, which is -1 if there is no such number."""
-    byte: cython.longlong
-    raw: cython.longlong = 0
-    shift: cython.int = 0
-    while position < end and shift < 63:
-        byte = data[position]
-        position += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), position
-        shift += 7
-    return 0, -1
 
 
 def remember_latest(
@@ -78,15 +37,15 @@ def remember_latest(
     size: cython.longlong
     base_offset: cython.longlong
     while end - position >= _HEADER:
-        size = _int32(data, position + 8) + 12
+        size = int32(data, position + 8) + 12
         if size < _HEADER or size > end - position or data[position + 16] != 2:
             break
         if data[position + 22] & _CODEC_AND_KIND:
             break
-        base_offset = _int64(data, position)
-        if base_offset + _int32(data, position + 23) >= next_offset:
+        base_offset = int64(data, position)
+        if base_offset + int32(data, position + 23) >= next_offset:
             _remember_batch(latest, source, data, position, position + size, base_offset, next_offset)
-            next_offset = base_offset + _int32(data, position + 23) + 1
+            next_offset = base_offset + int32(data, position + 23) + 1
         position += size
     return position, next_offset
 
@@ -103,7 +62,7 @@ def _remember_batch(
     first_offset: cython.longlong,
 ) -> cython.int:
     chars: cython.p_char = source
-    count: cython.longlong = _int32(data, position + 57)
+    count: cython.longlong = int32(data, position + 57)
     stop: cython.Py_ssize_t
     size: cython.longlong
     offset_delta: cython.longlong
@@ -111,21 +70,21 @@ def _remember_batch(
     key: bytes
     position += _HEADER
     while count > 0:
-        size, position = _number(data, position, end)
+        size, position = varlong(data, position, end)
         if position < 0 or size < 1 or size > end - position:
             raise ValueError("a record has an impossible length")
         stop = position + size
-        timestamp_delta, position = _number(data, position + 1, stop)
+        timestamp_delta, position = varlong(data, position + 1, stop)
         if position < 0:
             raise ValueError("a record has no readable timestamp")
-        offset_delta, position = _number(data, position, stop)
+        offset_delta, position = varlong(data, position, stop)
         if position < 0:
             raise ValueError("a record has no readable offset")
-        size, position = _number(data, position, stop)
+        size, position = varlong(data, position, stop)
         if position < 0 or size < 0 or size > stop - position:
             raise ValueError("a record has no readable key")
         key = chars[position : position + size]
-        size, position = _number(data, position + size, stop)
+        size, position = varlong(data, position + size, stop)
         if position < 0 or size > stop - position:
             raise ValueError("a record has no readable value")
         value: bytes | None = None

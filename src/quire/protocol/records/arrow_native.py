@@ -6,9 +6,8 @@ In two passes over the records of a batch: `measure` checks them and says how mu
 into buffers of that size. `measure` may stop early, so that what is filled at once stays small however large a batch
 becomes when it is decompressed; it says where to go on. What `measure` has not passed must not be given to `fill`.
 
-One source, two ways to run, as in `records_native`, which also tells the format. The numbers are read here again,
-because a compiled call into another module cannot be inlined, and there are six of them in every record. Only
-`arrow_columns` calls this; it knows the buffers.
+One source, two ways to run, as in `records_native`, which also tells the format. Only `arrow_columns` calls this; it
+knows the buffers.
 """
 
 from __future__ import annotations
@@ -21,6 +20,9 @@ from quire.seams.disk import Buffer
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.quire.protocol.records.wire_numbers import sized, varint, varlong
+else:
+    from quire.protocol.records.wire_numbers import sized, varint, varlong
 
 COMPILED: bool = cython.compiled
 
@@ -38,74 +40,6 @@ _LATEST_MS = cython.declare(cython.longlong, 9_223_372_036_854_775)
 
 
 @cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varlong(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[int, int]:
-    """A zigzag number of up to 64 bits and the position behind it, which is -1 if there is no such number."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong
-    shift: cython.int
-    if position >= end:
-        return 0, -1
-    byte = data[position]
-    position += 1
-    raw = byte & 0x7F
-    shift = 7
-    while byte & 0x80:
-        if position >= end:
-            return 0, -1
-        byte = data[position]
-        position += 1
-        if shift == 63 and byte > 1:
-            return 0, -1
-        raw |= (byte & 0x7F) << shift
-        shift += 7
-    if raw & 1:
-        return -cython.cast(cython.longlong, raw >> 1) - 1, position
-    return cython.cast(cython.longlong, raw >> 1), position
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varint(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[int, int]:
-    """A zigzag number of up to 32 bits, in at most five bytes, and the position behind it or -1."""
-    start: cython.Py_ssize_t = position
-    value: cython.longlong
-    if position < end and data[position] < 0x80:  # most are this short
-        value = data[position] >> 1
-        return value ^ -cython.cast(cython.longlong, data[position] & 1), position + 1
-    value, position = _varlong(data, position, end)
-    if position - start > 5 or value > 0x7FFFFFFF or value < -0x80000000:
-        return 0, -1
-    return value, position
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _sized(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[int, int]:
-    """The length of a nullable field (-1: null) and the position where its bytes start, or -1 if they do not fit."""
-    size: cython.longlong
-    size, position = _varint(data, position, end)
-    if position < 0 or size < -1 or size > end - position:
-        return 0, -1
-    return size, position
-
-
-@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns((cython.Py_ssize_t, cython.longlong, cython.longlong, cython.longlong))
@@ -118,17 +52,17 @@ def _measure_headers(
     size: cython.longlong
     name_bytes: cython.longlong = 0
     content_bytes: cython.longlong = 0
-    count, position = _varint(data, position, end)
+    count, position = varint(data, position, end)
     # Two bytes are the least a header takes: a count that cannot be true is not believed, nor looped over.
     if position < 0 or count < 0 or count > (end - position) // 2:
         return -1, 0, 0, 0
     left = count
     while left > 0:
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         if position < 0 or size < 0:
             return -1, 0, 0, 0
         name_bytes += size
-        size, position = _sized(data, position + size, end)
+        size, position = sized(data, position + size, end)
         if position < 0:
             return -1, 0, 0, 0
         if size > 0:
@@ -180,22 +114,22 @@ def measure(
         return WRONG_TIMESTAMP, position, index, 0, 0, 0, 0, 0, 0
     while index < count:
         start = position
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         if position < 0 or size < 1:
             return MALFORMED, start, index, 0, 0, 0, 0, 0, 0
         stop = position + size
-        timestamp_delta, position = _varlong(data, position + 1, stop)
+        timestamp_delta, position = varlong(data, position + 1, stop)
         if position < 0:
             return MALFORMED, start, index, 0, 0, 0, 0, 0, 0
-        offset_delta, position = _varint(data, position, stop)
+        offset_delta, position = varint(data, position, stop)
         if position < 0:
             return MALFORMED, start, index, 0, 0, 0, 0, 0, 0
-        key_size, position = _sized(data, position, stop)
+        key_size, position = sized(data, position, stop)
         if position < 0:
             return MALFORMED, start, index, 0, 0, 0, 0, 0, 0
         if key_size > 0:
             position += key_size
-        value_size, position = _sized(data, position, stop)
+        value_size, position = sized(data, position, stop)
         if position < 0:
             return MALFORMED, start, index, 0, 0, 0, 0, 0, 0
         if value_size > 0:
@@ -263,12 +197,12 @@ def _fill_headers(
     content_at: cython.int = content_ends[at]
     count: cython.longlong
     size: cython.longlong
-    count, position = _varint(data, position, end)
+    count, position = varint(data, position, end)
     while count > 0:
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         _copy(name_data, name_at, data, position, size)
         name_at += cython.cast(cython.int, size)
-        size, position = _sized(data, position + size, end)
+        size, position = sized(data, position + size, end)
         if size >= 0:
             _copy(content_data, content_at, data, position, size)
             content_bits[at >> 3] |= 1 << (at & 7)
@@ -320,23 +254,23 @@ def fill(
     offset_delta: cython.longlong
     timestamp_delta: cython.longlong
     while index < stop_index:
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         stop = position + size
-        timestamp_delta, position = _varlong(data, position + 1, stop)
-        offset_delta, position = _varint(data, position, stop)
+        timestamp_delta, position = varlong(data, position + 1, stop)
+        offset_delta, position = varint(data, position, stop)
         if offset_delta >= lowest_delta and offset_delta < end_delta:
             offsets[row] = base_offset + offset_delta
             if has_append_timestamp:
                 timestamps[row] = base_timestamp * 1000
             else:
                 timestamps[row] = (base_timestamp + timestamp_delta) * 1000
-            size, position = _sized(data, position, stop)
+            size, position = sized(data, position, stop)
             if size >= 0:
                 _copy(key_data, key_at, data, position, size)
                 key_bits[row >> 3] |= 1 << (row & 7)
                 key_at += size
                 position += size
-            size, position = _sized(data, position, stop)
+            size, position = sized(data, position, stop)
             if size >= 0:
                 _copy(value_data, value_at, data, position, size)
                 value_bits[row >> 3] |= 1 << (row & 7)

@@ -25,6 +25,9 @@ from quire.protocol.records.record import Header, Record
 
 if cython.compiled:
     from cython.cimports.quire.protocol.records.crc32c_native import crc32c_at
+    from cython.cimports.quire.protocol.records.wire_numbers import int16, int32, int64, sized, uint32, varint, varlong
+else:
+    from quire.protocol.records.wire_numbers import int16, int32, int64, sized, uint32, varint, varlong
 
 COMPILED: bool = cython.compiled
 
@@ -54,89 +57,21 @@ _FAR = cython.declare(cython.longlong, 1 << 62)
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varlong(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[int, int]:
-    """A zigzag number of up to 64 bits and the position behind it, which is -1 if there is no such number."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong
-    shift: cython.int
-    if position >= end:
-        return 0, -1
-    byte = data[position]
-    position += 1
-    raw = byte & 0x7F
-    shift = 7
-    while byte & 0x80:
-        if position >= end:
-            return 0, -1
-        byte = data[position]
-        position += 1
-        if shift == 63 and byte > 1:
-            return 0, -1
-        raw |= (byte & 0x7F) << shift
-        shift += 7
-    if raw & 1:
-        return -cython.cast(cython.longlong, raw >> 1) - 1, position
-    return cython.cast(cython.longlong, raw >> 1), position
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varint(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[int, int]:
-    """A zigzag number of up to 32 bits, in at most five bytes, and the position behind it or -1."""
-    start: cython.Py_ssize_t = position
-    value: cython.longlong
-    if position < end and data[position] < 0x80:  # most are this short
-        value = data[position] >> 1
-        return value ^ -cython.cast(cython.longlong, data[position] & 1), position + 1
-    value, position = _varlong(data, position, end)
-    if position - start > 5 or value > 0x7FFFFFFF or value < -0x80000000:
-        return 0, -1
-    return value, position
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _sized(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[int, int]:
-    """The length of a nullable field (-1: null) and the position where its bytes start, or -1 if they do not fit."""
-    size: cython.longlong
-    size, position = _varint(data, position, end)
-    if position < 0 or size < -1 or size > end - position:
-        return 0, -1
-    return size, position
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def _skip_headers(
     data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """The position behind a record's headers, or -1."""
     count: cython.longlong
     size: cython.longlong
-    count, position = _varint(data, position, end)
+    count, position = varint(data, position, end)
     # Two bytes are the least a header takes: a count that cannot be true is not believed, nor looped over.
     if position < 0 or count < 0 or count > (end - position) // 2:
         return -1
     while count > 0:
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         if position < 0 or size < 0:
             return -1
-        size, position = _sized(data, position + size, end)
+        size, position = sized(data, position + size, end)
         if position < 0:
             return -1
         if size > 0:
@@ -167,22 +102,22 @@ def _scan(
     timestamp_delta: cython.longlong
     latest_delta: cython.longlong = unset_delta
     while index < count:
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         if position < 0 or size < 1:
             return _MALFORMED, index, -1, latest_delta
         stop = position + size
-        timestamp_delta, position = _varlong(data, position + 1, stop)
+        timestamp_delta, position = varlong(data, position + 1, stop)
         if position < 0:
             return _MALFORMED, index, -1, latest_delta
-        offset_delta, position = _varint(data, position, stop)
+        offset_delta, position = varint(data, position, stop)
         if position < 0:
             return _MALFORMED, index, -1, latest_delta
-        key_size, position = _sized(data, position, stop)
+        key_size, position = sized(data, position, stop)
         if position < 0:
             return _MALFORMED, index, -1, latest_delta
         if key_size > 0:
             position += key_size
-        size, position = _sized(data, position, stop)
+        size, position = sized(data, position, stop)
         if position < 0:
             return _MALFORMED, index, -1, latest_delta
         if size > 0:
@@ -235,25 +170,6 @@ def scan(
     return status, index, position, latest
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _number(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, size: cython.Py_ssize_t
-) -> cython.longlong:
-    """The signed big-endian number of `size` bytes at `position`."""
-    end: cython.Py_ssize_t = position + size
-    value: cython.longlong = data[position]
-    if value > 127:
-        value -= 256
-    position += 1
-    while position < end:
-        value = value * 256 + data[position]
-        position += 1
-    return value
-
-
 def check_plain(
     batch: memoryview,
     max_bytes: cython.longlong,
@@ -280,17 +196,17 @@ def check_plain(
     checksum: cython.longlong
     if total < 61 or total > max_bytes or data[16] != 2:
         return None
-    length = _number(data, 8, 4)
-    count = _number(data, 57, 4)
-    base = _number(data, 27, 8)
-    producer_id = _number(data, 43, 8)
+    length = int32(data, 8)
+    count = int32(data, 57)
+    base = int64(data, 27)
+    producer_id = int64(data, 43)
     if (
         length != total - 12
         or count <= 0
-        or _number(data, 23, 4) != count - 1
-        or _number(data, 0, 8) != 0
-        or _number(data, 21, 2) != 0
-        or (producer_id >= 0 and (_number(data, 51, 2) < 0 or _number(data, 53, 4) < 0))
+        or int32(data, 23) != count - 1
+        or int64(data, 0) != 0
+        or int16(data, 21) != 0
+        or (producer_id >= 0 and (int16(data, 51) < 0 or int32(data, 53) < 0))
         or not 0 <= base < _FAR
         or not 0 <= now_ms < _FAR
     ):
@@ -301,29 +217,29 @@ def check_plain(
         checksum = crc32c_at(cython.address(data[0]), 21, total)
     else:
         checksum = crc32c(batch[21:])
-    if checksum != _number(data, 17, 4) & 0xFFFFFFFF:
+    if checksum != uint32(data, 17):
         return None
     if total > _RELEASE_GIL_BYTES:
         with cython.nogil:
             status, _, _, latest = _scan(data, 61, 0, count, require_key, -1 - base, lowest - base, highest - base)
     else:
         status, _, _, latest = _scan(data, 61, 0, count, require_key, -1 - base, lowest - base, highest - base)
-    if status != _OK or base + latest != _number(data, 35, 8):
+    if status != _OK or base + latest != int64(data, 35):
         return None
     header: BatchHeader = BatchHeader.__new__(BatchHeader)
     header.position = 0
     header.base_offset = 0
     header.length = length
-    header.leader_epoch = _number(data, 12, 4)
+    header.leader_epoch = int32(data, 12)
     header.magic = 2
-    header.crc = _number(data, 17, 4) & 0xFFFFFFFF
+    header.crc = uint32(data, 17)
     header.attributes = 0
     header.last_offset_delta = count - 1
     header.base_timestamp = base
     header.max_timestamp = base + latest
     header.producer_id = producer_id
-    header.producer_epoch = _number(data, 51, 2)
-    header.base_sequence = _number(data, 53, 4)
+    header.producer_epoch = int16(data, 51)
+    header.base_sequence = int32(data, 53)
     header.record_count = count
     return header
 
@@ -347,14 +263,14 @@ def _find_timestamp(
     offset_delta: cython.longlong
     timestamp_delta: cython.longlong
     while index < count:
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         if position < 0 or size < 1:
             return index, -1, 0, 0
         stop = position + size
-        timestamp_delta, position = _varlong(data, position + 1, stop)
+        timestamp_delta, position = varlong(data, position + 1, stop)
         if position < 0:
             return index, -1, 0, 0
-        offset_delta, position = _varint(data, position, stop)
+        offset_delta, position = varint(data, position, stop)
         if position < 0:
             return index, -1, 0, 0
         if timestamp_delta >= lowest_timestamp_delta and offset_delta >= lowest_offset_delta:
@@ -406,25 +322,25 @@ def decode(
     header_count: cython.longlong
     records: list[Record] = []
     for index in range(count):
-        size, position = _sized(data, position, end)
+        size, position = sized(data, position, end)
         if position < 0 or size < 1:
             raise ValueError(f"record {index} has an impossible length")
         stop = position + size
-        timestamp_delta, position = _varlong(data, position + 1, stop)
+        timestamp_delta, position = varlong(data, position + 1, stop)
         if position < 0:
             raise ValueError(f"record {index} has no readable timestamp")
-        offset_delta, position = _varint(data, position, stop)
+        offset_delta, position = varint(data, position, stop)
         if position < 0:
             raise ValueError(f"record {index} has no readable offset")
         key: bytes | None = None
-        size, position = _sized(data, position, stop)
+        size, position = sized(data, position, stop)
         if position < 0:
             raise ValueError(f"record {index} has a broken key")
         if size >= 0:
             key = chars[position : position + size]
             position += size
         value: bytes | None = None
-        size, position = _sized(data, position, stop)
+        size, position = sized(data, position, stop)
         if position < 0:
             raise ValueError(f"record {index} has a broken value")
         if size >= 0:
@@ -433,11 +349,11 @@ def decode(
         headers: list[Header] = []
         if _skip_headers(data, position, stop) != stop:
             raise ValueError(f"record {index} has broken headers")
-        header_count, position = _varint(data, position, stop)
+        header_count, position = varint(data, position, stop)
         while header_count > 0:
-            size, position = _sized(data, position, stop)
+            size, position = sized(data, position, stop)
             name: str = chars[position : position + size].decode("utf-8", "replace")
-            size, position = _sized(data, position + size, stop)
+            size, position = sized(data, position + size, stop)
             if size < 0:
                 headers.append((name, None))
             else:
