@@ -13,6 +13,7 @@ from quire.protocol.messages.create_partitions import (
 )
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from quire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from quire.seams.disk import write_atomically
 from quire.storage.errors import DataDirectoryError
 from simulator.disk import Operation, SimDisk
 from tests.node.conftest import SimulatedNode
@@ -174,6 +175,42 @@ def test_a_directory_that_is_added_is_used() -> None:
     assert (produce(again, first), produce(again, second)) == (0, 0)
     again.create_topic("new")
     assert directory_of(again, "new") == "/three"
+
+
+def copy_log(disk: SimDisk, source: str, target: str) -> None:
+    disk.make_dirs(target)
+    for name in disk.list_dir(source):
+        write_atomically(disk, f"{target}/{name}", disk.read_file(f"{source}/{name}"))
+
+
+def test_a_node_does_not_guess_which_of_two_logs_of_a_partition_is_right() -> None:
+    """A copy on another disk, say, that somebody forgot to remove."""
+    node, first, _ = two_topics()
+    disk = node.stop()
+    copy_log(disk, f"/one/{first}-0", f"/two/{first}-0")
+    again = SimulatedNode(disk, TWO, seed=2)
+    again.node.start()
+    again.clock.run_for(1000)
+    (failure,) = again.failures
+    assert f"{first}-0 is both in /one and in /two" in failure
+    disk = again.stop()
+    disk.remove_tree(f"/two/{first}-0")
+    assert values_of(SimulatedNode(disk, TWO, seed=3).start(), first) == [b"v"]
+
+
+def test_of_two_logs_of_different_topics_the_one_that_is_gone_is_set_aside() -> None:
+    node, first, second = two_topics()
+    disk = node.stop()
+    copy_log(disk, f"/one/{first}-0", f"/two/{first}-0")
+    copy_log(disk, f"/two/{second}-0", f"/one/{second}-0")
+    other = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAEQ"
+    write_atomically(disk, f"/two/{first}-0/partition.metadata", other)
+    write_atomically(disk, f"/one/{second}-0/partition.metadata", other)
+    again = SimulatedNode(disk, TWO, seed=2).start()
+    assert (values_of(again, first), values_of(again, second)) == ([b"v"], [b"v"])
+    assert described(again) == dict.fromkeys(["/one", "/two"], (ErrorCode.NONE, 1))
+    assert [name for name in again.disk.list_dir("/one") if name.endswith("-stray")] != []
+    assert [name for name in again.disk.list_dir("/two") if name.endswith("-stray")] != []
 
 
 def test_a_node_does_not_begin_a_second_metadata_log_when_the_first_is_gone() -> None:

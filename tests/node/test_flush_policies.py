@@ -296,6 +296,22 @@ def test_after_a_kill_readers_find_what_they_read_before_and_it_is_on_disk(make_
     assert values_of(make_node(after_power_loss(again.disk), seed=3).start(), "t") == [b"acknowledged", b"not yet"]
 
 
+@pytest.mark.parametrize("after_ms", [0, 1, 5, 20, 60, 100, 150, 200, 400])
+def test_a_node_that_is_stopped_while_it_starts_after_a_kill_leaves_everything_on_disk(
+    make_node: MakeNode, after_ms: int
+) -> None:
+    node = make_node().start()
+    node.create_topic("t", 3, flush_messages="1")
+    written(node)
+    again = make_node(node.disk.kill(), seed=2)
+    again.jobs.longest_ms = 200
+    again.node.start()
+    again.clock.run_for(after_ms)
+    disk = again.stop()
+    assert again.failures == []
+    assert values_of(make_node(after_power_loss(disk), seed=3).start(), "t") == [b"v"]
+
+
 def test_the_checkpoint_never_speaks_of_more_than_is_on_disk(make_node: MakeNode) -> None:
     node = make_node(settings={"log.flush.offset.checkpoint.interval.ms": "20"}).start()
     node.create_topic("t", flush_messages="1")

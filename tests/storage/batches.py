@@ -2,6 +2,7 @@
 
 from quire.protocol.records.batch import BatchHeader, walk_batches
 from quire.protocol.records.builder import build_batch
+from quire.protocol.records.checksum import crc32c
 from quire.protocol.records.control import ControlRecordType, build_control_batch
 from quire.protocol.records.reader import iterate_records
 from quire.protocol.records.record import Record
@@ -37,6 +38,15 @@ def batch(
         transactional=transactional,
         control=control,
     )
+
+
+def emptied(data: bytearray) -> bytearray:
+    """What compaction leaves of a batch none of whose records stays: the header, with its offsets and timestamps."""
+    left = data[:61]
+    left[8:12] = (49).to_bytes(4, "big")
+    left[57:61] = bytes(4)
+    left[17:21] = crc32c(left[21:]).to_bytes(4, "big")
+    return left
 
 
 def marker(

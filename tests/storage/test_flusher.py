@@ -119,3 +119,19 @@ def test_who_asked_is_told_when_it_did_not_come_to_that_with_everybody_who_came_
     disk.fail_when(lambda operation: operation.kind == "sync")
     jobs.run_all()
     assert told == ["not the first", "nor the second: 1 failure"]
+
+
+def test_a_file_that_cannot_be_opened_for_the_next_flush_keeps_nobody_waiting(
+    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
+) -> None:
+    log = open_log(disk)
+    append_values(log, b"a")
+    disk = disk.kill()
+    log = open_log(disk)  # Its files are closed until they are needed.
+    told: list[str] = []
+    disk.fail_when(lambda operation: operation.kind == "open", times=1)
+    flusher.flush(log, lambda: told.append("durable"), lambda: told.append("not durable"))
+    assert (told, len(failures), len(jobs)) == (["not durable"], 1, 0)
+    flusher.flush(log, lambda: told.append("durable"))
+    jobs.run_all()
+    assert told == ["not durable", "durable"]

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from quire.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, TopicPartition, read_offsets, write_offsets
+from quire.protocol.records.batch import walk_batches
+from quire.storage.checkpoints import (
+    CLEANED_OFFSETS,
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    read_offsets,
+    write_offsets,
+)
 from quire.storage.gap_mark import MARK
 from quire.storage.log_config import LogConfig
 from quire.storage.log_directory import LogDirectory
@@ -20,7 +28,7 @@ VALUES = [bytes([letter]) * 50 for letter in b"abcdefgh"]
 """Two to a segment."""
 
 
-def started(disk: SimDisk) -> LogDirectory:
+def started(disk: SimDisk, config: LogConfig = COMPACTED) -> LogDirectory:
     directory = LogDirectory.open(
         disk,
         "data",
@@ -29,7 +37,7 @@ def started(disk: SimDisk) -> LogDirectory:
         random=SimRandom(1),
         on_failure=lambda _directory, error: pytest.fail(str(error)),
     )
-    directory.load_logs(lambda topic: COMPACTED)
+    directory.load_logs(lambda topic: config)
     return directory
 
 
@@ -129,3 +137,32 @@ def test_high_watermarks_are_remembered_without_the_mark() -> None:
     jobs.run_all()
     assert directory.read_high_watermarks() == {ORDERS: 17}
     assert checkpoint(disk, HIGH_WATERMARKS) == {MARK: 0, ORDERS: 17}
+
+
+@pytest.mark.parametrize("missing", ["00000000000000000002.log", None], ids=["between segments", "within a segment"])
+def test_a_topic_that_is_not_compacted_any_more_keeps_its_gaps_without_recovery_points(missing: str | None) -> None:
+    """Operators remove that file to have everything scanned."""
+    disk = filled()
+    kept = VALUES
+    if missing is not None:
+        disk.remove(f"data/orders-0/{missing}")
+        kept = VALUES[:2] + VALUES[4:]
+    else:
+        cut_first_batch_of_segment(disk, 2)
+        kept = VALUES[:2] + VALUES[3:]
+    write_offsets(disk, f"data/{CLEANED_OFFSETS}", {ORDERS: 4})
+    if disk.exists(f"data/{RECOVERY_POINTS}"):
+        disk.remove(f"data/{RECOVERY_POINTS}")
+    not_compacted = COMPACTED._replace(compact=False, delete=True)
+    assert values_of(started(disk, not_compacted).logs[ORDERS]) == kept
+    assert values_of(started(disk.kill(), not_compacted).logs[ORDERS]) == kept, "and once more"
+
+
+def cut_first_batch_of_segment(disk: SimDisk, base_offset: int) -> None:
+    path = f"data/orders-0/{base_offset:020d}.log"
+    content = disk.read_file(path)
+    (_, second) = walk_batches(content)
+    file = disk.open(path)
+    file.pwritev([content[second.position :]], 0)
+    file.truncate(len(content) - second.position)
+    file.close()

@@ -1,5 +1,7 @@
 """Appending, reading, rolling, truncating and deleting, on a log that is open."""
 
+import errno
+
 import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
@@ -333,8 +335,24 @@ class TestDeleting:
         segments.remove()
         assert not any(name.endswith(".deleted") for name in disk.list_dir(FOLDER))
 
+    def test_a_disk_without_room_for_another_name_keeps_nothing_in_use(self, disk: SimDisk) -> None:
+        log = open_log(disk, SMALL_SEGMENTS)
+        append_values(log, *letters(7))
+        disk.fail_when(lambda operation: operation.kind == "rename", errno.ENOSPC, times=100)
+        log.delete_records_before(5)
+        assert [offset for offset, _ in read_all(log)] == [5, 6]
+        assert not any(name.startswith("00000000000000000000") for name in disk.list_dir(FOLDER))
+
 
 class TestTruncating:
+    def test_a_disk_without_room_for_another_name_brings_nothing_back(self, disk: SimDisk) -> None:
+        log = open_log(disk, SMALL_SEGMENTS)
+        append_values(log, *letters(7))
+        disk.fail_when(lambda operation: operation.kind == "rename", errno.ENOSPC, times=100)
+        log.truncate_to(3)
+        disk = disk.kill()
+        assert values_of(open_log(disk, SMALL_SEGMENTS)) == letters(3)
+
     @pytest.mark.parametrize("offset", range(9))
     def test_everything_from_the_offset_on_goes(self, disk: SimDisk, offset: int) -> None:
         log = open_log(disk, SMALL_SEGMENTS)
@@ -346,6 +364,18 @@ class TestTruncating:
         assert values_of(log) == [*letters(8)[:offset], b"x"]
         log.close()
         assert values_of(open_log(disk, SMALL_SEGMENTS, clean=True)) == [*letters(8)[:offset], b"x"]
+
+    @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+    def test_an_index_that_was_cut_short_is_made_anew(self, disk: SimDisk, suffix: str) -> None:
+        log = open_log(disk, SMALL_SEGMENTS)
+        append_values(log, *letters(8))
+        log.close()
+        file = disk.open(f"{FOLDER}/00000000000000000004{suffix}")
+        file.truncate(file.size() - 1)
+        file.close()
+        log = open_log(disk, SMALL_SEGMENTS, clean=True)
+        log.truncate_to(5)
+        assert (log.end_offset, values_of(log)) == (5, letters(5))
 
     def test_within_a_batch_the_whole_batch_goes(self, disk: SimDisk) -> None:
         log = open_log(disk)

@@ -8,7 +8,7 @@ from quire.storage.leader_epochs import read_epochs
 from quire.storage.log_config import LogConfig
 from simulator.disk import Operation, SimDisk
 from simulator.random import SimRandom
-from tests.storage.batches import FOLDER, NOW_MS, append, append_values, batch, open_log, values_of
+from tests.storage.batches import FOLDER, NOW_MS, append, append_values, batch, marker, open_log, values_of
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=300, index_interval_bytes=100)
 
@@ -156,6 +156,28 @@ def test_a_flush_that_began_before_a_truncation_claims_nothing(disk: SimDisk) ->
     assert log.recovery_point == 7
 
 
+def test_a_file_that_is_written_again_during_a_flush_is_durable_only_with_the_next(disk: SimDisk) -> None:
+    """Its segment found no room for the next one, was flushed, and took something small before there was room."""
+    config = LogConfig(segment_bytes=420, index_interval_bytes=100)
+    log = open_log(disk, config)
+    append(log, batch(bytes(50), producer_id=7, producer_epoch=0, sequence=0, transactional=True))
+    append(log, batch(bytes(50), producer_id=8, producer_epoch=0, sequence=0, transactional=True))
+    append(log, marker(7, aborts=True))
+    disk.fail_when(lambda operation: operation.path.endswith("3.log"), errno.ENOSPC, times=1)
+    with pytest.raises(OSError, match="space"):
+        append_values(log, bytes(50))
+    plan = log.start_flush()
+    assert plan is not None
+    plan.run()
+    append(log, marker(8, aborts=True))
+    append_values(log, bytes(50))
+    log.finish_flush(plan)
+    log.flush()
+    assert [segment.base_offset for segment in log.segments] == [0, 4]
+    found = open_log(after_power_loss(disk), config, recovery_point=log.recovery_point)
+    assert [each.last_offset for each in found.aborted_transactions(0)] == [2, 3]
+
+
 def test_segments_deleted_during_a_flush_do_not_disturb_it(disk: SimDisk) -> None:
     log = open_log(disk, SMALL_SEGMENTS)
     append_values(log, *letters(6))
@@ -221,3 +243,33 @@ def test_a_file_that_appears_beside_a_flushed_log_is_durable_with_the_next_flush
     append_values(log, b"b")
     log.flush()
     assert after_power_loss(disk).read_file(beside) == b"whose it is"
+
+
+@pytest.mark.parametrize("during_flush", [False, True], ids=["flushed before the roll", "rolled during a flush"])
+def test_a_segment_completed_at_the_recovery_point_keeps_its_aborted_transactions_and_times(during_flush: bool) -> None:
+    for seed in range(50):
+        disk = SimDisk()
+        disk.make_dirs(FOLDER)
+        disk.sync_dir("")
+        log = open_log(disk)
+        append(log, batch(b"first", timestamp=NOW_MS + 5))
+        append(log, batch(b"aborted", producer_id=7, producer_epoch=0, sequence=0, transactional=True))
+        append(log, marker(7, aborts=True))
+        aborted, highest = log.aborted_transactions(0), log.find_max_timestamp()
+        if during_flush:
+            plan = log.start_flush()
+            assert plan is not None
+            plan.run()
+            log.roll(NOW_MS)
+            log.finish_flush(plan)
+        else:
+            log.flush()
+            log.roll(NOW_MS)
+        append_values(log, b"next")
+        for _ in range(2):  # What the first start has made anew is not on disk either.
+            disk = disk.crash(SimRandom(seed))
+            again = open_log(disk, recovery_point=log.recovery_point)
+            assert again.aborted_transactions(0) == aborted, f"seed {seed}"
+            assert again.find_max_timestamp() == highest, f"seed {seed}"
+        again.flush()
+        assert not [name for name in disk.list_dir(FOLDER) if name.endswith(".tmp")], "it is on disk now"

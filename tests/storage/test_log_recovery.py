@@ -423,3 +423,17 @@ def test_a_log_that_has_lost_its_last_file_says_so(
     opened.close()
     open_log(disk, SMALL_SEGMENTS, clean=clean, recovery_point=6)
     assert caplog.text == ""
+
+
+def test_stops_and_starts_do_not_pile_up_snapshots_of_producers(disk: SimDisk) -> None:
+    config = LogConfig(segment_bytes=300)
+    log = open_log(disk, config)
+    for sequence in range(9):
+        append(log, batch(bytes(20), producer_id=5, producer_epoch=0, sequence=sequence))
+        log.close()
+        log = open_log(disk, config, clean=True)
+    bases = [segment.base_offset for segment in log.segments]
+    snapshots = [int(name[:20]) for name in disk.list_dir(FOLDER) if name.endswith(".snapshot")]
+    assert snapshots == sorted({*bases[1:], log.end_offset}), "one for each segment, and the newest"
+    (producer,) = log.producers()
+    assert producer.last_sequence == 8

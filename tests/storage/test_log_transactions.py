@@ -6,6 +6,7 @@ import pytest
 
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.offset_index import OffsetIndex
 from quire.storage.transaction_index import AbortedTransaction
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
@@ -186,6 +187,17 @@ def test_an_index_that_makes_no_sense_is_made_anew(
     assert read_all(again)
     again.close()
     assert index_files(disk) == right
+
+
+def test_a_wrong_offset_index_hides_no_aborted_transaction(disk: SimDisk) -> None:
+    log = written(disk)
+    told = aborted(log, 0, max_bytes=CONFIG.segment_bytes)
+    assert ABORTED[:2] == told
+    log.close()
+    file = disk.open(f"{FOLDER}/{0:020}.index")
+    file.truncate(0)
+    file.pwritev([OffsetIndex.ENTRY.pack(1, 0x7FFF_FFFF)], 0)
+    assert aborted(open_log(disk, CONFIG, clean=True), 0, max_bytes=CONFIG.segment_bytes) == told
 
 
 def test_an_index_that_went_missing_with_another_is_made_anew(disk: SimDisk) -> None:

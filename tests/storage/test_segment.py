@@ -13,7 +13,7 @@ from quire.storage.segment import Segment
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
 from tests.storage.batch_walks import new_walk
-from tests.storage.batches import FOLDER, NOW_MS, batch
+from tests.storage.batches import FOLDER, NOW_MS, batch, emptied
 
 CONFIG = LogConfig(index_interval_bytes=200)
 INDEX = f"{FOLDER}/00000000000000000100.index"
@@ -172,6 +172,28 @@ def test_recovery_rebuilds_the_indexes(disk: SimDisk) -> None:
     assert again.recover(new_walk(100), Accepting()) is None
     again.save_indexes()
     assert (disk.read_file(INDEX), disk.read_file(TIME_INDEX)) == right
+
+
+@pytest.mark.parametrize("empty_at", [0, 1, 2])
+def test_a_batch_that_compaction_has_emptied_has_no_time_however_the_segment_is_opened(
+    disk: SimDisk, empty_at: int
+) -> None:
+    segment = new_segment(disk)
+    for at in range(3):
+        time = NOW_MS + (1000 if at == empty_at else at)
+        data = batch(b"value", base_offset=100 + at, timestamp=time, leader_epoch=0)
+        left = emptied(data) if at == empty_at else data
+        segment.append(left, walk_batches(left))
+    last = max({0, 1, 2} - {empty_at})
+    expected = NOW_MS + last, 100 + last
+    assert segment.max_timestamp() == expected
+    scanned = reopened(disk)
+    assert scanned.recover(new_walk(100), Accepting()) is None
+    assert scanned.max_timestamp() == expected
+    scanned.save_indexes()
+    loaded = reopened(disk)
+    assert loaded.load_tail() == 103
+    assert loaded.max_timestamp() == expected
 
 
 def test_recovery_ends_at_the_first_batch_that_is_refused_or_too_far_away(disk: SimDisk) -> None:

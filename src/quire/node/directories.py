@@ -3,6 +3,7 @@
 from quire.config.broker_config import BrokerConfig
 from quire.controller.format import format_node, unfinished_formatting
 from quire.seams import Clock, Disk, Jobs, Random
+from quire.storage.checkpoints import TopicPartition
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_directory import LOCK_FILE, LogDirectory, OnFailure
 from quire.storage.meta_properties import MetaProperties, read_meta
@@ -61,6 +62,23 @@ def open_directories(
             disk, path, cause, clock=clock, jobs=jobs, random=random, on_failure=on_failure
         )
     return opened
+
+
+def check_that_no_log_is_there_twice(directories: list[LogDirectory]) -> None:
+    """Of two logs of one partition nobody can tell which one is right: either may be a copy that was left behind.
+
+    Where the folders say that they are of different topics, only one of these can be in use.
+    """
+    first: dict[TopicPartition, LogDirectory] = {}
+    for directory in directories:
+        for key in directory.logs:
+            other = first.setdefault(key, directory)
+            ids = {other.topic_ids[key], directory.topic_ids[key]} - {None}
+            if other is not directory and len(ids) < 2:
+                raise DataDirectoryError(
+                    f"{key[0]}-{key[1]} is both in {other.path} and in {directory.path}; "
+                    "move the folder that is out of date elsewhere, and start again."
+                )
 
 
 def _check_empty(disk: Disk, path: str) -> None:

@@ -1,14 +1,14 @@
 """A node: broker and controller in one process, put together from its parts and the five seams.
 
 Starting goes from the bottom up: take the data directories, open the metadata log and win its (one-node) election,
-replay what is committed, listen, register as a broker, and when the controller has let this broker in, serve. Requests
-that come earlier wait. Stopping goes the other way and ends with the clean-shutdown mark. Whatever of this fails is
-told once through `failed`; the caller ends the process.
+replay what is committed, load the logs and flush what a crash left unflushed, listen, register as a broker, and when
+the controller has let this broker in, serve. Requests that come earlier wait. Stopping goes the other way and ends with
+the clean-shutdown mark. Whatever of this fails is told once through `failed`; the caller ends the process.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -27,7 +27,7 @@ from quire.node.authorizer import Authorizer
 from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
 from quire.node.channel import OwnChannel
 from quire.node.coordinators import Coordinators
-from quire.node.directories import open_directories
+from quire.node.directories import check_that_no_log_is_there_twice, open_directories
 from quire.node.dispatch import Dispatcher
 from quire.node.faults import Faults
 from quire.node.fetch_sessions import FetchSessions
@@ -44,6 +44,7 @@ from quire.protocol.records.expansion import Expansion
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
 from quire.storage import LogConfig
 from quire.storage.cleaning.cleaner import Cleaner
+from quire.storage.errors import DataDirectoryError
 from quire.storage.log_directory import LogDirectory
 
 log = logging.getLogger("quire.node")
@@ -129,12 +130,27 @@ class Node:
         self._controller.open()
 
     def _controller_active(self) -> None:
-        """Everything committed has been replayed and this node leads: it can listen, register and be let in."""
-        try:
+        """Everything committed has been replayed and this node leads: it can see to its logs, and then take part."""
+        with self._starting():
             self._load()
+            check_that_no_log_is_there_twice(self.partitions.directories())
+            each_of(self.partitions.directories(), LogDirectory.prepare_use, self._logs_ready)
+
+    def _logs_ready(self) -> None:
+        """The logs are as their topics want them to be: the node can listen, register and be let in."""
+        if self._stopping:
+            return
+        with self._starting():
+            self.controller.loader.subscribe(self._metadata_changed)
+            self.partitions.set_strays_aside()
             self._listen()
             self._register(self.random.uuid())
-        except OSError as error:
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, DataDirectoryError) as error:
             self.failed(f"the node cannot start: {error}")
         except Exception as error:
             # A node that neither serves nor ends is the worst of all.
@@ -179,8 +195,6 @@ class Node:
                 continue
             if directory.clean_broker_epoch is None and directory.logs:
                 log.info("%s was not stopped cleanly: its logs, %d, were checked", directory.path, len(directory.logs))
-        self.controller.loader.subscribe(self._metadata_changed)
-        self.partitions.set_strays_aside()
 
     def _log_config(self, topic: str) -> LogConfig:
         return log_config(TopicConfig(self.image.topic_configs(topic), self.config))
@@ -336,7 +350,7 @@ class Node:
 
         def flush() -> None:
             self.partitions.checkpoint_high_watermarks()
-            flush_all(self._directories, close)
+            each_of(self._directories, LogDirectory.prepare_close, close)
 
         def left() -> None:
             self.server.stop(STOP_DEADLINE_MS, flush)
@@ -348,11 +362,15 @@ class Node:
         return stopped
 
 
-def flush_all(directories: list[LogDirectory], then: Callable[[], None]) -> None:
-    """Brings all logs to disk, many at a time, before they are closed one by one."""
+def each_of(
+    directories: list[LogDirectory],
+    prepare: Callable[[LogDirectory, Callable[[], None]], None],
+    then: Callable[[], None],
+) -> None:
+    """Lets every directory prepare itself, all at the same time, and calls `then` when the last one has."""
     left = len(directories)
 
-    def flushed() -> None:
+    def prepared() -> None:
         nonlocal left
         left -= 1
         if left == 0:
@@ -361,7 +379,7 @@ def flush_all(directories: list[LogDirectory], then: Callable[[], None]) -> None
     if not directories:
         then()
     for directory in directories:
-        directory.prepare_close(flushed)
+        prepare(directory, prepared)
 
 
 def limits_of(config: BrokerConfig) -> Limits:

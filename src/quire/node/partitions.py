@@ -165,7 +165,9 @@ class Partitions:
         """Logs of topics that the metadata does not know are kept, out of the way, and said aloud."""
         for directory in self._directories:
             for topic, index in list(directory.logs):
-                if (topic, index) not in self._by_name and directory.failure is None:
+                partition = self._by_name.get((topic, index))
+                in_use = partition is not None and self._directory_of.get(partition) is directory
+                if not in_use and directory.failure is None:
                     self._set_aside(directory, topic, index)
 
     def _set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:

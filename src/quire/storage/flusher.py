@@ -49,11 +49,16 @@ class Flusher:
             _call(self._start(log))
 
     def _start(self, log: Log) -> list[Then]:
-        """Begins the next round, if somebody waits for one; returns those who have nothing to wait for."""
+        """Begins the next round, if somebody waits for one; returns those who need not, or cannot, wait for it."""
         this = self._next.pop(log, None)
         if this is None:
             return []
-        plan = log.start_flush(this.up_to)
+        try:
+            plan = log.start_flush(this.up_to)
+        except OSError as error:
+            # A file that is not open, and now cannot be.
+            self._failed(error)
+            return this.otherwises
         if plan is None:
             return this.thens
         self._jobs.submit(

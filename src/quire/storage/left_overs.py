@@ -1,14 +1,15 @@
 """Files that an interrupted deletion or compaction left in a partition's folder.
 
-`.deleted` and `.tmp` files count for nothing. A compaction writes its result under `.cleaned`, and when all of it is
-synced renames it to `.swap`: from then on the result is valid and what it replaces may already be gone, so it is put in
-place. Every step can be repeated, so a crash in between does no harm.
+`.deleted` and `.tmp` files count for nothing, but for the marks of rolls. A compaction writes its result under
+`.cleaned`, and when all of it is synced renames it to `.swap`: from then on the result is valid and what it replaces
+may already be gone, so it is put in place. Every step can be repeated, so a crash in between does no harm.
 """
 
 import logging
 
 from quire.seams import Disk
 from quire.storage import batch_scan, file_names
+from quire.storage.roll_mark import is_mark
 
 _SUFFIXES = (file_names.DELETED, file_names.CLEANED, file_names.SWAP, file_names.TEMPORARY)
 _RAFT_SNAPSHOT_DELETED = ".checkpoint.deleted"
@@ -27,7 +28,7 @@ def tidy(disk: Disk, folder: str) -> list[str]:
     incomplete_from = min((name[:20] for name in cleaned), default="~")
     incomplete = [name for name in swaps if name[:20] >= incomplete_from]
     for name in names:
-        if name.endswith(file_names.TEMPORARY) or _is_deleted(name) or name in cleaned or name in incomplete:
+        if _is_temporary(name) or _is_deleted(name) or name in cleaned or name in incomplete:
             _log.info("removing %s/%s, left over from an earlier stop", folder, name)
             disk.remove(f"{folder}/{name}")
     _finish_swaps(disk, folder, [name for name in swaps if name not in incomplete])
@@ -60,6 +61,11 @@ def _end_offset(disk: Disk, path: str, base_offset: int) -> int:
         return end_offset
     finally:
         file.close()
+
+
+def _is_temporary(name: str) -> bool:
+    # What a roll has marked has to be put in order first.
+    return name.endswith(file_names.TEMPORARY) and not is_mark(name)
 
 
 def _is_deleted(name: str) -> bool:

@@ -30,6 +30,7 @@ from quire.storage.producer_replay import replay_producers
 from quire.storage.producer_state import ProducerEntry, ProducerState, RememberedBatch
 from quire.storage.retention import Expired
 from quire.storage.retired import Remover, RetiredSegments, remove_now
+from quire.storage.roll_mark import make_mark
 from quire.storage.rolling import has_room
 from quire.storage.segment import Segment
 from quire.storage.time_search import TimeSearch, TimestampedOffset
@@ -65,7 +66,7 @@ class Log:
         self._snapshots = opened.snapshots
         self._producers = opened.producers
         self._recent = RecentPositions()
-        self._flush_state = FlushState(opened.recovery_point, opened.unsynced, opened.epochs_saved)
+        self._flush_state = FlushState(opened.recovery_point, opened.unsynced, opened.epochs_saved, opened.roll_marks)
         self.path = path
         self.closed = False
         self.config = config
@@ -106,6 +107,11 @@ class Log:
     def recovery_point(self) -> int:
         """Everything below is on disk."""
         return self._flush_state.recovery_point
+
+    @property
+    def truncations(self) -> int:
+        """How often something was cut off its end: what was known of its segments before may be wrong now."""
+        return self._flush_state.truncations
 
     @property
     def is_flush_due(self) -> bool:
@@ -209,10 +215,12 @@ class Log:
         """Completes the active segment and begins another.
 
         A crash leaves both, or only the old one: then nothing was written to the new one that had been synced. The old
-        one's indexes and the snapshot are synced by the flush that moves the recovery point past them, and rebuilt if
-        it did not come to that.
+        one's indexes and the snapshot are synced by the flush that comes next, and rebuilt if it did not come to that:
+        because the old one is scanned or, if it was on disk to its end, because of the mark.
         """
         completed = self._segments.active
+        if self._flush_state.may_reach(base_offset):
+            self._flush_state.rolls(make_mark(self._disk, self.path, base_offset))
         completed.save_indexes()
         self._flush_state.wrote([*completed.index_paths, self._snapshots.write(base_offset, self._producers)])
         segment = Segment.create(self._disk, self.path, base_offset, self.config, self._cache, now_ms=now_ms)
@@ -385,7 +393,7 @@ class Log:
 
     def recovery_point_if_truncated_to(self, offset: int) -> int:
         """Where a scan has to begin after a crash that may undo the truncation of a file: with that whole segment."""
-        return min(self.recovery_point, self._segments[self._segments.slot_of(offset - 1)].base_offset)
+        return min(self.recovery_point, offset, self._segments[self._segments.slot_of(offset - 1)].base_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drops everything; the log goes on, empty, at `offset`. A crash in between leaves a prefix of it."""

@@ -155,8 +155,9 @@ class LogDirectory:
         self._loaded = True
         if self._remembered.is_foreign and not self.unopened:
             with suppress(ApiError), self._guarded():
-                for log in self.logs.values():
-                    if log.config.compact and log.recovery_point < log.end.segment_base:
+                for key, log in self.logs.items():
+                    was_compacted = log.config.compact or key in self.cleaned_offsets
+                    if was_compacted and log.recovery_point < log.end.segment_base:
                         log.flush()
                 self._remembered.take_over()
 
@@ -217,6 +218,7 @@ class LogDirectory:
             recovery_point=0 if always_scan else self._remembered.recovery_point(key),
             log_start_offset=self._remembered.start_offset(key),
             foreign=self._remembered.is_foreign,
+            was_compacted=key in self.cleaned_offsets,
             cache=self._cache,
             remove_retired=self._remove_later,
         )
@@ -283,6 +285,7 @@ class LogDirectory:
         with self._guarded():
             points = [(log, log.recovery_point_if_truncated_to(offset)) for log, offset in targets]
             self._remembered.take_back_recovery_points(points)
+            self._remembered.take_back_starts(targets)
             for log, offset in targets:
                 log.truncate_to(offset)
 
@@ -290,6 +293,7 @@ class LogDirectory:
         """Empties the log and lets it begin at `offset`; the checkpoint first, as in `truncate`."""
         with self._guarded():
             self._remembered.take_back_recovery_points([(log, offset)])
+            self._remembered.take_back_starts([(log, offset)])
             log.truncate_fully_and_start_at(offset)
 
     def delete_records(self, topic: str, partition: int, offset: int, then: Then) -> None:
@@ -305,7 +309,8 @@ class LogDirectory:
         if self.logs.get(key) is not log or self._closed:
             return
         with suppress(ApiError), self._guarded():
-            if offset > log.start_offset:
+            # Unless the log was emptied meanwhile, to go on before that.
+            if offset > log.start_offset and self._remembered.is_to_start_at(key, offset):
                 log.delete_records_before(offset)
             self._remembered.has_started(key)
             then()
@@ -325,6 +330,10 @@ class LogDirectory:
         """
         if self.failure is None:
             self._flusher.flush(log, then, otherwise)
+
+    def prepare_use(self, then: Then) -> None:
+        """Does what `flush_before_use` does, for all logs that were loaded, in jobs; `then` as in `prepare_close`."""
+        self._flush_all([log for log in self.logs.values() if log.is_flush_due], then)
 
     def flush_before_use(self, log: Log) -> None:
         """Blocks until a log that was just opened has on disk what its topic wants there before anybody relies on it.
@@ -373,21 +382,25 @@ class LogDirectory:
 
         It is called too when the disk fails or is full: then there is nothing more to prepare.
         """
+        self._flush_all(list(self.logs.values()), then, Log.write_last_files)
+
+    def _flush_all(self, logs: list[Log], then: Then, before: Callable[[Log], None] | None = None) -> None:
         self._when_prepared = then
-        unprepared = len(self.logs)
+        unprepared = len(logs)
 
         def prepared() -> None:
             nonlocal unprepared
             unprepared -= 1
-            if unprepared == 0:
+            if unprepared == 0 and self._when_prepared is then:
                 self._preparing_ended()
 
         if unprepared == 0 or self.failure is not None:
             self._preparing_ended()
             return
         with suppress(ApiError), self._guarded():
-            for log in self.logs.values():
-                log.write_last_files()
+            for log in logs:
+                if before is not None:
+                    before(log)
                 self._flusher.flush(log, prepared)
 
     def _preparing_ended(self) -> None:

@@ -15,11 +15,23 @@ from collections.abc import Iterable
 from quire.seams import Disk, File
 from quire.storage.errors import is_full
 from quire.storage.leader_epochs import write_epochs
+from quire.storage.roll_mark import remove_marks
 from quire.storage.segments import Segments
 
 
 class FlushPlan:
-    __slots__ = ("disk", "epochs", "files", "folder", "names_version", "paths", "truncations", "up_to")
+    __slots__ = (
+        "disk",
+        "epochs",
+        "files",
+        "folder",
+        "names_version",
+        "paths",
+        "roll_marks",
+        "truncations",
+        "up_to",
+        "writes",
+    )
 
     def __init__(self, disk: Disk, folder: str, up_to: int) -> None:
         self.disk = disk
@@ -28,6 +40,9 @@ class FlushPlan:
         self.truncations = 0
         self.files: list[File] = []
         self.paths: list[str] = []
+        self.writes = 0
+        """How many files had been written; what was written again after this is none of the plan's."""
+        self.roll_marks: list[str] = []
         self.epochs: bytes | None = None
         """What the epochs' file has to say, when it does not say so already."""
         self.names_version: int | None = None
@@ -52,6 +67,7 @@ class FlushPlan:
         if self.names_version is not None:
             self.disk.sync_dir(self.folder)
             self.disk.sync_dir(self.folder.rpartition("/")[0] or ".")
+        remove_marks(self.disk, self.roll_marks)
 
 
 def _sync(file: File) -> None:
@@ -75,33 +91,49 @@ class FlushState:
         "_epochs_saved",
         "_names_synced_version",
         "_names_version",
-        "_truncations",
+        "_roll_marks",
         "_unsynced",
         "_unsynced_beside",
+        "_writes",
         "flushing",
         "recovery_point",
+        "truncations",
     )
 
-    def __init__(self, recovery_point: int, unsynced: list[str], epochs_saved: bytes) -> None:
+    def __init__(
+        self, recovery_point: int, unsynced: list[str], epochs_saved: bytes, roll_marks: Iterable[str] = ()
+    ) -> None:
         self.recovery_point = recovery_point
         self.flushing = False
-        self._unsynced = unsynced
+        self._writes = 0
+        self._unsynced = dict.fromkeys(unsynced, 0)
+        """Path -> the number of the last write to it."""
         self._unsynced_beside: list[str] = []
+        self._roll_marks = list(roll_marks)
         self._epochs_saved = epochs_saved
         # Whether earlier runs have synced the folder cannot be told, so the first flush does.
         self._names_version = 1
         self._names_synced_version = 0
-        self._truncations = 0
+        self.truncations = 0
 
     def wrote(self, paths: Iterable[str]) -> None:
         """These files must be synced before the recovery point passes the segments they belong to.
 
         They may be new, so their names must be, too.
         """
-        new = [path for path in paths if path not in self._unsynced]
-        if new:
-            self._unsynced += new
-            self.created_file()
+        for path in paths:
+            if self.flushing or path not in self._unsynced:
+                self.created_file()
+            self._writes += 1
+            self._unsynced[path] = self._writes
+
+    def may_reach(self, offset: int) -> bool:
+        """Whether the recovery point is there, or may come there by a plan that knows nothing of what follows now."""
+        return self.flushing or self.recovery_point >= offset
+
+    def rolls(self, mark: str) -> None:
+        """What is beside the segment that is being completed will be written now (see `quire.storage.roll_mark`)."""
+        self._roll_marks.append(mark)
 
     def wrote_beside(self, path: str) -> None:
         """This file must be synced before anything in the log counts as durable, but is worth no flush of its own."""
@@ -113,22 +145,25 @@ class FlushState:
 
     def truncated(self, recovery_point: int) -> None:
         """Nothing from here on counts as durable any more, whatever a plan under way will say."""
-        self._truncations += 1
+        self.truncations += 1
         self.recovery_point = recovery_point
 
     def start(self, disk: Disk, folder: str, segments: Segments, epochs: bytes, up_to: int) -> FlushPlan | None:
         assert not self.flushing, f"{folder} is being flushed"
-        if up_to <= self.recovery_point and not self._unsynced and epochs == self._epochs_saved:
+        nothing_beside = not self._unsynced and not self._roll_marks and epochs == self._epochs_saved
+        if up_to <= self.recovery_point and nothing_beside:
             return None
-        self.flushing = True
         plan = FlushPlan(disk, folder, up_to)
-        plan.truncations = self._truncations
+        plan.truncations = self.truncations
         plan.files = [segment.file for segment in segments.between(self.recovery_point, up_to)]
-        plan.paths = self._unsynced + self._unsynced_beside
+        plan.paths = [*self._unsynced, *self._unsynced_beside]
+        plan.writes = self._writes
+        plan.roll_marks = self._roll_marks.copy()
         if epochs != self._epochs_saved:
             plan.epochs = epochs
         if self._names_version != self._names_synced_version:
             plan.names_version = self._names_version
+        self.flushing = True
         return plan
 
     def run_now(self, plan: FlushPlan) -> None:
@@ -141,11 +176,12 @@ class FlushState:
 
     def finish(self, plan: FlushPlan) -> None:
         self.flushing = False
-        self._unsynced = [path for path in self._unsynced if path not in plan.paths]
+        self._unsynced = {path: write for path, write in self._unsynced.items() if write > plan.writes}
         self._unsynced_beside = [path for path in self._unsynced_beside if path not in plan.paths]
+        del self._roll_marks[: len(plan.roll_marks)]
         if plan.epochs is not None:
             self._epochs_saved = plan.epochs
         if plan.names_version is not None:
             self._names_synced_version = plan.names_version
-        if plan.truncations == self._truncations:
+        if plan.truncations == self.truncations:
             self.recovery_point = max(self.recovery_point, plan.up_to)

@@ -25,6 +25,7 @@ from quire.storage.producer_replay import rebuild_transaction_index, replay_prod
 from quire.storage.producer_snapshot import ProducerSnapshots
 from quire.storage.producer_state import ProducerState
 from quire.storage.recovery_scan import MAX_OFFSET, RecoveryScan
+from quire.storage.roll_mark import is_mark, make_mark, marked_offsets
 from quire.storage.segment import Segment
 from quire.storage.segments import Segments
 
@@ -44,6 +45,8 @@ class OpenedLog:
     recovery_point: int
     unsynced: list[str]
     """Files written while opening; they must be synced before the recovery point passes them."""
+    roll_marks: list[str]
+    """To be removed when these are synced."""
 
 
 class KnownOfLog(TypedDict, total=False):
@@ -61,6 +64,8 @@ class KnownOfLog(TypedDict, total=False):
     """
     foreign: bool
     """Another than Quire may have compacted it; see `quire.storage.gap_mark`."""
+    was_compacted: bool
+    """It has been compacted, whatever its topic's settings are now: offsets may be missing in it."""
 
 
 def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **known: Unpack[KnownOfLog]) -> OpenedLog:
@@ -74,6 +79,7 @@ def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **kn
         recovery_point,
         only_torn=known.get("only_torn", False),
         foreign=known.get("foreign", False),
+        may_have_gaps=config.compact or known.get("was_compacted", False),
     )
     opener.load(log_start_offset)
     try:
@@ -109,6 +115,7 @@ def begin_log(
         end_offset=start_offset,
         recovery_point=0,
         unsynced=[],
+        roll_marks=[],
     )
 
 
@@ -126,6 +133,7 @@ class _Opener:
         *,
         only_torn: bool,
         foreign: bool,
+        may_have_gaps: bool,
     ) -> None:
         self._disk = disk
         self._folder = folder
@@ -135,6 +143,7 @@ class _Opener:
         self._recovery_point = recovery_point
         self._only_torn = only_torn
         self._foreign = foreign
+        self._may_have_gaps = may_have_gaps
         self._unsynced: list[str] = []
         self._epochs = LeaderEpochs()
         self._epochs_known = False
@@ -153,6 +162,7 @@ class _Opener:
             if suffix in file_names.INDEXES and offset not in bases:
                 self._disk.remove(f"{self._folder}/{file_names.offset_file(offset, suffix)}")
         self._names = frozenset(names)
+        self._roll_marks = [f"{self._folder}/{name}" for name in names if is_mark(name)]
         self._snapshots = ProducerSnapshots(
             self._disk, self._folder, [offset for offset, suffix in numbered if suffix == file_names.SNAPSHOT]
         )
@@ -217,6 +227,7 @@ class _Opener:
             self._producers,
             recovery_point,
             only_torn=self._only_torn,
+            may_have_gaps=self._may_have_gaps,
             epochs_on_disk=on_disk,
         )
         to_scan = list(segments)[segments.slot_of(recovery_point) :]
@@ -252,7 +263,7 @@ class _Opener:
             self._remove(segments.replace_all(self._new_segment(log_start_offset)))
             self._producers = ProducerState()
             self.end_offset = log_start_offset
-        if self._config.compact and self.end_offset < recovery_point:
+        if self._may_have_gaps and self.end_offset < recovery_point:
             # Compaction may have taken what was last, and a crash what came then: no offset is given twice.
             self._begin_segment(recovery_point)
         start_offset = max(log_start_offset, segments[0].base_offset)
@@ -264,6 +275,7 @@ class _Opener:
         self._check_transaction_indexes()
         if self._producers is None:
             self._producers = self._producers_after_clean_stop()
+        self._snapshots.remove_strays(segment.base_offset for segment in segments)
         return OpenedLog(
             segments=segments,
             snapshots=self._snapshots,
@@ -274,6 +286,7 @@ class _Opener:
             end_offset=self.end_offset,
             recovery_point=self.end_offset if clean else min(recovery_point, self.end_offset),
             unsynced=self._unsynced,
+            roll_marks=self._roll_marks,
         )
 
     def close_files(self) -> None:
@@ -283,7 +296,7 @@ class _Opener:
 
     def _lacks_something_before(self, segment: Segment) -> bool:
         """Whether what should come before the segment is lost; see `quire.storage.gap_mark`."""
-        compacted_by_others = self._config.compact and self._foreign
+        compacted_by_others = self._may_have_gaps and self._foreign
         return self.end_offset < segment.base_offset > self._recovery_point and not compacted_by_others
 
     def _check_that_it_is_torn(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
@@ -377,11 +390,17 @@ class _Opener:
     def _check_transaction_indexes(self) -> None:
         """Of segments that were not scanned. Where Kafka's own check fails, nothing beside the log is believed."""
         segments = self._segments
+        unbelieved = [segments.slot_of(offset - 1) for offset in marked_offsets(self._names)]
         for slot, segment in enumerate(segments):
             if segment.size == 0 or segment.base_offset >= self._scanned_from:
                 continue
             end_offset = segments[slot + 1].base_offset if slot + 1 < len(segments) else self.end_offset
             try:
+                if slot in unbelieved:
+                    reason = CorruptIndexError("a power loss may have taken them")
+                    segment.rebuild_indexes(reason)
+                    self._unsynced += [segment.offset_index.path, segment.time_index.path]
+                    raise reason
                 if not self._has_indexes(segment):
                     raise CorruptIndexError("an index is missing")
                 segment.transaction_index.check(end_offset)
@@ -425,6 +444,7 @@ class _Opener:
     def _begin_segment(self, base_offset: int) -> None:
         """The log goes on, and ends for now, at this offset."""
         active = self._segments.active
+        self._roll_marks.append(make_mark(self._disk, self._folder, base_offset))
         if active.save_indexes():
             self._unsynced += active.index_paths
         active.unpin_indexes()

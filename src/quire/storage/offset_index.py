@@ -27,11 +27,11 @@ class OffsetIndex(IndexFile):
         slot = bisect_right(range(len(entries) // 8), offset - self.base_offset, key=self._relative_offset) - 1
         return self._entry(slot) if slot >= 0 else None
 
-    def first_from_position(self, position: int) -> int | None:
-        """The last offset of the first indexed batch that begins at or after `position`, if there is one."""
+    def first_from_position(self, position: int) -> tuple[int, int] | None:
+        """(last offset, position) of the first indexed batch that begins at or after `position`, if there is one."""
         entries = self.entries
         slot = bisect_left(range(len(entries) // 8), position, key=lambda slot: self._entry(slot)[1])
-        return self._entry(slot)[0] if slot < len(entries) // 8 else None
+        return self._entry(slot) if slot < len(entries) // 8 else None
 
     def last_before_position(self, position: int) -> tuple[int, int] | None:
         """(last offset, position) of the last indexed batch that begins before `position`, if there is one."""

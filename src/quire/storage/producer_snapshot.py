@@ -155,6 +155,11 @@ class ProducerSnapshots:
     def remove_at(self, offsets: Iterable[int]) -> None:
         self._remove([offset for offset in offsets if offset in self.offsets])
 
+    def remove_strays(self, base_offsets: Iterable[int]) -> None:
+        """Leaves those of segments, and the newest: every clean stop makes one, which is of use until the next."""
+        kept = {*base_offsets, *self.offsets[-1:]}
+        self._remove([offset for offset in self.offsets if offset not in kept])
+
     def remove_all(self) -> None:
         self._remove(self.offsets.copy())
 

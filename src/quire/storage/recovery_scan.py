@@ -42,6 +42,7 @@ class RecoveryScan:
         recovery_point: int,
         *,
         only_torn: bool,
+        may_have_gaps: bool,
         epochs_on_disk: LeaderEpochs,
     ) -> None:
         """`epochs` are those before the scan begins, `epochs_on_disk` those of the file, up to the recovery point."""
@@ -51,6 +52,7 @@ class RecoveryScan:
         self._producers = producers
         self._recovery_point = recovery_point
         self._only_torn = only_torn
+        self._may_have_gaps = may_have_gaps
         self.damaged_at_end = False
         """Whether the last segment has something at its end that was on disk once and is damaged."""
 
@@ -65,7 +67,7 @@ class RecoveryScan:
             self._config.index_interval_bytes,
             next_offset=next_offset,
             end_limit=following.base_offset if following is not None else MAX_OFFSET,
-            gaps_before=MAX_OFFSET if self._config.compact else self._recovery_point,
+            gaps_before=MAX_OFFSET if self._may_have_gaps else self._recovery_point,
             leader_epoch=self._epochs.latest,
         )
         self.damaged_at_end = False
@@ -77,7 +79,7 @@ class RecoveryScan:
     def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """Takes the epoch of an intact batch into account, or says why it cannot come next."""
         offset, latest_epoch = header.base_offset, self._epochs.latest
-        may_come_later = offset <= self._recovery_point or self._config.compact
+        may_come_later = offset <= self._recovery_point or self._may_have_gaps
         if offset < expected_offset or (offset > expected_offset and not may_come_later):
             # Without compaction offsets have no gaps, but one may be left from when the topic was compacted.
             return f"offset {offset} follows {expected_offset - 1}"
@@ -142,7 +144,7 @@ class RecoveryScan:
             self.damaged_at_end = True
             return segment.size
         offset = read_header(segment.file.pread(HEADER_BYTES, position)).base_offset
-        return position if offset <= self._recovery_point or self._config.compact else None
+        return position if offset <= self._recovery_point or self._may_have_gaps else None
 
 
 def _ends_a_sector_in_its_offset(position: int) -> bool:

@@ -148,6 +148,19 @@ class RememberedOffsets:
             self.cleaned_offsets.truncated(keys[log], point)
         self._save_recovery_points_now(all_points)
 
+    def take_back_starts(self, starts: Iterable[tuple[Log, int]]) -> None:
+        """Blocks until the file lets none of these logs, which will be emptied, start after its new offset.
+
+        A crash would otherwise find what is appended there before the log's start, and drop it.
+        """
+        keys = {log: key for key, log in self._logs.items()}
+        offsets = self._start_offsets_now()
+        lower = {keys[log]: offset for log, offset in starts if offset < offsets.get(keys[log], 0)}
+        if lower:
+            for key in lower:
+                self._coming_start_offsets.pop(key, None)
+            self._start_offsets.save_now(offsets | lower)
+
     def will_start_at(self, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
         """Calls `then` when the file has this start, or a later one, for good."""
         self._coming_start_offsets[key] = max(offset, self._coming_start_offsets.get(key, 0))

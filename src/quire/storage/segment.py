@@ -18,6 +18,7 @@ from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.checked_ranges import CheckedRanges
 from quire.storage.damage import next_intact
+from quire.storage.deleted_files import mark_deleted
 from quire.storage.end_marker import EndMarker, read_end_marker
 from quire.storage.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs
@@ -270,7 +271,14 @@ class Segment:
 
     def offset_bound(self, position: int) -> int | None:
         """An offset that no batch before `position` reaches, and not far above them; None where only the end is."""
-        return self._rebuilt_if_corrupt(lambda: self.offset_index.first_from_position(position))
+        return self._rebuilt_if_corrupt(lambda: self._indexed_from(position))
+
+    def _indexed_from(self, position: int) -> int | None:
+        entry = self.offset_index.first_from_position(position)
+        if entry is None:
+            return None
+        self._batches_at(entry)  # an entry that is too low would hide aborted transactions: it has to be true
+        return entry[0]
 
     def max_timestamp(self) -> tuple[int, int]:
         """The highest timestamp and the last offset of its batch; a completed segment's last time index entry."""
@@ -310,7 +318,7 @@ class Segment:
         self._max_timestamp, self._max_timestamp_offset = self.time_index.last()
         end_offset = self.base_offset
         for _, header in self._batches_at(indexed):
-            if header.max_timestamp > self._max_timestamp:
+            if header.record_count and header.max_timestamp > self._max_timestamp:
                 self._max_timestamp, self._max_timestamp_offset = header.max_timestamp, header.last_offset
             end_offset = header.next_offset
         return end_offset
@@ -376,6 +384,9 @@ class Segment:
         A crash before the truncation is durable brings dropped batches back. Then they are what they were before:
         uncommitted batches that the next leader asks to be dropped again.
         """
+        # What is changed must not be read again from the files; what these lack is found out before anything is cut.
+        self.pin_indexes()
+        self._rebuilt_if_corrupt(lambda: (self.offset_index.entries, self.time_index.entries))
         found = self.find(offset)
         if found is not None:
             position, header = found
@@ -476,10 +487,7 @@ class Segment:
         self.offset_index.discard()
         self.time_index.discard()
         self.transaction_index.discard()
-        there = [path for path in map(self._path, _SUFFIXES) if self._disk.exists(path)]
-        for path in there:
-            self._disk.rename(path, path + file_names.DELETED)
-        return [path + file_names.DELETED for path in there]
+        return mark_deleted(self._disk, map(self._path, _SUFFIXES))
 
     def close(self) -> None:
         if self._file is not None:

@@ -72,7 +72,7 @@ def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor
         elif position < end:
             header = batch_scan.checked_header(file, buffer[:filled], at, position, end)
             _meet(file, buffer, header, position, walk, visitor)
-            walk.take(position, header.size, header.last_offset, header.max_timestamp)
+            walk.take(position, header.size, header.last_offset, header.max_timestamp, header.record_count)
             position += header.size
             at += header.size
     return position

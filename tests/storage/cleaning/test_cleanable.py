@@ -93,3 +93,13 @@ def test_the_dirtiest_comes_first() -> None:
     logs = [("a", Cleanable(0, 1, 50, 50, False)), ("b", Cleanable(0, 1, 10, 90, False))]
     assert dirtiest(logs) == logs[1]
     assert dirtiest([]) is None
+
+
+def test_records_without_a_time_are_as_young_as_their_file() -> None:
+    disk = SimDisk(now_ms=lambda: NOW_MS)
+    log = open_log(disk, COMPACTED._replace(min_compaction_lag_ms=500))
+    append(log, keyed((b"a", b"1"), timestamp=-1))
+    log.roll(NOW_MS)
+    log.flush()
+    assert bounds(log, stable_offset=1, now_ms=NOW_MS + 499) == (0, 0)
+    assert bounds(log, stable_offset=1, now_ms=NOW_MS + 500) == (0, 1)

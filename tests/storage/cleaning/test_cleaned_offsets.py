@@ -39,6 +39,7 @@ def test_a_log_that_was_cut_is_clean_no_further_than_it_reaches(disk: SimDisk, j
     assert offsets.get(A) == 50
     offsets.truncated(A, 20)
     offsets.truncated(B, 5)
+    assert disk.read_file(PATH) == b"0\n1\na 0 20\n", "before anything is cut off"
     jobs.run_all()
     assert disk.read_file(PATH) == b"0\n1\na 0 20\n"
 

@@ -274,3 +274,22 @@ def test_a_replicated_log_with_gaps_is_compacted(disk: SimDisk) -> None:
     log.roll(NOW_MS)
     assert compact(disk, log) == 13
     assert [offset for offset, _, _ in entries_of(log)] == [12]
+
+
+def test_what_a_producer_commits_counts_though_it_aborted_something_in_the_clean_part(disk: SimDisk) -> None:
+    """Else its tombstone would go some day, and leave the value that it was to delete."""
+    log = open_log(disk, COMPACTED)
+    append(log, keyed((b"a", b"1")))
+    append(log, keyed((b"b", b"1"), producer_id=7, sequence=0, transactional=True), marker(7, aborts=True))
+    log.roll(NOW_MS)
+    assert compact(disk, log) == 3
+    append(log, keyed((b"a", None), producer_id=7, sequence=1, transactional=True), marker(7, aborts=False))
+    append(log, keyed((b"z", b"1")))
+    log.roll(NOW_MS)
+    compact(disk, log, 3)
+    assert entries_of(log) == [(3, b"a", None), (5, b"z", b"1")]
+    for passed_ms in (1000, 3000):
+        append(log, keyed((b"z", b"1")))
+        log.roll(NOW_MS)
+        compact(disk, log, log.end_offset - 1, now_ms=NOW_MS + passed_ms)
+    assert [key for _, key, _ in entries_of(log)] == [b"z"]

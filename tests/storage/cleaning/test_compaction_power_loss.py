@@ -27,8 +27,9 @@ BACKOFF_MS = 50
 class Usage:
     """A log in use by appends and by a cleaner, and all that was ever written to it."""
 
-    def __init__(self, disk: SimDisk) -> None:
+    def __init__(self, disk: SimDisk, bytes_per_second: float = float("inf")) -> None:
         self.disk = disk
+        self.bytes_per_second = bytes_per_second
         self.clock = SimClock()
         self.written: dict[int, tuple[bytes, bytes]] = {}
         """Offset -> key and value."""
@@ -47,7 +48,12 @@ class Usage:
         )
         self.directory.load_logs(lambda topic: CONFIG)
         self.log = self.directory.open_log(*KEY, CONFIG, topic_id=bytes(15) + b"\x05")
-        settings = Settings(backoff_ms=BACKOFF_MS, table_bytes=1 << 16, buffer_bytes=1 << 12)
+        settings = Settings(
+            backoff_ms=BACKOFF_MS,
+            table_bytes=1 << 16,
+            buffer_bytes=1 << 12,
+            bytes_per_second=self.bytes_per_second,
+        )
         self.cleaner = Cleaner(self.disk, self.clock, self.jobs, SimRandom(7), lambda: settings, self._candidates)
         self.cleaner.start()
 
@@ -164,3 +170,27 @@ def test_nothing_is_compacted_before_the_checkpoint_says_for_good_that_it_is_on_
     usage.clock.run_for(BACKOFF_MS)
     usage.jobs.run_all()
     assert usage.log.size_bytes < size
+
+
+def test_what_is_cut_off_while_it_is_cleaned_does_not_come_back() -> None:
+    usage = Usage(SimDisk(), bytes_per_second=4000)
+    usage.start()
+    for number in range(12):
+        usage.append(number, 100)
+    while not usage.disk.exists("data/orders-0/00000000000000000004.log.cleaned"):
+        usage.jobs.run_all()
+        usage.clock.run_for(BACKOFF_MS / 5)
+    assert [segment.base_offset for segment in usage.log.segments] == [0, 2, 4, 6, 8, 10]
+    usage.directory.truncate([(usage.log, 5)])
+    for offset in range(5, 12):
+        del usage.written[offset]
+    for _ in range(8):
+        usage.append(20, 100)
+    for _ in range(200):
+        usage.jobs.run_all()
+        usage.clock.run_for(BACKOFF_MS)
+    found = {record.offset: record.value for _, records in batches_of(usage.log) for record in records}
+    assert found.items() <= {offset: value for offset, (_, value) in usage.written.items()}.items()
+    clean_before = usage.directory.cleaned_offsets.get(KEY)
+    assert clean_before is not None
+    assert [offset for offset in found if offset < clean_before] == [*range(5), clean_before - 1]

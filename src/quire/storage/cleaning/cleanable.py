@@ -56,7 +56,7 @@ def cleanable(log: Log, cleaned_offset: int | None, stable_offset: int, now_ms: 
     uncleanable = min(stable_offset, log.recovery_point, segments[-1].base_offset)
     if log.config.min_compaction_lag_ms > 0:
         newest_ms = now_ms - log.config.min_compaction_lag_ms
-        uncleanable = min([uncleanable, *(each.base_offset for each in dirty if each.max_timestamp()[0] > newest_ms)])
+        uncleanable = min([uncleanable, *(each.base_offset for each in dirty if each.newest_ms() > newest_ms)])
     # A segment that is uncleanable in part is so altogether.
     uncleanable = max(_base_before(segments, uncleanable), first_dirty)
     touched = [segment for segment in dirty if segment.base_offset < uncleanable]

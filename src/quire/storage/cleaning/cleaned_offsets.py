@@ -1,7 +1,8 @@
 """How far each log of a data directory is clean, in `cleaner-offset-checkpoint`.
 
-An offset that lags behind costs work, one that is ahead of its log leaves records in it that could go. So the file is
-written in the background, and taken back before a log of the same name begins anew.
+An offset that lags behind costs work. One that is ahead of its log leaves records in it that could go, and with them
+values that a tombstone was to delete, when that goes. So the file is written in the background, and taken back before a
+log is cut, or one of the same name begins anew.
 """
 
 from collections.abc import Callable
@@ -25,6 +26,7 @@ class CleanedOffsets:
         self._offsets = checkpoints.read_if_sensible(self._disk, self._path)
 
     def __contains__(self, key: TopicPartition) -> bool:
+        """Whether the log was ever compacted: an offset stays when the topic's settings change."""
         return key in self._offsets
 
     def get(self, key: TopicPartition) -> int | None:
@@ -35,10 +37,10 @@ class CleanedOffsets:
         self._writer.save_soon(self._offsets)
 
     def truncated(self, key: TopicPartition, offset: int) -> None:
-        """The log ends at `offset` now, and what comes there will be new."""
+        """The log will end at `offset`, and what comes there is new. Blocks until the file does not call it clean."""
         if self._offsets.get(key, 0) > offset:
             self._offsets[key] = offset
-            self._writer.save_soon(self._offsets)
+            self._writer.save_now(self._offsets)
 
     def forget(self, key: TopicPartition) -> None:
         """The log is gone."""

@@ -170,7 +170,7 @@ class Cleaner:
     def _worked(self, cleaning: "Cleaning", event: Event) -> None:
         if self._stopped:
             return
-        if cleaning.candidate.log.closed or cleaning.candidate.directory.failure is not None:
+        if not cleaning.is_of_use():
             self._end(cleaning)
         elif isinstance(event, Worked):
             rate = self._settings().bytes_per_second
@@ -217,8 +217,11 @@ class Cleaner:
         if cleaned.end_offset < cleaning.this.first_uncleanable_offset and log.config.compact:
             # Not all keys fitted into memory: the same log again, with the next ones.
             cleaning.drop()
-            rest = cleanable(log, cleaned.end_offset, settled_offset(cleaning.candidate), self._clock.now_ms())
-            self._begin(cleaning.candidate, rest, self._settings())
+            try:
+                rest = cleanable(log, cleaned.end_offset, settled_offset(cleaning.candidate), self._clock.now_ms())
+                self._begin(cleaning.candidate, rest, self._settings())
+            except (OSError, ApiError) as error:
+                self._failed(cleaning, error)
         else:
             self._end(cleaning)
 
@@ -226,7 +229,7 @@ class Cleaner:
         if self._stopped:
             return
         directory, _, log, _ = cleaning.candidate
-        if log.closed or not cleaning.is_current():
+        if log.closed or log.truncations != cleaning.this.truncations or not cleaning.is_current():
             # What it read has been deleted meanwhile, and was missed.
             pass
         elif isinstance(error, OSError):
@@ -280,6 +283,11 @@ class Cleaning:
                 told, self._bytes_untold = self._bytes_untold, 0
                 return Worked(told)
         return event
+
+    def is_of_use(self) -> bool:
+        """Whether what is cleaned is still that log: what was cut off it must not come back, nor count as clean."""
+        log, directory = self.candidate.log, self.candidate.directory
+        return not log.closed and directory.failure is None and log.truncations == self.this.truncations
 
     def is_current(self) -> bool:
         """Whether all segments that are still to be read are in the log."""

@@ -41,10 +41,12 @@ class Round:
         "seed",
         "segments",
         "stay_if_empty",
+        "truncations",
     )
 
     def __init__(self, log: Log, dirty: Cleanable, limits: Limits, seed: bytes, now_ms: int) -> None:
         self.folder = log.path
+        self.truncations = log.truncations
         self.config: LogConfig = log.config
         self.limits = limits
         self.seed = seed

@@ -15,7 +15,7 @@ from quire.storage.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:
-    """What is known of transactions at one point of a walk through all batches of a log, from its start."""
+    """What is known of transactions at one point of a walk through the batches of a log, from its start or later."""
 
     __slots__ = ("_coming", "_committed", "_ongoing", "_seen", "still_aborted")
 
@@ -31,7 +31,7 @@ class CleanedTransactions:
 
     def on_batch(self, header: BatchHeader) -> bool:
         """Whether the records of this batch were aborted."""
-        self._begin_up_to(header.last_offset)
+        self._begin_up_to(header)
         if not header.is_transactional:
             return False
         if header.producer_id in self._ongoing:
@@ -42,7 +42,7 @@ class CleanedTransactions:
 
     def on_control_batch(self, header: BatchHeader, data: Buffer) -> bool:
         """Whether this batch is not needed any more: the end of a transaction of which nothing is left."""
-        self._begin_up_to(header.last_offset)
+        self._begin_up_to(header)
         if header.record_count == 0:
             return True
         kind = control_type(decode_batch(data, header)[0])
@@ -60,7 +60,9 @@ class CleanedTransactions:
             return True
         return False
 
-    def _begin_up_to(self, offset: int) -> None:
-        while self._coming and self._coming[-1].first_offset <= offset:
+    def _begin_up_to(self, header: BatchHeader) -> None:
+        while self._coming and self._coming[-1].first_offset <= header.last_offset:
             begun = self._coming.pop()
-            self._ongoing.setdefault(begun.producer_id, begun)
+            # A walk that begins later meets no marker of what had ended before.
+            if begun.last_offset >= header.base_offset:
+                self._ongoing.setdefault(begun.producer_id, begun)

@@ -51,6 +51,8 @@ class Walk:
 
     def _grow(self, filled: int, left: int) -> None:
         """There is not one whole batch in the buffer."""
+        if filled < min(left, len(self._buffer)):
+            raise self.damage(0, f"the file is shorter than it was: {filled} bytes of {left} are left")
         batch_bytes = read_header(self._buffer[:filled]).size if filled >= HEADER_BYTES else HEADER_BYTES
         if batch_bytes > left or batch_bytes <= filled:
             raise self.damage(0, f"{left} bytes of a batch of {batch_bytes}")
