@@ -5,13 +5,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 
 def archive(records: DataFrame) -> DataFrame:
-    """The record and where it was, and the date on which it came."""
+    """The record and where it was, and the date on which it came; a key that is no text is whole in `key` alone."""
     return records.select(
         F.to_date("timestamp").alias("date"),
         "topic",
         "partition",
         "offset",
         "timestamp",
-        F.col("key").cast("string").alias("user_id"),
+        "key",
+        F.make_valid_utf8(F.col("key").cast("string")).alias("user_id"),
         "value",
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pyspark_quire.bounds import Bounds
 from pyspark_quire.loss import LossPolicy
-from pyspark_quire.positions import Position, Positions, begin_of
+from pyspark_quire.positions import Position, Positions, begin_of, without_begins
 from pyspark_quire.subscription import Places
 from quire.client.offsets import TopicPartition
 
@@ -16,15 +16,22 @@ def available(start: Positions, places: Places, extent: Mapping[TopicPartition, 
     """The end of everything there is. New partitions and topics are read from their beginning.
 
     Whatever should be there and is not goes to `loss`; if that lets it pass, reading goes on with what is there.
+    Where a deleted topic was read to is kept: should it be there again, it is either the same, or known to be another.
     """
+    ids = {place.topic: topic_id for place, topic_id in places.items()}
+    gone: Positions = {}
     for place, before in start.items():
         if place not in places:
-            loss.deleted(place, before.offset)
+            if not before.gone:
+                loss.deleted(place, before.offset)
+            if ids.get(place.topic, before.topic_id) == before.topic_id:
+                gone[place] = before._replace(begin=None, gone=True)
     topics = {place.topic: before.topic_id for place, before in start.items()}
-    return {
+    there = {
         place: Position(extent[place].latest, topic_id, _begin(place, topic_id, start, topics, extent[place], loss))
-        for place, topic_id in sorted(places.items())
+        for place, topic_id in places.items()
     }
+    return dict(sorted((gone | there).items()))
 
 
 def _begin(
@@ -42,7 +49,8 @@ def _begin(
             loss.overtaken(place, 0, bounds.earliest)  # a partition was added, and is not whole any more
         return bounds.earliest
     if before.topic_id != topic_id:
-        loss.recreated(place, before.offset, before.topic_id, topic_id)
+        if not before.gone:
+            loss.recreated(place, before.offset, before.topic_id, topic_id)
         return bounds.earliest
     if before.offset < bounds.earliest:
         loss.overtaken(place, before.offset, bounds.earliest)
@@ -98,8 +106,11 @@ def _shares(sizes: Mapping[TopicPartition, int], max_offsets: int) -> dict[Topic
     return shares
 
 
+def with_begins(start: Positions, end: Positions) -> Positions:
+    """The same end, which now says by itself where each partition is read from."""
+    return {place: position._replace(begin=begin_of(place, start, position)) for place, position in end.items()}
+
+
 def moved(start: Positions, end: Positions) -> bool:
     """Whether there is anything to do between the two."""
-    before = {place: (position.topic_id, position.offset) for place, position in start.items()}
-    after = {place: (position.topic_id, position.offset) for place, position in end.items()}
-    return before != after
+    return without_begins(start) != without_begins(end)

@@ -20,6 +20,7 @@ from pyspark_quire.errors import QuireError
 from pyspark_quire.loss import LossPolicy
 from pyspark_quire.options import FAIL_ON_DATA_LOSS, MAX_RECORDS_PER_PARTITION, MIN_PARTITIONS, Options
 from pyspark_quire.reading import Split, read_split
+from pyspark_quire.spark_process import SentToTasks
 from pyspark_quire.splits import Range, plan_tasks
 from pyspark_quire.subscription import check_subscription, describe, find_places
 from quire.client.cluster import Cluster
@@ -27,7 +28,7 @@ from quire.client.offsets import EARLIEST, TopicPartition
 from quire.client.steps import Steps
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(SentToTasks, DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         check_subscription(options)
         check_batch_bounds(options)

@@ -17,10 +17,11 @@ from pyspark_quire.options import ALLOW_MISSING_MARKER, EXACTLY_ONCE, SERVERS, S
 from pyspark_quire.sink_columns import check_columns
 from pyspark_quire.sink_driver import TaskReport, finish
 from pyspark_quire.sink_task import write_rows, write_rows_once
+from pyspark_quire.spark_process import SentToTasks
 from pyspark_quire.stream_task import StreamTask, current_stream_task
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(SentToTasks, DataSourceArrowWriter):
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         if overwrite:
             raise QuireError('a topic can only be added to: write with mode("append")')

@@ -94,13 +94,35 @@ def find_extent(
     cluster: Cluster, options: Options, places: Iterable[TopicPartition]
 ) -> Steps[dict[TopicPartition, Bounds]]:
     """The first and the last offset that can be read now; with read_committed the end is before open transactions."""
+    return (yield from find_log(cluster, places, isolation_level=int(options[ISOLATION_LEVEL] == "read_committed")))
+
+
+def find_log(
+    cluster: Cluster, places: Iterable[TopicPartition], *, isolation_level: int = 0
+) -> Steps[dict[TopicPartition, Bounds]]:
+    """The first and the last offset that are there, in open transactions too."""
     wanted = list(places)
-    committed = int(options[ISOLATION_LEVEL] == "read_committed")
-    latest = yield from list_offsets(cluster, dict.fromkeys(wanted, LATEST), isolation_level=committed)
+    latest = yield from list_offsets(cluster, dict.fromkeys(wanted, LATEST), isolation_level=isolation_level)
     earliest = yield from list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
     # Asked for second, the beginning may have overtaken the end.
     return {
         place: Bounds(earliest[place].offset, max(earliest[place].offset, latest[place].offset)) for place in wanted
+    }
+
+
+def find_extent_from(
+    cluster: Cluster, options: Options, places: Iterable[TopicPartition], reached: Mapping[TopicPartition, int]
+) -> Steps[dict[TopicPartition, Bounds]]:
+    """The same for who is at these offsets: where a transaction before them is open, nothing is new, and nothing lost.
+
+    That is so when a stream that read everything goes on with read_committed, or was told where to start.
+    """
+    extent = yield from find_extent(cluster, options, places)
+    ahead = [place for place, bounds in extent.items() if reached.get(place, 0) > bounds.latest]
+    whole = (yield from find_log(cluster, ahead)) if ahead else {}
+    return extent | {
+        place: Bounds(bounds.earliest, max(extent[place].latest, min(reached[place], bounds.latest)))
+        for place, bounds in whole.items()
     }
 
 

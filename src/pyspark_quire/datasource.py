@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_quire.columns import read_schema
 from pyspark_quire.options import INCLUDE_HEADERS, SERVERS, Options, Use
+from pyspark_quire.spark_process import settle_in
 
 
 class QuireDataSource(DataSource):
@@ -31,19 +32,23 @@ class QuireDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from pyspark_quire.batch_reader import BatchReader
 
+        settle_in()
         return BatchReader(Options(self.options, Use.BATCH_READ), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from pyspark_quire.stream_reader import StreamReader
 
+        settle_in()
         return StreamReader(Options(self.options, Use.STREAM_READ), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from pyspark_quire.batch_writer import BatchWriter
 
+        settle_in()
         return BatchWriter(Options(self.options, Use.BATCH_WRITE), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from pyspark_quire.stream_writer import StreamWriter
 
+        settle_in()
         return StreamWriter(Options(self.options, Use.STREAM_WRITE), schema)

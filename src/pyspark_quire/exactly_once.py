@@ -161,9 +161,9 @@ def _check_not_missing(plan: TaskPlan, own: TaskMark | None, batch: BatchMark | 
     if missing:
         raise QuireError(
             f"{plan} does not find its mark of the batch before, so whether its rows are written already cannot be "
-            "known: marks expire with the offsets of a group that rests (offsets.retention.minutes) and go with the "
-            "sink's topic; if nothing of this batch is in the topic, or twice would do, start once with option "
-            "allowMissingMarker true"
+            "known: marks expire with the offsets of a group that rests (offsets.retention.minutes), go with the "
+            "sink's topic, and are not there yet if earlier batches were not written here; if nothing of this batch "
+            "is in the topic, or twice would do, start once with option allowMissingMarker true"
         )
 
 

@@ -6,7 +6,7 @@ little of many partitions does not wait for each in turn.
 
 from collections.abc import Iterator, Sequence
 
-from pyspark_quire.bounds import Bounds, find_extent
+from pyspark_quire.bounds import Bounds, find_log
 from pyspark_quire.connect import run_patiently
 from pyspark_quire.errors import QuireError
 from pyspark_quire.loss import LossPolicy
@@ -19,12 +19,14 @@ from pyspark_quire.options import (
     Options,
 )
 from pyspark_quire.splits import Range
+from pyspark_quire.subscription import ASK_AGAIN_MS, ASK_AGAIN_TIMES
 from quire.client.cluster import Cluster
 from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.errors import TimedOutError
 from quire.client.fetched import Fetched
+from quire.client.metadata import Topic
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import Steps
+from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import to_text
 
@@ -35,7 +37,8 @@ _GONE = (
     ErrorCode.INCONSISTENT_TOPIC_ID,
 )
 _REFUSED_MOST = 20
-"""How often an offset may be refused that is there when one looks: then something else is wrong."""
+"""How often an offset may be refused that is there when one looks, as by a leader that has just begun: then something
+else is wrong."""
 
 
 def fetch_ranges(client: BlockingClient, options: Options, parts: Sequence[Range]) -> Iterator[Fetched]:
@@ -59,17 +62,21 @@ def fetch_ranges(client: BlockingClient, options: Options, parts: Sequence[Range
 def _fetch_past_loss(
     client: BlockingClient, options: Options, part: Range, position: int, loss: LossPolicy
 ) -> Iterator[Fetched]:
-    refused = 0
-    while position < part.end:
+    refused: ApiError | None = None
+    for _ in range(_REFUSED_MOST):
+        part, position = _what_is_left(client, options, part, position, loss)
+        if position >= part.end:
+            return
         try:
             for fetched in _fetch(client, options, [part], [position]):
                 position = fetched.next_offset
                 yield fetched
+            return
         except ApiError as error:
-            refused += 1
-            if error.code not in _GONE or refused > _REFUSED_MOST:
+            if error.code not in _GONE:
                 raise QuireError(f"{part.place} cannot be read at offset {position}: {error}") from error
-            position = _after_loss(client, options, part, position, loss)
+            refused = error
+    raise QuireError(f"{part.place} cannot be read at offset {position}: {refused}") from refused
 
 
 def _fetch(
@@ -90,10 +97,13 @@ def _fetch(
             try:
                 client.loop.run_until(consumer.arrival(), patience_ms)
             except TimedOutError:
-                raise QuireError(
+                sentence = (
                     f"{left[0].place} gave nothing within {patience_ms / 1000:g} s at offset "
                     f"{consumer.positions[left[0].place]}, although it should go on to {left[0].end}"
-                ) from None
+                )
+                if _end_too_early(client, left, patience_ms):
+                    raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, sentence) from None
+                raise QuireError(sentence) from None
             taken = consumer.poll()
             _check_ids(client.cluster, parts)
             yield from taken
@@ -109,29 +119,48 @@ def _check_ids(cluster: Cluster, parts: Sequence[Range]) -> None:
             raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {part.place.topic} was deleted or made anew")
 
 
-def _after_loss(client: BlockingClient, options: Options, part: Range, position: int, loss: LossPolicy) -> int:
-    """Where to go on after the offset was refused; raises unless the user wants to go on."""
+def _end_too_early(client: BlockingClient, parts: Sequence[Range], patience_ms: float) -> bool:
+    """Whether one of the partitions was cut since it was planned how far to read; an open transaction cuts nothing."""
+    extent = run_patiently(client, lambda cluster: find_log(cluster, [part.place for part in parts]), patience_ms)
+    return any(extent[part.place].latest < part.end for part in parts)
 
-    def ask(cluster: Cluster) -> Steps[tuple[str, Bounds] | None]:
-        yield from cluster.refresh([part.place.topic])
-        topic = cluster.metadata.topics.get(part.place.topic)
-        if topic is None or part.place.partition not in topic.partitions:
-            return None
-        extent = yield from find_extent(cluster, options, [part.place])
-        return to_text(topic.topic_id), extent[part.place]
 
-    found = run_patiently(client, ask, options[POLL_TIMEOUT_MS])
+def _what_is_left(
+    client: BlockingClient, options: Options, part: Range, position: int, loss: LossPolicy
+) -> tuple[Range, int]:
+    """What can be read of a range from `position` on, and where to begin; raises unless the user wants to go on."""
+    if position >= part.end:
+        return part, position
+    found = run_patiently(client, lambda cluster: find_part(cluster, part), options[POLL_TIMEOUT_MS])
     if found is None:
-        loss.deleted(part.place, position)
-        return part.end
+        loss.deleted(part.place, position, part.end)
+        return part, part.end
     topic_id, bounds = found
     if topic_id != part.topic_id:
-        loss.recreated(part.place, position, part.topic_id, topic_id)
-        return part.end
+        loss.recreated(part.place, position, part.topic_id, topic_id, part.end)
+        return part, part.end
     if position < bounds.earliest:
         loss.overtaken(part.place, position, min(bounds.earliest, part.end))
-        return min(bounds.earliest, part.end)
+        position = bounds.earliest
     if part.end > bounds.latest:
         loss.beyond(part.place, part.end, bounds.latest)
-        return part.end
-    return position  # it is there: a leader that had just begun did not know it yet
+        part = part._replace(end=bounds.latest)
+    return part, position
+
+
+def find_part(cluster: Cluster, part: Range) -> Steps[tuple[str, Bounds] | None]:
+    """The id of a range's topic and what is there of its partition; None where it does not exist any more.
+
+    A broker that has only just heard of the cluster may not know it yet, so it is asked for a few times.
+    """
+    topic: Topic | None = None
+    for _ in range(ASK_AGAIN_TIMES):
+        yield from cluster.refresh([part.place.topic])
+        topic = cluster.metadata.topics.get(part.place.topic)
+        if topic is not None and to_text(topic.topic_id) == part.topic_id and part.place.partition in topic.partitions:
+            break
+        yield from sleep(cluster.clock, ASK_AGAIN_MS)
+    if topic is None or part.place.partition not in topic.partitions:
+        return None
+    extent = yield from find_log(cluster, [part.place])
+    return to_text(topic.topic_id), extent[part.place]

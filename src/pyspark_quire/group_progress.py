@@ -1,9 +1,10 @@
 """The stream's offsets in a consumer group: for people and tools that look at lag, and for one thing Spark forgets.
 
-Spark goes by its checkpoint, never by a group. But it writes no start into the checkpoint of a new stream: if the first
-micro-batch crashes, it asks anew where to start, and `latest` would be somewhere else by then, with records between
-that nobody reads. So where a stream starts is committed to the group at once, with a mark; a restart finds the mark and
-starts there. The first real commit, after the first micro-batch, replaces it.
+Spark goes by its checkpoint, never by a group. But it writes no start into the checkpoint of a new stream: if that
+crashes, it asks anew where to start, and `latest` would be somewhere else by then, with records between that nobody
+reads. Once the first micro-batch is planned, its end in the checkpoint says where it begins (`positions`). Until then
+the start is in the group, with a mark: a restart finds it and starts there. The first real commit, after the first
+micro-batch, replaces it. Groups can be shared, so nothing that is in a checkpoint may depend on the mark.
 """
 
 import hashlib

@@ -36,15 +36,21 @@ class LossPolicy:
             wanted - latest,
         )
 
-    def recreated(self, place: TopicPartition, read_up_to: int, old_id: str, new_id: str) -> None:
+    def recreated(
+        self, place: TopicPartition, read_up_to: int, old_id: str, new_id: str, planned_to: int | None = None
+    ) -> None:
+        """`planned_to` is where the job would have read to, if it knows: the old topic had so much, and it is gone."""
         self._report(
             f"{place}: topic {place.topic} was deleted and made anew (id {old_id} became {new_id}) "
             f"after offset {read_up_to} had been reached; what the old one had beyond that is lost",
-            0,
+            0 if planned_to is None else planned_to - read_up_to,
         )
 
-    def deleted(self, place: TopicPartition, read_up_to: int) -> None:
-        self._report(f"{place} does not exist any more; it was read up to offset {read_up_to}", 0)
+    def deleted(self, place: TopicPartition, read_up_to: int, planned_to: int | None = None) -> None:
+        self._report(
+            f"{place} does not exist any more; it was read up to offset {read_up_to}",
+            0 if planned_to is None else planned_to - read_up_to,
+        )
 
     def _report(self, sentence: str, skipped: int) -> None:
         if self.fail:

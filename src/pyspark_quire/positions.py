@@ -1,10 +1,12 @@
 """How far a stream has been read: an offset and the topic's id for each partition, as Spark keeps them in a checkpoint.
 
-    {"orders": {"id": "kbe4...", "offsets": {"0": 5, "1": 7}, "begins": {"1": 3}}}
+    {"orders": {"id": "kbe4...", "offsets": {"0": 5, "1": 7}, "begins": {"1": 3}, "gone": [0]}}
 
 Spark knows two states equal by their JSON, so it is written in one order only. `begins` is there for the partitions
-that this micro-batch does not read from where the one before it ended: new ones, and those whose records got lost.
-With it the start and the end alone say what a micro-batch reads, also when it is run again after a crash.
+that this micro-batch does not read from where the one before it ended: new ones, those whose records got lost, and all
+of them in the first micro-batch, for which Spark keeps no start. With it the start and the end alone say what a
+micro-batch reads, also when it is run again after a crash. `gone` are partitions that were deleted, where the user has
+let that pass: should the topic be there again, it is known how far it was read, and whether it is the same.
 """
 
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ class Position(NamedTuple):
     offset: int
     topic_id: str
     begin: int | None = None
+    gone: bool = False
 
 
 Positions = dict[TopicPartition, Position]
@@ -27,11 +30,13 @@ Positions = dict[TopicPartition, Position]
 
 def to_json(positions: Positions) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for (topic, partition), (offset, topic_id, begin) in sorted(positions.items()):
+    for (topic, partition), (offset, topic_id, begin, gone) in sorted(positions.items()):
         part = found.setdefault(topic, {"id": topic_id, "offsets": {}})
         part["offsets"][str(partition)] = offset
         if begin is not None:
             part.setdefault("begins", {})[str(partition)] = begin
+        if gone:
+            part.setdefault("gone", []).append(partition)
     return found
 
 
@@ -39,10 +44,10 @@ def from_json(found: Any) -> Positions:
     positions: Positions = {}
     try:
         for topic, part in found.items():
-            begins = part.get("begins", {})
+            begins, gone = part.get("begins", {}), part.get("gone", [])
             for partition, offset in part["offsets"].items():
                 place = TopicPartition(topic, int(partition))
-                positions[place] = Position(int(offset), part["id"], begins.get(partition))
+                positions[place] = Position(int(offset), part["id"], begins.get(partition), place.partition in gone)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise QuireError(
             f"the checkpoint has {found!r} where offsets of format quire should be; it is from another source"

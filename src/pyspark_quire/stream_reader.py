@@ -19,25 +19,24 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_quire.advance import available, capped, count_new, limited, moved
-from pyspark_quire.bounds import find_extent, find_starts, starting_goals
+from pyspark_quire.advance import available, capped, count_new, limited, moved, with_begins
+from pyspark_quire.bounds import find_extent, find_extent_from, find_starts, starting_goals
 from pyspark_quire.connect import Connection
 from pyspark_quire.errors import QuireError
 from pyspark_quire.group_progress import GroupProgress
 from pyspark_quire.loss import LossPolicy
 from pyspark_quire.options import (
-    ASSIGN,
     FAIL_ON_DATA_LOSS,
     MAX_OFFSETS_PER_TRIGGER,
     MAX_RECORDS_PER_PARTITION,
     MAX_TRIGGER_DELAY_MS,
     MIN_OFFSETS_PER_TRIGGER,
     MIN_PARTITIONS,
-    SUBSCRIBE,
     Options,
 )
 from pyspark_quire.positions import Position, Positions, from_json, ranges_between, to_json, without_begins
 from pyspark_quire.reading import Split, read_split
+from pyspark_quire.spark_process import SentToTasks
 from pyspark_quire.splits import plan_tasks
 from pyspark_quire.subscription import check_subscription, describe, find_places, foreign
 from quire.client.cluster import Cluster
@@ -45,7 +44,7 @@ from quire.client.offsets import LATEST
 from quire.client.steps import Steps
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, schema: StructType) -> None:
         check_subscription(options)
         self._options = options
@@ -86,9 +85,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             end = capped(before, end, self._target)
         elif not isinstance(limit, ReadAllAvailable) and self._too_few(count_new(before, end)):
-            return start
+            end = before
         if isinstance(limit, ReadMaxRows):
             end = limited(before, end, limit.max_rows)
+        if before == self._initial:
+            # Spark stores no start for the first micro-batch, so its end says where it begins.
+            return to_json(with_begins(before, end))
         return to_json(end) if moved(before, end) else start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
@@ -97,18 +99,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _advance(self, cluster: Cluster, before: Positions) -> Steps[Positions]:
         yield from self._commit(cluster, before)
-        places = yield from find_places(cluster, self._options, {place.topic for place in before})
-        extent = yield from find_extent(cluster, self._options, places)
+        known = {place: position.topic_id for place, position in before.items() if not position.gone}
+        gone = {place.topic for place, position in before.items() if position.gone}
+        places = yield from find_places(cluster, self._options, known, gone)
+        reached = {place: position.offset for place, position in before.items()}
+        extent = yield from find_extent_from(cluster, self._options, places, reached)
         end = available(before, places, extent, self._loss)
         self._latest = without_begins(end)
         return end
 
     def _commit(self, cluster: Cluster, done: Positions) -> Steps[None]:
         """Everything up to here is done for good: this is the one moment in which Spark says so, every time."""
-        done = without_begins(done)
-        if done in (self._initial, self._committed):
+        if done == self._initial:
             return
-        yield from self._progress.commit(cluster, done)
+        done = without_begins(done)
+        if done == self._committed:
+            return
+        there = {place: position for place, position in done.items() if not position.gone}
+        yield from self._progress.commit(cluster, there)
         self._committed = done
 
     def _too_few(self, count: int) -> bool:
@@ -143,8 +151,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check(self, positions: Positions) -> None:
         """A checkpoint of another query would be read from offsets that mean nothing here."""
-        strange = foreign(self._options, positions)
-        if strange and (self._loss.fail or len(strange) == len(positions)):
+        there = [place for place, position in positions.items() if not position.gone]
+        strange = foreign(self._options, there)
+        if strange and (self._loss.fail or len(strange) == len(there)):
             names = ", ".join(sorted({place.topic for place in strange}))
             raise QuireError(
                 f"the checkpoint has offsets of {names}, which this stream does not read ({describe(self._options)}); "
@@ -173,7 +182,6 @@ def find_initial(cluster: Cluster, options: Options, progress: GroupProgress) ->
 
 
 def _find_ends(cluster: Cluster, options: Options) -> Steps[Positions]:
-    asked = [*(options[SUBSCRIBE] or []), *(place.topic for place in options[ASSIGN] or [])]
-    places = yield from find_places(cluster, options, asked)
+    places = yield from find_places(cluster, options, lenient=True)
     extent = yield from find_extent(cluster, options, places)
     return {place: Position(extent[place].latest, topic_id) for place, topic_id in places.items()}

@@ -16,10 +16,11 @@ from pyspark_quire.options import EXACTLY_ONCE, SERVERS, TOPIC, Options
 from pyspark_quire.sink_columns import check_columns
 from pyspark_quire.sink_driver import TaskReport, finish
 from pyspark_quire.sink_task import write_rows
+from pyspark_quire.spark_process import SentToTasks
 from pyspark_quire.stream_task import BATCH_ID, QUERY_ID, current_stream_task
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
     def __init__(self, options: Options, schema: StructType) -> None:
         options.required(SERVERS)
         check_columns(schema, options[TOPIC])

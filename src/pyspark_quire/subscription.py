@@ -1,7 +1,7 @@
 """Which partitions an option asks for (`subscribe`, `subscribePattern` or `assign`), and the ids of their topics."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from pyspark_quire.errors import OptionError, QuireError
 from pyspark_quire.options import ASSIGN, SUBSCRIBE, SUBSCRIBE_PATTERN, Options
@@ -17,8 +17,8 @@ CHOICES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 Places = dict[TopicPartition, str]
 """Partitions in order, each with its topic's id: a topic made anew under an old name has another."""
 
-_ASK_AGAIN_MS = 200
-_ASK_AGAIN_TIMES = 5
+ASK_AGAIN_MS = 200
+ASK_AGAIN_TIMES = 5
 
 
 def check_subscription(options: Options) -> None:
@@ -53,28 +53,43 @@ def foreign(options: Options, places: Iterable[TopicPartition]) -> list[TopicPar
     return [place for place in places if place.topic not in names]
 
 
-def find_places(cluster: Cluster, options: Options, known: Collection[str] = ()) -> Steps[Places]:
-    """The partitions that are there now. A topic asked for that does not exist is an error, unless it is `known`.
+def find_places(
+    cluster: Cluster,
+    options: Options,
+    known: Mapping[TopicPartition, str] | None = None,
+    gone: Collection[str] = (),
+    *,
+    lenient: bool = False,
+) -> Steps[Places]:
+    """The partitions that are there now. A topic asked for that does not exist is an error, unless `lenient`.
 
-    A known topic that seems to be gone is asked for again a few times: a broker that is just starting says so of every
-    topic. If it stays away it is left out, and what that means is for the caller to say.
+    What is `known`, with its topic's id, and what is asked for by name is looked for a few times: a broker that is just
+    starting, or has not heard the latest, does not know it yet, or still knows a topic that is gone. If it stays away,
+    what is known is left out, and what that means is for the caller to say. Topics of which it has been said that they
+    are `gone` are not waited for.
     """
-    for _ in range(_ASK_AGAIN_TIMES):
+    before = known or {}
+    for _ in range(ASK_AGAIN_TIMES):
         names = yield from _find_names(cluster, options)
         there = cluster.metadata.topics
-        if all(name in there for name in known):
+        found = {place: topic_id for name in names if name in there for place, topic_id in _partitions(there[name])}
+        missing = [name for name in names if name not in there and name not in gone]
+        if not missing and all(found.get(place) == before[place] for place in before):
             break
-        yield from sleep(cluster.clock, _ASK_AGAIN_MS)
-    places: Places = {}
+        yield from sleep(cluster.clock, ASK_AGAIN_MS)
+    excused = {place.topic for place in before}.union(gone)
     for name in names:
         topic = cluster.metadata.topics.get(name)
         if topic is not None:
             _check(topic)
-            places |= {TopicPartition(name, index): to_text(topic.topic_id) for index in sorted(topic.partitions)}
-        elif name not in known:
+        elif name not in excused and not lenient:
             raise QuireError(f"topic {name} does not exist")
     assigned = options[ASSIGN]
-    return places if assigned is None else _chosen(places, assigned, known)
+    return found if assigned is None else _chosen(found, assigned, None if lenient else excused)
+
+
+def _partitions(topic: Topic) -> list[tuple[TopicPartition, str]]:
+    return [(TopicPartition(topic.name, index), to_text(topic.topic_id)) for index in sorted(topic.partitions)]
 
 
 def _find_names(cluster: Cluster, options: Options) -> Steps[list[str]]:
@@ -93,9 +108,10 @@ def _check(topic: Topic) -> None:
         raise QuireError(f"topic {topic.name} cannot be read now ({topic.error.name})")
 
 
-def _chosen(places: Places, assigned: list[TopicPartition], known: Collection[str]) -> Places:
+def _chosen(places: Places, assigned: list[TopicPartition], excused: Collection[str] | None) -> Places:
+    """Those that are assigned; one that is not there is an error, unless its topic is excused (None: all are)."""
     for place in assigned:
-        if place not in places and place.topic not in known:
+        if place not in places and excused is not None and place.topic not in excused:
             count = sum(other.topic == place.topic for other in places)
             raise QuireError(f"topic {place.topic} has no partition {place.partition}; it has {count}, from 0 on")
     return {place: places[place] for place in assigned if place in places}

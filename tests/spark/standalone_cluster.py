@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-from interop.apache_kafka import free_ports
+from tests.free_ports import free_ports
 from tests.spark.conftest import spark_environment
 from tests.wire.clients import eventually
 

@@ -18,6 +18,9 @@ PARTITION = "dlq.partition"
 OFFSET = "dlq.offset"
 ATTEMPT = "dlq.attempt"
 FIRST_ATTEMPT = 1
+DIGITS_MAX = 18
+"""All of these are 64-bit numbers; anybody can write longer ones."""
+SHOWN_LENGTH_MAX = 40
 
 
 class NotADeadLetterError(Exception):
@@ -67,6 +70,6 @@ def _text(headers: dict[str, bytes | None], name: str) -> str:
 
 def _number(headers: dict[str, bytes | None], name: str) -> int:
     text = _text(headers, name)
-    if not (text.isascii() and text.isdigit()):
-        raise NotADeadLetterError(f"its header {name} is no number: {text!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
+        raise NotADeadLetterError(f"its header {name} is no number: {text[:SHOWN_LENGTH_MAX]!r}")
     return int(text)

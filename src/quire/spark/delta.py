@@ -2,9 +2,10 @@
 
 A table remembers, in the same commit as the rows, the number of the last batch of each stream it has taken (Delta's
 application transactions). A batch that comes again after a crash finds its number there and is left out, whatever
-became of the attempt before: there is no moment at which its rows are in the table and its number is not. Two writers
-of the same stream cannot both commit a batch; the second fails. A stream is known by the id in its checkpoint: one that
-starts anew with another checkpoint is another stream, and its rows are added.
+became of the attempt before: there is no moment at which its rows are in the table and its number is not. Spark runs
+only the last batch again, so an earlier number is of a checkpoint that does not belong to the table, and is refused.
+Two writers of the same stream cannot both commit a batch; the second fails. A stream is known by the id in its
+checkpoint: one that starts anew with another checkpoint is another stream, and its rows are added.
 
     query = rows.writeStream.foreachBatch(DeltaSink("lake/orders", partition_by=["date"])).start()
 """
@@ -12,6 +13,7 @@ starts anew with another checkpoint is another stream, and its rows are added.
 import logging
 from collections.abc import Sequence
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import DataFrame
 
@@ -39,31 +41,54 @@ class DeltaSink:
 
     def write(self, batch: DataFrame, stream: str, batch_id: int) -> bool:
         """Appends the batch unless the table has it; says whether it did."""
-        taken = self.last_batch(stream)
-        if taken is not None and batch_id <= taken:
+        # All of it is decided by the table as it is now: a writer that comes in between makes the commit fail.
+        table = self._open()
+        taken = None if table is None else table.transaction_version(stream)
+        if taken is not None and batch_id < taken:
+            raise ValueError(
+                f"batch {batch_id} for table {self.table} comes after batch {taken} of the same stream, {stream}: its "
+                "checkpoint is older than the table, or a copy of another's, and whether the table has these rows "
+                "cannot be known; start with a new checkpoint, and a new table if rows must not be there twice"
+            )
+        if batch_id == taken:
             log.info("table %s has batch %d of %s already", self.table, batch_id, stream)
             return False
         rows = batch.toArrow()
+        _check_text(rows, f"batch {batch_id} for table {self.table}")
         if not rows.num_rows and taken is not None:
             return False  # a table that exists need not know that nothing came
-        write_deltalake(
-            self.table,
-            rows,
-            mode="append",
-            partition_by=self.partition_by or None,
-            schema_mode="merge",
-            commit_properties=CommitProperties(app_transactions=[Transaction(stream, batch_id)]),
-        )
+        commit = CommitProperties(app_transactions=[Transaction(stream, batch_id)])
+        columns = self.partition_by or None
+        if table is None:
+            write_deltalake(self.table, rows, mode="error", partition_by=columns, commit_properties=commit)
+        else:
+            write_deltalake(
+                table, rows, mode="append", partition_by=columns, schema_mode="merge", commit_properties=commit
+            )
         if self.compact_every and batch_id % self.compact_every == self.compact_every - 1:
             self.compact()
         return True
 
     def last_batch(self, stream: str) -> int | None:
         """The number of the last batch of the stream that is in the table."""
-        if not DeltaTable.is_deltatable(self.table):
-            return None
-        return DeltaTable(self.table).transaction_version(stream)
+        table = self._open()
+        return None if table is None else table.transaction_version(stream)
+
+    def _open(self) -> DeltaTable | None:
+        return DeltaTable(self.table) if DeltaTable.is_deltatable(self.table) else None
 
     def compact(self) -> None:
         """Merges small files into larger ones; the rows stay the same, and the old files until they are vacuumed."""
         DeltaTable(self.table).optimize.compact()
+
+
+def _check_text(rows: pa.Table, what: str) -> None:
+    """Spark makes text of any bytes, and a table would take it: then nobody could read what is around it."""
+    for name in rows.column_names:
+        try:
+            rows[name].validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"{what} cannot be written: column {name} has a value that is not what its type says ({error}); "
+                "keep bytes that may be no text as binary, or use make_valid_utf8"
+            ) from None

@@ -10,19 +10,24 @@ and a field that has the wrong type makes a dead letter rather than a null. Fiel
 ignored, so whoever writes the events may add some.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (as every Spark program has it)
-from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType, _parse_datatype_string
 
 from quire.spark import dead_letters as names
 
 CORRUPT = "_corrupt_record"
 PLACE = ("topic", "partition", "offset", "timestamp")
 
+_ENVELOPE = "_envelope"
+_END = "_end"
 _HEADERS = "array<struct<key:string,value:binary>>"
+
+_numbers = itertools.count()  # what a query observes has a name of its own
 
 NULL_VALUE = "the value is null"
 NO_TEXT = "the value is no UTF-8"
@@ -40,11 +45,15 @@ def parse_json(records: DataFrame, schema: str | StructType, rules: Sequence[Rul
     """The records with `event`, the fields of the schema, and `error`: null, or why it is none."""
     fields = schema if isinstance(schema, StructType) else _parse_datatype_string(schema)
     assert isinstance(fields, StructType)
-    with_corrupt = StructType([*fields.fields, StructField(CORRUPT, StringType())])
+    envelope = StructType(
+        [StructField("event", fields), StructField(_END, BooleanType()), StructField(CORRUPT, StringType())]
+    )
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    parsed = records.withColumn("event", F.from_json(F.col("value").cast("string"), with_corrupt, options))
-    checked = parsed.withColumn("error", _first_error(rules))
-    return checked.withColumn("event", F.col("event").dropFields(CORRUPT))
+    # Spark reads one JSON value and does not look at what follows. Inside another object, whatever follows breaks it.
+    enclosed = F.concat(F.lit('{"event":'), F.col("value").cast("string"), F.lit(f',"{_END}":true}}'))
+    parsed = records.withColumn(_ENVELOPE, F.from_json(enclosed, envelope, options))
+    with_event = parsed.withColumn("event", F.col(f"{_ENVELOPE}.event"))
+    return with_event.withColumn("error", _first_error(rules)).drop(_ENVELOPE)
 
 
 def good_rows(parsed: DataFrame) -> DataFrame:
@@ -67,11 +76,13 @@ def dead_letters(parsed: DataFrame) -> DataFrame:
 def sink_rows(parsed: DataFrame, *, topic: Column, key: Column, value: Column) -> DataFrame:
     """Good events as these columns say and dead letters, as rows for `format("quire")`, in one pass.
 
-    A union of `good_rows` and `dead_letters` is the same, but reads the source twice.
+    A union of `good_rows` and `dead_letters` is the same, but reads the source twice. Dead letters are counted on the
+    way, for `quire pipelines status`.
     """
+    counted = parsed.observe(f"sink_rows_{next(_numbers)}", F.count("error").alias("dead_letters"))
     good = F.col("error").isNull()
     dead = dict(zip(("topic", "key", "value", "headers"), _dead_letter_columns(parsed), strict=True))
-    return parsed.select(
+    return counted.select(
         F.when(good, topic).otherwise(dead["topic"]).alias("topic"),
         F.when(good, key.cast("binary")).otherwise(dead["key"]).alias("key"),
         F.when(good, value.cast("binary")).otherwise(dead["value"]).alias("value"),
@@ -93,7 +104,8 @@ def _first_error(rules: Sequence[Rule]) -> Column:
     checks: list[tuple[Column, str]] = [
         (F.col("value").isNull(), NULL_VALUE),
         (~F.is_valid_utf8(F.col("value").cast("string")), NO_TEXT),
-        (F.col("event").isNull() | F.col(f"event.{CORRUPT}").isNotNull(), NO_JSON),
+        (F.col("event").isNull() | F.col(f"{_ENVELOPE}.{CORRUPT}").isNotNull(), NO_JSON),
+        (F.col(f"{_ENVELOPE}.{_END}").isNull(), NO_JSON),
         *((~F.coalesce(F.expr(rule.holds), F.lit(False)), f"rule {rule.name} does not hold") for rule in rules),
     ]
     errors = [F.when(broken, F.lit(sentence)) for broken, sentence in checks]

@@ -19,7 +19,9 @@ unless they are absolute.
 """
 
 import difflib
+import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,10 +123,31 @@ def parse_pipeline(content: object, path: str) -> Pipeline:
 
 
 def results_of(pipeline: Pipeline) -> list[str]:
-    """The topics of its file that it writes: all but those that its first query reads."""
-    read = pipeline.queries[0].source.get("subscribe", "").split(",") if pipeline.queries else []
-    outside = [name.strip() for name in read]
-    return [topic.name for topic in pipeline.topics if topic.name not in outside]
+    """The topics of its file that it writes: those that no query reads, or that the sink of an earlier one names."""
+    results = []
+    for topic in pipeline.topics:
+        readers = [index for index, query in enumerate(pipeline.queries) if reads(query, topic.name)]
+        earlier = pipeline.queries[: readers[0]] if readers else pipeline.queries
+        if not readers or any(topic.name in _named_by(query.sink) for query in earlier):
+            results.append(topic.name)
+    return results
+
+
+def reads(query: QueryWish, topic: str) -> bool:
+    """Whether the source's options ask for a topic, in whichever of the three ways."""
+    given = {name.lower(): value for name, value in query.source.items()}
+    if topic in (name.strip() for name in given.get("subscribe", "").split(",")):
+        return True
+    try:
+        by_pattern = re.fullmatch(given["subscribepattern"], topic) if "subscribepattern" in given else None
+        return by_pattern is not None or topic in json.loads(given.get("assign", "{}"))
+    except (re.error, ValueError, TypeError):
+        return False  # the source will say so
+
+
+def _named_by(sink: QuireSink | DeltaSinkWish) -> list[str]:
+    options = sink.options if isinstance(sink, QuireSink) else {}
+    return [value for name, value in options.items() if name.lower() in ("topic", "markertopic")]
 
 
 def _topic(name: str, given: "_Section") -> TopicWish:

@@ -6,7 +6,7 @@ told twice counts once, and one that was never told of (the process died in the 
 makes the tally say that it is not whole.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -49,16 +49,30 @@ class QueryReport:
             late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
             duplicates=sum(operator["customMetrics"].get("numDroppedDuplicateRows", 0) for operator in operators),
             watermark=progress.get("eventTime", {}).get("watermark", ""),
-            counts={name: int(value or 0) for metrics in observed.values() for name, value in metrics.items()},
+            counts=_sums(observed.values()),
         )
 
 
+def _sums(observed: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Several parts of a query may count the same, as each `sink_rows` does its dead letters."""
+    sums: dict[str, int] = {}
+    for metrics in observed:
+        for name, value in metrics.items():
+            sums[name] = sums.get(name, 0) + int(value or 0)
+    return sums
+
+
 def source_offsets(found: object) -> Iterator[tuple[tuple[str, int], int]]:
-    """Offsets by topic and partition, as `format("quire")` writes them; nothing where they are another source's."""
+    """Offsets by topic and partition, as `format("quire")` writes them; nothing where they are another source's.
+
+    Partitions that were deleted, and are only remembered, are left out.
+    """
     for topic, part in found.items() if isinstance(found, dict) else ():
         if isinstance(part, dict) and isinstance(part.get("offsets"), dict):
+            gone = part.get("gone", [])
             for partition, offset in part["offsets"].items():
-                yield (topic, int(partition)), int(offset)
+                if int(partition) not in gone:
+                    yield (topic, int(partition)), int(offset)
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from quire.spark.delta import DeltaSink
 from quire.spark.pipeline_file import DeltaSinkWish, Pipeline, QueryWish
 from quire.spark.progress import QueryReport, Tally
-from quire.spark.query_failure import sentence
+from quire.spark.query_failure import job_sentence, sentence
 from quire.spark.state_folder import StateFolder
 
 Job = Callable[[DataFrame], DataFrame]
@@ -59,11 +59,17 @@ def query_rows(spark: SparkSession, pipeline: Pipeline, query: QueryWish, server
     """What the query would write: its source, read as a stream, through its job."""
     options = {SERVERS: servers, GROUP_ID: f"{pipeline.name}-{query.name}", **query.source}
     try:
-        return load_job(query)(spark.readStream.format("quire").options(**options).load())
+        rows = load_job(query)(spark.readStream.format("quire").options(**options).load())
     except JobError:
         raise
     except Exception as error:
-        raise JobError(f"query {query.name} of pipeline {pipeline.name}: {sentence(error)}") from error
+        raise JobError(f"query {query.name} of pipeline {pipeline.name}: {job_sentence(error)}") from error
+    if not isinstance(rows, DataFrame):
+        raise JobError(
+            f"query {query.name} of pipeline {pipeline.name}: job {query.job} returns {type(rows).__name__}, "
+            "and a DataFrame is needed"
+        )
+    return rows
 
 
 class Listener(StreamingQueryListener):

@@ -4,6 +4,7 @@ Spark's defaults are for clusters: 200 shuffle partitions make a micro-batch of 
 workers must run the interpreter and see the modules that this process does.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -52,6 +53,7 @@ def spark_session(
     """The session of this process, made if there is none; `master` is local[*] unless it is given.
 
     What Spark has to say goes to standard error, and only errors do; or all of it, warnings too, to the end of a file.
+    With such a file Spark is kept apart from the terminal altogether: Ctrl-C reaches this process and nothing else.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -62,15 +64,41 @@ def spark_session(
     wanted = settings(os.cpu_count() or 1) | {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]}
     if master.startswith("local"):
         wanted |= LOCAL_ONLY
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in (wanted | dict(extra_settings or {})).items():
+    wanted |= {"spark.master": master, "spark.app.name": name, **(extra_settings or {})}
+    builder = SparkSession.builder
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     if log_path is None:
         session: SparkSession = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         return session
+    _silence_query_contexts()
     with _stderr_into(log_path):
+        _start_apart(wanted)
         return builder.getOrCreate()
+
+
+def _silence_query_contexts() -> None:
+    """Spark prints a page of JSON about a wrong column in a job, beside the exception, which is told anyway."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _start_apart(wanted: Mapping[str, str]) -> None:
+    """Starts Spark in a session of processes of its own, unless it runs already.
+
+    Ctrl-C at a terminal, `kill %1` and `timeout` signal whole groups of processes. Java and the Python workers in ours
+    would be torn out of their batch while this process still lets it come to its end.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._active_spark_context is None:
+        conf = SparkConf().setAll(list(wanted.items()))
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        SparkContext(conf=conf, gateway=gateway)
 
 
 @contextmanager

@@ -45,11 +45,11 @@ class StateFolder:
         """Makes this process the one that runs the pipeline, until `release` or its end."""
         os.makedirs(self.path, exist_ok=True)
         self._lock = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        while not _locked(self._lock, fcntl.LOCK_EX):
+            if _locked(self._lock, fcntl.LOCK_SH):
+                continue  # nobody but one who looked, a moment ago
             self.release()
-            raise RunningError(f"pipeline {self.pipeline.name} runs already{self._by_whom()}") from None
+            raise RunningError(f"pipeline {self.pipeline.name} runs already{self._by_whom()}")
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, str(os.getpid()).encode(), 0)
 
@@ -59,15 +59,18 @@ class StateFolder:
             self._lock = -1
 
     def runner(self) -> int | None:
-        """The process id of who runs the pipeline; None if nobody does."""
+        """The process id of who runs the pipeline; None if nobody does.
+
+        The file still has the id of a process that was killed, which may be another's by now. So those who look share
+        the lock: one who looks must never take another one who does for that process.
+        """
         try:
-            descriptor = os.open(os.path.join(self.path, "lock"), os.O_RDWR)
+            descriptor = os.open(os.path.join(self.path, "lock"), os.O_RDONLY)
         except FileNotFoundError:
             return None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return None
-        except OSError:
+            if _locked(descriptor, fcntl.LOCK_SH):
+                return None
             text = os.pread(descriptor, 32, 0)
             return int(text) if text.isdigit() else None
         finally:
@@ -88,10 +91,14 @@ class StateFolder:
     def tallies(self) -> dict[str, Tally]:
         """Of the queries whose checkpoints are those that were counted: with another one, counting begins anew."""
         found = {}
+        written = self._read("tallies.json")
         for query in self.pipeline.queries:
-            kept = self._read("tallies.json").get(query.name)
-            if kept is not None and kept["id"] == query_id(self.checkpoint(query)):
-                found[query.name] = Tally.from_json(kept["tally"])
+            kept = written.get(query.name)
+            try:
+                if kept is not None and kept["id"] == query_id(self.checkpoint(query)):
+                    found[query.name] = Tally.from_json(kept["tally"])
+            except (KeyError, TypeError):
+                continue  # damaged, or of another version: as if nothing had been counted
         return found
 
     def write_tallies(self, tallies: Mapping[str, Tally]) -> None:
@@ -107,10 +114,10 @@ class StateFolder:
     def _read(self, name: str) -> dict[str, Any]:
         try:
             with open(os.path.join(self.path, name), encoding="utf-8") as file:
-                content: dict[str, Any] = json.load(file)
-                return content
-        except (FileNotFoundError, json.JSONDecodeError):
+                content = json.load(file)
+        except (FileNotFoundError, ValueError):
             return {}
+        return content if isinstance(content, dict) else {}
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
         path = os.path.join(self.path, name)
@@ -134,6 +141,15 @@ class StateFolder:
         return there
 
 
+def _locked(descriptor: int, kind: int) -> bool:
+    """Whether the lock could be had, without waiting for it."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def query_id(checkpoint: str) -> str | None:
     """The id that Spark gave the query of a checkpoint; None where there is no checkpoint yet."""
     try:
@@ -146,10 +162,18 @@ def query_id(checkpoint: str) -> str | None:
 
 def last_offsets(checkpoint: str) -> Any:
     """The offsets of the last batch that was planned, as its source wrote them; None where there is none."""
-    folder = os.path.join(checkpoint, "offsets")
+    return _offsets_of_the_last(checkpoint, "offsets")
+
+
+def done_offsets(checkpoint: str) -> Any:
+    """The same of the last batch that came to its end."""
+    return _offsets_of_the_last(checkpoint, "commits")
+
+
+def _offsets_of_the_last(checkpoint: str, kind: str) -> Any:
     try:
-        numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())
-        with open(os.path.join(folder, str(numbers[-1])), encoding="utf-8") as file:
+        number = max(int(name) for name in os.listdir(os.path.join(checkpoint, kind)) if name.isdigit())
+        with open(os.path.join(checkpoint, "offsets", str(number)), encoding="utf-8") as file:
             return json.loads(file.read().splitlines()[2])
     except (OSError, IndexError, ValueError):
         return None

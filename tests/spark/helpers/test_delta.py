@@ -1,7 +1,9 @@
 """The Delta table of a stream: every batch once, however often it comes."""
 
 from pathlib import Path
+from typing import cast
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -22,12 +24,39 @@ def test_a_batch_that_comes_again_is_left_out_and_the_next_is_taken(spark: Spark
     sink = DeltaSink(str(tmp_path / "table"), partition_by=["date"])
     assert sink.write(batch(spark, 1, 2), "stream", 0)
     assert sink.write(batch(spark, 3), "stream", 1)
-    for number in (0, 1):
-        assert not DeltaSink(sink.table).write(batch(spark, 1, 2), "stream", number)
+    assert not DeltaSink(sink.table).write(batch(spark, 3), "stream", 1)
     assert sink.write(batch(spark, 4), "stream", 2)
     assert sink.last_batch("stream") == 2
     assert content(tmp_path / "table") == [1, 2, 3, 4]
     assert sorted(path.name for path in (tmp_path / "table").glob("date=*")) == ["date=2026-01-01", "date=2026-01-02"]
+
+
+def test_a_batch_older_than_what_the_table_has_is_not_left_out_without_a_word(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = DeltaSink(str(tmp_path / "table"))
+    sink.write(batch(spark, 1), "stream", 0)
+    sink.write(batch(spark, 2), "stream", 1)
+    with pytest.raises(ValueError, match=r"batch 0 for table .* comes after batch 1 of the same stream"):
+        sink.write(batch(spark, 3), "stream", 0)
+    assert content(tmp_path / "table") == [1, 2]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_of_two_writers_of_one_batch_the_second_fails(spark: SparkSession, tmp_path: Path, before: int) -> None:
+    """One has outlived its driver, and is still computing the rows when the other has written them."""
+    sink = DeltaSink(str(tmp_path / "table"))
+    for number in range(before):
+        sink.write(batch(spark, number), "stream", number)
+
+    class Late:
+        def toArrow(self) -> pa.Table:  # noqa: N802
+            assert DeltaSink(sink.table).write(batch(spark, 7), "stream", before)
+            return batch(spark, 7).toArrow()
+
+    with pytest.raises(Exception, match=r"Concurrent transaction failed|already exists"):
+        sink.write(cast(DataFrame, Late()), "stream", before)
+    assert content(tmp_path / "table") == [*range(before), 7]
 
 
 def test_streams_of_one_table_do_not_know_of_each_other(spark: SparkSession, tmp_path: Path) -> None:
@@ -89,3 +118,14 @@ def test_a_stream_killed_between_the_table_and_its_checkpoint_writes_the_batch_o
 def test_batches_that_do_not_come_from_a_stream_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="do not come from a stream"):
         DeltaSink(str(tmp_path / "table"))(batch(spark, 1), 0)
+
+
+def test_bytes_that_are_no_text_do_not_get_into_a_column_of_text(spark: SparkSession, tmp_path: Path) -> None:
+    sink = DeltaSink(str(tmp_path / "table"))
+    sink.write(batch(spark, 1), "stream", 0)
+    wrong = batch(spark, 2).selectExpr("number", "cast(X'ff' as string) as date")
+    with pytest.raises(
+        ValueError, match=r"batch 1 for table .* cannot be written: column date has a value that is not"
+    ):
+        sink.write(wrong, "stream", 1)
+    assert content(tmp_path / "table") == [1]

@@ -58,6 +58,22 @@ def test_a_file_says_everything_about_a_pipeline() -> None:
     assert results_of(pipeline) == ["totals"]
 
 
+def test_what_a_pipeline_reads_and_does_not_write_is_no_result() -> None:
+    def query(sink: dict[str, str], **source: str) -> dict[str, Any]:
+        return {"job": "my.module:job", "source": source, "sink": {"format": "quire"} | sink}
+
+    def results(*queries: dict[str, Any]) -> list[str]:
+        topics: dict[str, Any] = {"orders": {}, "orders-2": {}, "prices": {}, "clean": {}, "out": {}}
+        numbered = {f"q{index}": query for index, query in enumerate(queries)}
+        return results_of(parse_pipeline({"name": "p", "topics": topics, "queries": numbered}, "p.yaml"))
+
+    first = query({"markerTopic": "clean"}, subscribe="orders, orders-2")
+    assert results(first, query({}, subscribe="clean,prices")) == ["clean", "out"]
+    assert results(query({"topic": "orders"}, subscribe="prices,orders")) == ["orders-2", "clean", "out"]
+    assert results(query({}, subscribePattern="orders.*")) == ["prices", "clean", "out"]
+    assert results(query({}, Assign='{"orders": [0], "prices": [1]}')) == ["orders-2", "clean", "out"]
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -104,3 +120,11 @@ def test_files_are_found_in_a_folder_and_right_below_it(tmp_path: Path) -> None:
 
 def test_the_pipelines_that_come_with_quire_can_be_loaded() -> None:
     assert "shop" in [pipeline.name for pipeline in find_pipelines(str(ROOT / "pipelines"))]
+
+
+def test_every_pipeline_here_leaves_out_what_was_aborted() -> None:
+    """What `quire dlq replay` sends back is in a transaction, and a replay that was killed is sent again."""
+    found = [*find_pipelines(str(ROOT / "pipelines")), *find_pipelines(str(ROOT / "examples"))]
+    assert {pipeline.name for pipeline in found} == {"shop", "inventory", "big-orders"}
+    levels = {query.source.get("kafka.isolation.level") for pipeline in found for query in pipeline.queries}
+    assert levels == {"read_committed"}

@@ -47,6 +47,11 @@ def test_a_query_of_several_branches_says_itself_how_many_rows_it_read() -> None
     assert (found.rows, found.counts) == (100, {})
 
 
+def test_what_several_parts_of_a_query_count_is_added_up() -> None:
+    observed = {"sink_rows_0": {"dead_letters": 2}, "sink_rows_1": {"dead_letters": 3}, "kept": {"bots": None}}
+    assert QueryReport.from_progress(PROGRESS | {"observedMetrics": observed}).counts == {"dead_letters": 5, "bots": 0}
+
+
 def test_the_accounts_of_a_query_add_up_to_its_rows() -> None:
     tally = Tally(last_batch=2)
     tally.add(QueryReport.from_progress(PROGRESS))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.spark.query_failure import sentence
+from quire.spark.query_failure import job_sentence, sentence
 
 PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE] Failed
 Traceback (most recent call last):
@@ -23,9 +23,18 @@ ANALYSIS = (
         (PYTHON, "topic orders, partition 2: offsets 5 to 9 are gone"),
         (RAISED, "topic t, partition 0, offset 4: the value is null"),
         (ANALYSIS, "A column with name `x` cannot be resolved"),
+        ("[X] failed\nTraceback:\nKeyError: 'price'\n at y", "KeyError: 'price'"),
         ("something else\nand more", "something else"),
         ("", "RuntimeError"),
     ],
 )
 def test_the_line_that_says_what_happened_is_found(text: str, expected: str) -> None:
     assert sentence(RuntimeError(text)) == expected
+
+
+def test_what_a_job_raises_is_told_with_its_name_and_the_line_of_the_job() -> None:
+    with pytest.raises(KeyError) as raised:
+        dict[str, str]()["price"]
+    line = raised.traceback[-1].lineno + 1
+    assert job_sentence(raised.value) == f"KeyError: 'price' (test_query_failure.py, line {line})"
+    assert job_sentence(ValueError("never raised")) == "ValueError: never raised"

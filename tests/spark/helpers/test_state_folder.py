@@ -4,13 +4,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from quire.spark.pipeline_file import parse_pipeline
 from quire.spark.progress import Tally
-from quire.spark.state_folder import RunningError, StateFolder, last_offsets, query_id
+from quire.spark.state_folder import RunningError, StateFolder, done_offsets, last_offsets, query_id
+
+LOOKS = 2_000
 
 PIPELINE = parse_pipeline(
     {
@@ -42,6 +46,44 @@ def test_one_process_runs_a_pipeline_and_others_are_told_which(tmp_path: Path) -
     assert folder.runner() is None
     folder.hold()
     folder.release()
+
+
+def test_two_who_look_at_once_do_not_take_each_other_for_the_process_that_was_killed(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path), PIPELINE)
+    folder.hold()
+    folder.release()  # as after a kill, its process id is still in the file
+    assert runners_seen_at_once(folder) == {None}
+
+
+def test_one_who_looks_does_not_keep_a_pipeline_from_starting(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path), PIPELINE)
+    folder.hold()
+    folder.release()
+    looking = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        looks = pool.submit(lambda: [folder.runner() for _ in iter(looking.is_set, True)])
+        try:
+            for _ in range(LOOKS):
+                starting = StateFolder(str(tmp_path), PIPELINE)
+                starting.hold()
+                starting.release()
+        finally:
+            looking.set()
+        assert set(looks.result()) <= {None, os.getpid()}
+
+
+def runners_seen_at_once(folder: StateFolder) -> set[int | None]:
+    with ThreadPoolExecutor() as pool:
+        looks = [pool.submit(lambda: {folder.runner() for _ in range(LOOKS)}) for _ in range(4)]
+    return set().union(*(look.result() for look in looks))
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"null", b"[1]", b'"\xff"', b'{"one": 1}', b'{"one": {"id": "an-id"}}'])
+def test_damaged_counts_are_as_if_nothing_had_been_counted(tmp_path: Path, damaged: bytes) -> None:
+    folder = StateFolder(str(tmp_path), PIPELINE)
+    checkpoint(folder, "one")
+    Path(folder.path, "tallies.json").write_bytes(damaged)
+    assert folder.tallies() == {}
 
 
 def test_a_process_that_was_killed_runs_nothing(tmp_path: Path) -> None:
@@ -93,3 +135,8 @@ def test_offsets_and_id_are_read_from_a_checkpoint_and_missing_ones_are_none(tmp
         (tmp_path / "offsets" / str(number)).write_text(f'v1\n{{}}\n{{"orders": {number}}}')
     (tmp_path / "offsets" / ".11.crc").write_text("")
     assert last_offsets(str(tmp_path)) == {"orders": 10}
+    assert done_offsets(str(tmp_path)) is None
+    (tmp_path / "commits").mkdir()
+    for number in (2, 9):
+        (tmp_path / "commits" / str(number)).write_text("v1\n{}")
+    assert done_offsets(str(tmp_path)) == {"orders": 9}

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from tests.cli.command import environment
-from tests.cli.test_broker_demo import free_port, nobody_listens
+from tests.cli.test_broker_demo import nobody_listens
+from tests.free_ports import free_port
 from tests.spark.conftest import ROOT, spark_environment
 
 PATIENCE_S = 400
@@ -38,8 +39,9 @@ def test_results_come_and_ctrl_c_stops_everything_with_a_sum_that_adds_up(tmp_pa
         seen = ""
         deadline = time.monotonic() + PATIENCE_S
         while "first results" not in seen:
-            assert process.poll() is None and time.monotonic() < deadline, seen
-            seen += process.stdout.readline()
+            line = process.stdout.readline()
+            assert line and time.monotonic() < deadline, seen + process.communicate()[1]
+            seen += line
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, ""), seen + out

@@ -10,7 +10,10 @@ from pyspark.sql import SparkSession
 
 from quire.cli.lazy import Failure
 from quire.cli.pipelines_check import check
+from quire.client.admin.topics import describe_topics
 from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError
+from quire.protocol.uuids import to_text
 from quire.spark.pipeline_file import parse_pipeline
 from quire.spark.state_folder import StateFolder
 from tests.spark.filling import append, record
@@ -63,6 +66,8 @@ def test_a_topic_that_is_not_there_and_would_not_be_created(checked: Check) -> N
         ({"sink": {"format": "quire", "topic": "t"}}, "there is no place in a record for column 'date'"),
         ({"sink": {"format": "quire", "topik": "t"}, "job": "tests.spark.shop.test_pipelines_check:as_is"}, "topik"),
         ({"job": "tests.spark.shop.test_pipelines_check:broken"}, "cannot be resolved"),
+        ({"job": "tests.spark.shop.test_pipelines_check:raising"}, "KeyError: 'price' (test_pipelines_check.py, line"),
+        ({"job": "tests.spark.shop.test_pipelines_check:forgetful"}, "returns NoneType, and a DataFrame is needed"),
     ],
 )
 def test_jobs_and_sinks_that_do_not_fit(
@@ -88,8 +93,10 @@ def test_a_checkpoint_of_other_topics_or_other_offsets(
     offsets = tmp_path / "mine" / "checkpoints" / "one" / "offsets"
     offsets.mkdir(parents=True)
 
-    def stands_at(name: str, offset: int) -> None:
-        written = {name: {"id": "x", "offsets": {"0": offset}}}
+    def stands_at(name: str, offset: int, topic_id: str | None = None) -> None:
+        known = client.run(describe_topics(client.cluster, [name]))[name]
+        real = "x" if isinstance(known, ApiError) else to_text(known.topic_id)
+        written = {name: {"id": topic_id or real, "offsets": {"0": offset}}}
         (offsets / "0").write_text(f"v1\n{{}}\n{json.dumps(written)}")
 
     query = {"source": {"subscribe": topic}}
@@ -97,6 +104,8 @@ def test_a_checkpoint_of_other_topics_or_other_offsets(
     assert "goes on from its checkpoint, 1 behind" in "\n".join(checked(query))
     stands_at(topic, 7)
     assert f"stands at offset 7, and {topic}-0 has 0 to 2" in "\n".join(checked(query, problem=True))
+    stands_at(topic, 1, topic_id="x")
+    assert f"topic {topic} was deleted and made anew" in "\n".join(checked(query, problem=True))
     stands_at(other, 0)
     assert f"is of topic {other}, which it does not read" in "\n".join(checked(query, problem=True))
     stands_at("gone", 0)
@@ -109,3 +118,11 @@ def as_is(records: Any) -> Any:
 
 def broken(records: Any) -> Any:
     return records.select("no_such_column")
+
+
+def raising(records: Any) -> Any:
+    return records.where(dict[str, str]()["price"])
+
+
+def forgetful(records: Any) -> None:
+    records.select("value")

@@ -1,11 +1,15 @@
 """`quire pipelines`, as processes: a pipeline of one's own is run, looked at, stopped, and started anew."""
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from quire.testing import Cluster
 from tests.cli.command import QUIRE, environment, quire
@@ -13,6 +17,27 @@ from tests.spark.conftest import ROOT, spark_environment
 
 PATIENCE_S = 240
 FILE = str(ROOT / "examples" / "big_orders" / "big_orders.yaml")
+
+SLOW = """
+import time
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+HERE = Path(__file__).parent
+
+
+@F.udf("string")
+def slowly(value):
+    (HERE / "begun").touch()
+    while not (HERE / "go-on").exists():
+        time.sleep(0.01)
+    return value
+
+
+def job(records):
+    return records.select(slowly(F.col("value").cast("string")).alias("value"))
+"""
 
 
 def wait_until(condition: Callable[[], object], process: "subprocess.Popen[bytes]") -> None:
@@ -54,6 +79,7 @@ def test_a_pipeline_is_run_looked_at_stopped_and_started_anew(fresh_quire_cluste
         said = status()
         assert said["running"] and said["pid"] == process.pid
         assert said["queries"][0]["lag"] == 0
+        assert said["queries"][0]["counts"] == {"dead_letters": 1}
         assert b"runs already in process" in command("run", FILE, "-b", servers).stderr
         assert b"stop it first" in command("reset", FILE, "--yes").stderr
         assert b"running" in command("status", FILE).stdout
@@ -78,11 +104,40 @@ def test_a_pipeline_is_run_looked_at_stopped_and_started_anew(fresh_quire_cluste
     assert "queries" not in status()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_kill_reach_the_whole_group_and_the_batch_under_way_is_finished_all_the_same(
+    fresh_quire_cluster: Cluster, tmp_path: Path, number: int
+) -> None:
+    servers = fresh_quire_cluster.bootstrap_servers
+    (tmp_path / "slow_job.py").write_text(SLOW)
+    query = "{job: slow_job:job, source: {subscribe: in, startingOffsets: earliest}, sink: {format: quire, topic: out}}"
+    (tmp_path / "slow.yaml").write_text(f"name: slow\ntopics: {{in: {{}}, out: {{}}}}\nqueries: {{one: {query}}}\n")
+    assert quire("produce", "in", servers=servers, stdin=b"a record\n").returncode == 0
+    with subprocess.Popen(
+        [*QUIRE, "pipelines", "run", str(tmp_path / "slow.yaml"), "--state", str(tmp_path), "-q", "-b", servers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(spark_environment()),
+        start_new_session=True,
+    ) as process:
+        wait_until((tmp_path / "begun").exists, process)
+        os.killpg(process.pid, number)
+        (tmp_path / "go-on").touch()
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (0, b"", b"")
+    assert quire("consume", "out", "--from-beginning", servers=servers).stdout == b"a record\n"
+    assert os.listdir(tmp_path / "slow" / "checkpoints" / "one" / "commits"), "the batch came to its end"
+
+
 def test_names_and_files_that_are_wrong_are_answered_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("name: mine\nqueries: {one: {job: a:b, sink: {format: quire}, sorce: {}}}")
     (tmp_path / "empty").mkdir()
+    for command in ("list", "status", "stop"):
+        nothing = quire("pipelines", command, "--folder", str(tmp_path / "nowhere"))
+        assert (nothing.returncode, nothing.stdout) == (0, b"")
+        assert b"There is no pipeline in" in nothing.stderr and b"--folder" in nothing.stderr
     folder = str(tmp_path)
-    assert b"did you mean 'source'?" in quire("pipelines", "list", "--folder", folder).stderr
+    assert quire("pipelines", "list", "--folder", folder).stderr.endswith(b"did you mean 'source'?\n")
     missing = quire("pipelines", "run", "shop", "--folder", str(tmp_path / "empty"))
     assert missing.returncode == 4
     assert b"there is no pipeline shop, and none at all" in missing.stderr

@@ -34,7 +34,9 @@ def kill_at_some_point(servers: str, state: Path, dice: random.Random) -> None:
         moment = time.monotonic() + dice.uniform(0, 12)
         while time.monotonic() < moment:
             assert process.poll() is None
-        os.killpg(process.pid, signal.SIGKILL)
+        spark = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for group in [process.pid, *map(int, spark)]:  # Spark is in a group of its own
+            os.killpg(group, signal.SIGKILL)
 
 
 @pytest.mark.soak

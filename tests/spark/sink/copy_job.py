@@ -1,6 +1,8 @@
-"""A Spark job to be killed: copies a topic exactly once, in small batches, until it has copied what is there.
+"""A Spark job to be killed: copies a topic to another and to a Delta table, exactly once, in small batches.
 
-python -m tests.spark.sink.copy_job SERVERS SOURCE SINK CHECKPOINT BATCH_ROWS
+It ends when it has copied what is there. Checkpoints and table are below FOLDER.
+
+python -m tests.spark.sink.copy_job SERVERS SOURCE SINK FOLDER BATCH_ROWS
 """
 
 import sys
@@ -8,11 +10,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from quire.spark.delta import DeltaSink
 from tests.spark.conftest import SETTINGS
-from tests.spark.sink.copying import copy, read_numbers
+from tests.spark.sink.copying import lake_in, read_numbers, start_copy
 
 
-def main(servers: str, source: str, sink: str, checkpoint: str, batch_rows: str) -> None:
+def main(servers: str, source: str, sink: str, folder: str, batch_rows: str) -> None:
     builder = SparkSession.builder.master("local[2]").appName("copy")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
@@ -20,7 +23,15 @@ def main(servers: str, source: str, sink: str, checkpoint: str, batch_rows: str)
     spark.sparkContext.setLogLevel("ERROR")
     print("ready", flush=True)
     frame = read_numbers(spark, servers, source, maxOffsetsPerTrigger=batch_rows, minPartitions=2)
-    copy(frame, servers, sink, Path(checkpoint))
+    to_topic = start_copy(frame, servers, sink, Path(folder) / "checkpoint")
+    to_lake = (
+        frame.writeStream.foreachBatch(DeltaSink(lake_in(Path(folder)), compact_every=3))
+        .option("checkpointLocation", f"{folder}/lake-checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    to_topic.awaitTermination()
+    to_lake.awaitTermination()
     print("copied", flush=True)
     spark.stop()
 

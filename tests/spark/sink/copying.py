@@ -40,6 +40,11 @@ def copy(frame: DataFrame, servers: str, topic: str, checkpoint: Path, **options
     start_copy(frame, servers, topic, checkpoint, **options).awaitTermination()
 
 
+def lake_in(folder: Path) -> str:
+    """Where the Delta table of the copying job is."""
+    return str(folder / "lake")
+
+
 def failing_while(flag: Path, value: str) -> Column:
     """The value column, which raises at one value for as long as a file is there."""
     path = str(flag)

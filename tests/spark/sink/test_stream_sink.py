@@ -43,6 +43,19 @@ def test_batches_are_copied_once_and_one_that_runs_again_is_not_written_again(
     assert values(servers, sink, committed=False) == numbers(0, 110), "skipped, not written and aborted"
 
 
+def test_a_stream_that_begins_with_nothing_to_write_goes_on_when_something_comes(
+    spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic, checkpoint: Path
+) -> None:
+    source, sink = make_topic(), make_topic()
+    frame = read_numbers(spark, servers, source)
+    copy(frame, servers, sink, checkpoint)
+    fill(client, source, 0, 10)
+    copy(frame, servers, sink, checkpoint)
+    fill(client, source, 10, 20)
+    copy(frame, servers, sink, checkpoint)
+    assert values(servers, sink) == numbers(0, 20)
+
+
 def test_a_batch_that_runs_again_with_another_split_fails(
     spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic, checkpoint: Path
 ) -> None:

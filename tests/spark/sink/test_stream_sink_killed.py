@@ -9,13 +9,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.shell_blocking import BlockingClient
 from quire.testing import Cluster
 from tests.spark.conftest import ROOT, MakeTopic, spark_environment
-from tests.spark.sink.copying import fill, numbers, read_numbers, start_copy
+from tests.spark.sink.copying import fill, lake_in, numbers, read_numbers, start_copy
 from tests.spark.sink.log_reader import values
 
 ROWS = 320
@@ -25,8 +26,8 @@ BATCH_ROWS = 40
 class Job:
     """The copying job in processes of its own: Python, the Java process below it, and Java's Python workers."""
 
-    def __init__(self, servers: str, source: str, sink: str, checkpoint: Path) -> None:
-        command = [sys.executable, "-m", "tests.spark.sink.copy_job", servers, source, sink, str(checkpoint)]
+    def __init__(self, servers: str, source: str, sink: str, folder: Path) -> None:
+        command = [sys.executable, "-m", "tests.spark.sink.copy_job", servers, source, sink, str(folder)]
         self._process = subprocess.Popen(
             [*command, str(BATCH_ROWS)],
             cwd=ROOT,
@@ -80,41 +81,47 @@ def planned(checkpoint: Path) -> int:
     return sum(path.name.isdigit() for path in folder.iterdir()) if folder.is_dir() else 0
 
 
+def in_the_lake(folder: Path) -> list[str]:
+    """The values in the table that the job fills, sorted; none before it exists."""
+    table = lake_in(folder)
+    return sorted(DeltaTable(table).to_pyarrow_table()["value"].to_pylist()) if DeltaTable.is_deltatable(table) else []
+
+
 def copy_through_kills(
-    seed: int, kills: int, servers: str, client: BlockingClient, make_topic: MakeTopic, checkpoint: Path
+    seed: int, kills: int, servers: str, client: BlockingClient, make_topic: MakeTopic, folder: Path
 ) -> None:
     chance = random.Random(seed)
     source, sink = make_topic(partitions=2), make_topic(partitions=3)
     fill(client, source, 0, ROWS, 2)
     for number in range(kills):
-        job = Job(servers, source, sink, checkpoint)
+        job = Job(servers, source, sink, folder)
         try:
             assert job.wait_for("ready"), job.output
             # The first dies in batch 0, of which Spark has noted no start.
-            job.kill_in_a_batch(checkpoint, chance.randint(1, 3) if number else 1, chance.uniform(0, 1))
+            job.kill_in_a_batch(folder / "checkpoint", chance.randint(1, 3) if number else 1, chance.uniform(0, 1))
         finally:
             job.end()
-        found = values(servers, sink)
-        assert len(found) == len(set(found)), f"seed {seed}: something is there twice after a kill"
-    job = Job(servers, source, sink, checkpoint)
+        for found in (values(servers, sink), in_the_lake(folder)):
+            assert len(found) == len(set(found)), f"seed {seed}: something is there twice after a kill"
+    job = Job(servers, source, sink, folder)
     try:
         assert job.wait_for("copied"), f"seed {seed}: {job.output}"
     finally:
         job.end()
-    assert values(servers, sink) == numbers(0, ROWS), f"seed {seed}"
+    assert values(servers, sink) == in_the_lake(folder) == numbers(0, ROWS), f"seed {seed}"
 
 
 def test_a_driver_killed_three_times_copies_everything_once(
     servers: str, client: BlockingClient, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    copy_through_kills(random.randrange(2**32), 3, servers, client, make_topic, tmp_path / "checkpoint")
+    copy_through_kills(random.randrange(2**32), 3, servers, client, make_topic, tmp_path)
 
 
 @pytest.mark.soak
 def test_a_driver_killed_twenty_times_copies_everything_once(
     servers: str, client: BlockingClient, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    copy_through_kills(random.randrange(2**32), 20, servers, client, make_topic, tmp_path / "checkpoint")
+    copy_through_kills(random.randrange(2**32), 20, servers, client, make_topic, tmp_path)
 
 
 def test_a_node_killed_during_batches_and_started_again_is_waited_for(

@@ -76,11 +76,21 @@ def test_skipped_offsets_are_counted() -> None:
     assert loss.skipped == 13
 
 
-def test_a_deleted_topic_is_an_error_or_left_out() -> None:
-    start = {A0: Position(5, "x"), B0: Position(1, "y")}
+def test_a_deleted_topic_is_an_error_or_remembered_as_gone() -> None:
+    start = {A0: Position(5, "x"), B0: Position(1, "y", 0)}
     with pytest.raises(DataLossError, match="a-0 does not exist any more; it was read up to offset 5"):
         advance(start, {B0: ("y", 0, 1)})
-    assert advance(start, {B0: ("y", 0, 1)}, fail=False) == {B0: Position(1, "y")}
+    end = advance(start, {B0: ("y", 0, 3)}, fail=False)
+    assert end == {A0: Position(5, "x", gone=True), B0: Position(3, "y")}
+    assert moved(start, end)
+    assert advance(end, {B0: ("y", 0, 3)}) == end, "it was let pass, and is not told again"
+    assert not moved(end, end)
+
+
+def test_a_topic_that_comes_back_is_read_on_and_another_one_from_its_beginning() -> None:
+    away = advance({A0: Position(5, "x"), A1: Position(2, "x")}, {}, fail=False)
+    assert advance(away, {A0: ("x", 0, 8), A1: ("x", 0, 2)}) == {A0: Position(8, "x"), A1: Position(2, "x")}
+    assert advance(away, {A0: ("z", 0, 8)}) == {A0: Position(8, "z", 0)}
 
 
 def test_an_added_partition_that_is_not_whole_any_more_is_a_loss() -> None:

@@ -7,6 +7,7 @@ import pytest
 from pyspark_quire.errors import OptionError
 from pyspark_quire.options import (
     FAIL_ON_DATA_LOSS,
+    GROUP_ID,
     MIN_PARTITIONS,
     SERVERS,
     STARTING_OFFSETS,
@@ -42,6 +43,10 @@ def test_the_nearest_one_is_always_one_for_the_same_use() -> None:
 def test_an_option_for_something_else_is_refused() -> None:
     with pytest.raises(OptionError, match="endingOffsets is for reading a batch, not for reading a stream"):
         Options({"endingoffsets": "latest"}, Use.STREAM_READ)
+
+
+def test_a_batch_job_may_bring_its_group_along() -> None:
+    assert Options({"kafka.group.id": "mine", "groupidprefix": "our"}, Use.BATCH_READ)[GROUP_ID] == "mine"
 
 
 def test_a_value_that_cannot_be_read_is_told_with_what_would_be() -> None:

@@ -23,7 +23,7 @@ def test_equal_positions_have_equal_json_whatever_order_they_come_in() -> None:
 
 
 def test_json_comes_back_as_it_was() -> None:
-    positions: Positions = {A0: Position(5, "x", 2), B0: Position(2**62, "y")}
+    positions: Positions = {A0: Position(5, "x", 2), A1: Position(3, "x", gone=True), B0: Position(2**62, "y")}
     assert from_json(json.loads(json.dumps(to_json(positions)))) == positions
     assert from_json(to_json({})) == {}
 

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
+from pyspark_quire.bounds import Bounds
 from pyspark_quire.columns import read_schema
 from pyspark_quire.errors import DataLossError, QuireError
+from pyspark_quire.fetching import find_part
 from pyspark_quire.options import Options, Use
 from pyspark_quire.reading import Split, read_split
 from pyspark_quire.splits import Range
@@ -22,6 +24,7 @@ from quire.client.steps import Steps
 from quire.protocol.records import LOG_APPEND_TIME, Compression, build_batch, walk_batches
 from quire.protocol.uuids import to_text
 from quire.testing import Cluster
+from tests.client.model_cluster import ModelCluster
 from tests.protocol.records.raw_batches import raw_batch
 from tests.spark.conftest import MakeTopic
 from tests.spark.filling import DAY_MS, append, append_bytes, record
@@ -231,6 +234,49 @@ def test_a_topic_deleted_after_planning_is_an_error(
     client.run(delete_topics(client.cluster, [topic]))
     with pytest.raises(DataLossError, match=f"{topic}-0 does not exist any more"):
         list(batches)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_what_a_deleted_topic_would_have_had_is_counted_as_skipped(
+    client: BlockingClient, make_topic: MakeTopic, reader: Reader, caplog: pytest.LogCaptureFixture, again: bool
+) -> None:
+    topic = make_topic()
+    append(client, topic, [record(b"old")] * 3)
+    batches = reader.batches(topic, 1, 3, failOnDataLoss="false")
+    client.run(delete_topics(client.cluster, [topic]))
+    if again:
+        make_topic(name=topic)
+    with caplog.at_level(logging.WARNING):
+        assert list(batches) == []
+    assert "2 offsets skipped" in caplog.text
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_partition_that_ends_before_the_planned_end_is_an_error_or_read_as_far_as_it_goes(
+    client: BlockingClient, make_topic: MakeTopic, reader: Reader, caplog: pytest.LogCaptureFixture, fail: bool
+) -> None:
+    topic = make_topic()
+    append(client, topic, [record(b"there")] * 3)
+    impatient = {"kafkaConsumer.pollTimeoutMs": "300"}
+    sentence = f"{topic}-0: offset 5 is not there, the partition ends at 3"
+    if fail:
+        with pytest.raises(DataLossError, match=sentence):
+            reader.values(topic, 1, 5, **impatient)
+        return
+    assert reader.values(topic, 1, 5, failOnDataLoss="false", **impatient) == [(1, b"there"), (2, b"there")]
+    assert sentence in caplog.text
+    assert "2 offsets skipped" in caplog.text
+
+
+def test_a_broker_that_does_not_know_a_topic_yet_is_asked_again_before_its_records_count_as_lost() -> None:
+    model = ModelCluster()
+    topic = model.create("t")
+    part = Range(TopicPartition("t", 0), to_text(topic.topic_id), 0, 3)
+    del model.topics["t"]
+    model.clock.call_later(500, lambda: model.topics.update({"t": topic}))
+    assert model.run(find_part(model.client(), part)) == (part.topic_id, Bounds(0, 0))
+    del model.topics["t"]
+    assert model.run(find_part(model.client(), part)) is None
 
 
 def test_a_compacted_topic_is_read_with_its_gaps() -> None:

@@ -18,6 +18,7 @@ from quire.client.admin.group_lag import group_details
 from quire.client.admin.topics import create_partitions, delete_records, delete_topics
 from quire.client.group_offsets import fetch_offsets
 from quire.client.offsets import TopicPartition
+from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
 from tests.spark.conftest import MakeTopic
@@ -134,6 +135,41 @@ def test_after_the_first_batch_the_remembered_start_is_replaced(
     assert committed(client, f"{topic}-group") == {0: (3, "")}
 
 
+def test_a_first_batch_that_is_run_again_begins_where_it_began_also_when_another_stream_has_used_its_group(
+    client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
+) -> None:
+    topic = make_topic()
+    fill(client, topic, 5)
+    crashed = make_reader(subscribe=topic)
+    start = crashed.initialOffset()
+    fill(client, topic, 3)
+    end = crashed.latestOffset(start, ALL)
+    planned = ranges(crashed, start, end)
+    assert planned == [(f"{topic}-0", 5, 8)]
+    other = make_reader(subscribe=topic, startingOffsets="earliest")
+    other.latestOffset(other.latestOffset(other.initialOffset(), ALL), ALL)
+    assert committed(client, group_id(Options({"subscribe": topic}, Use.STREAM_READ))) == {0: (8, "")}
+    again = make_reader(subscribe=topic)
+    assert ranges(again, again.initialOffset(), end) == planned
+    fill(client, topic, 4)
+    later = make_reader(subscribe=topic, kafka_group_id=f"{topic}-elsewhere")
+    assert ranges(later, later.initialOffset(), end) == planned
+
+
+def test_a_first_batch_with_nothing_in_it_ends_the_remembering_too(
+    client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
+) -> None:
+    topic = make_topic()
+    fill(client, topic, 5)
+    reader = make_reader(subscribe=topic)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    assert offsets(end) == offsets(start)
+    assert reader.latestOffset(end, ALL) == end
+    fill(client, topic, 2)
+    assert offsets(make_reader(subscribe=topic).initialOffset()) == {topic: {"0": 7}}
+
+
 def test_the_group_shows_the_lag_of_what_is_not_done_yet(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
@@ -179,9 +215,11 @@ def test_a_batch_waits_until_it_is_large_enough_or_the_delay_is_over(
     assert reader.getDefaultReadLimit() == ReadMinRows(5)
     start = reader.initialOffset()
     fill(client, topic, 4)
-    assert reader.latestOffset(start, ReadMinRows(5)) == start
+    waiting = reader.latestOffset(start, ReadMinRows(5))
+    assert offsets(waiting) == {topic: {"0": 0}}
+    assert reader.latestOffset(waiting, ReadMinRows(5)) == waiting
     fill(client, topic, 1)
-    assert offsets(reader.latestOffset(start, ReadMinRows(5))) == {topic: {"0": 5}}
+    assert offsets(reader.latestOffset(waiting, ReadMinRows(5))) == {topic: {"0": 5}}
     impatient = make_reader(subscribe=topic, minOffsetsPerTrigger=50, maxTriggerDelay="0ms")
     assert offsets(impatient.latestOffset(start, ReadMinRows(50))) == {topic: {"0": 5}}
 
@@ -242,6 +280,27 @@ def test_retention_that_overtook_a_stopped_stream_is_an_error_or_counted(
     assert "4 offsets skipped, 4 in all so far" in caplog.text
 
 
+def test_a_stream_that_goes_on_with_read_committed_loses_and_repeats_nothing_while_a_transaction_is_open(
+    client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
+) -> None:
+    topic = make_topic()
+    fill(client, topic, 2)
+    producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
+    client.run(producer.init_transactions())
+    client.run(producer.prepare(topic))
+    producer.begin()
+    producer.send(topic, b"open", partition=0)
+    client.loop.run_until(producer.flush())
+    everything = make_reader(subscribe=topic, startingOffsets="earliest")
+    start = everything.latestOffset(everything.initialOffset(), ALL)
+    assert offsets(start) == {topic: {"0": 3}}
+    for fail in ("true", "false"):
+        reader = make_reader(subscribe=topic, kafka_isolation_level="read_committed", failOnDataLoss=fail)
+        assert reader.latestOffset(start, ALL) == start
+    client.run(producer.commit())
+    assert offsets(reader.latestOffset(start, ALL)) == {topic: {"0": 4}}
+
+
 def test_a_topic_made_anew_while_the_stream_was_stopped_is_an_error_or_read_from_its_beginning(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
@@ -268,7 +327,18 @@ def test_a_topic_deleted_while_the_stream_ran_is_an_error_or_left_out(
     with pytest.raises(DataLossError, match=f"{gone}-0 does not exist any more"):
         make_reader(**given).latestOffset(start, ALL)
     forgiving = make_reader(**given, failOnDataLoss="false")
-    assert ranges(forgiving, start, forgiving.latestOffset(start, ALL)) == [(f"{kept}-0", 0, 1)]
+    first = forgiving.latestOffset(start, ALL)
+    assert ranges(forgiving, start, first) == [(f"{kept}-0", 0, 1)]
+    fill(client, kept, 2)
+    second = forgiving.latestOffset(first, ALL)
+    assert ranges(forgiving, first, second) == [(f"{kept}-0", 1, 3)]
+    strict = make_reader(**given)
+    assert strict.latestOffset(second, ALL) == second, "it was let pass before"
+    fewer = make_reader(**given | {"subscribe": kept})
+    assert fewer.latestOffset(second, ALL) == second
+    make_topic(name=gone)
+    fill(client, gone, 4)
+    assert ranges(strict, second, strict.latestOffset(second, ALL)) == [(f"{gone}-0", 0, 4)]
 
 
 def test_the_checkpoint_of_another_stream_is_refused(make_topic: MakeTopic, make_reader: MakeReader) -> None:
@@ -302,7 +372,7 @@ def test_a_reader_leaves_its_client_behind_when_it_is_pickled(make_topic: MakeTo
     reader = make_reader(subscribe=make_topic())
     start = reader.initialOffset()
     copy = pickle.loads(pickle.dumps(reader))
-    assert copy.latestOffset(start, ALL) == start
+    assert offsets(copy.latestOffset(start, ALL)) == offsets(start)
     copy.stop()
 
 

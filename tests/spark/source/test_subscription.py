@@ -1,0 +1,64 @@
+"""Which partitions there are, asked of brokers of which one has not heard the latest."""
+
+import pytest
+
+from pyspark_quire.errors import QuireError
+from pyspark_quire.options import Options, Use
+from pyspark_quire.subscription import Places, find_places
+from quire.client.offsets import TopicPartition
+from quire.protocol.uuids import to_text
+from tests.client.model_cluster import ModelCluster, ModelTopic
+
+BY_NAME = Options({"subscribe": "t"}, Use.STREAM_READ)
+BY_PATTERN = Options({"subscribePattern": "t.*"}, Use.STREAM_READ)
+BY_PARTITION = Options({"assign": '{"t": [0, 1]}'}, Use.STREAM_READ)
+ALL = [BY_NAME, BY_PATTERN, BY_PARTITION]
+
+
+def places(topic: ModelTopic) -> Places:
+    return {TopicPartition(topic.name, index): to_text(topic.topic_id) for index in range(len(topic.partitions))}
+
+
+def hear_later(model: ModelCluster, topic: ModelTopic) -> None:
+    """The broker knows this of the topic after half a second."""
+    model.clock.call_later(500, lambda: model.topics.update({topic.name: topic}))
+
+
+@pytest.mark.parametrize("options", ALL)
+@pytest.mark.parametrize("stale", ["nothing", "fewer partitions", "the topic before it"])
+def test_a_broker_that_has_not_heard_the_latest_makes_nothing_that_is_known_disappear(
+    options: Options, stale: str
+) -> None:
+    model = ModelCluster()
+    topic = model.create("t", partitions=2)
+    if stale == "nothing":
+        del model.topics["t"]
+    elif stale == "fewer partitions":
+        model.topics["t"] = ModelTopic("t", topic.topic_id, topic.partitions[:1])
+    else:
+        model.create("t", partitions=2)
+    hear_later(model, topic)
+    assert model.run(find_places(model.client(), options, places(topic))) == places(topic)
+
+
+@pytest.mark.parametrize("options", ALL)
+def test_what_stays_away_is_left_out_where_it_is_known(options: Options) -> None:
+    model = ModelCluster()
+    topic = model.create("t", partitions=2)
+    known = places(topic)
+    model.topics["t"] = ModelTopic("t", topic.topic_id, topic.partitions[:1])
+    assert list(model.run(find_places(model.client(), options, known))) == [TopicPartition("t", 0)]
+    del model.topics["t"]
+    assert model.run(find_places(model.client(), options, known)) == {}
+
+
+def test_a_topic_that_was_made_a_moment_ago_is_found_and_one_that_does_not_exist_is_an_error() -> None:
+    model = ModelCluster()
+    topic = model.create("t")
+    del model.topics["t"]
+    hear_later(model, topic)
+    assert model.run(find_places(model.client(), BY_NAME)) == places(topic)
+    del model.topics["t"]
+    with pytest.raises(QuireError, match=r"^topic t does not exist$"):
+        model.run(find_places(model.client(), BY_NAME))
+    assert model.run(find_places(model.client(), BY_NAME, lenient=True)) == {}
