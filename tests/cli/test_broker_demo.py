@@ -8,12 +8,7 @@ import time
 from pathlib import Path
 
 from tests.cli.command import PATIENCE_S, environment
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+from tests.free_ports import free_port
 
 
 def demo(tmp_path: Path, *arguments: str, port: int) -> subprocess.Popen[str]:

@@ -29,9 +29,9 @@ def bury(servers: str, topic: str, *letters: dict[str, Any]) -> None:
             headers: list[tuple[str, bytes | None]] = [
                 ("trace", b"t"),
                 ("dlq.error", letter.get("error", "broken").encode()),
-                ("dlq.topic", topic.encode()),
+                ("dlq.topic", letter.get("topic", topic).encode()),
                 ("dlq.partition", b"2"),
-                ("dlq.offset", b"%d" % number),
+                ("dlq.offset", letter.get("offset", b"%d" % number)),
                 ("dlq.attempt", b"%d" % letter.get("attempt", 1)),
             ]
             producer.send(
@@ -47,6 +47,10 @@ def bury(servers: str, topic: str, *letters: dict[str, Any]) -> None:
 def content(servers: str, topic: str) -> list[dict[str, Any]]:
     out = quire("consume", topic, "--from-beginning", "--json", "--read-committed", servers=servers).stdout
     return [json.loads(line) for line in out.splitlines()]
+
+
+def alter(servers: str, topic: str, setting: str) -> None:
+    assert quire("topics", "alter", topic, "--set", setting, servers=servers).returncode == 0
 
 
 def replay(servers: str, topic: str, *options: str) -> dict[str, Any]:
@@ -89,6 +93,25 @@ def test_records_that_are_no_dead_letters_are_named_and_passed_over(servers: str
     (row,) = json.loads(quire("dlq", "list", topic, "--json", servers=servers).stdout)
     assert "no header dlq.error" in row["error"]
     assert replay(servers, topic)["passed_over"] == 1
+
+
+def test_letters_of_topics_that_are_gone_do_not_hold_up_the_others(servers: str, topic: str) -> None:
+    bury(servers, topic, {}, {"topic": f"{topic}-deleted"}, {"topic": "no/topic"}, {"offset": b"9" * 5000}, {})
+    assert replay(servers, topic) == {"topic": f"{topic}.dlq", "sent": 2, "passed_over": 3}
+    assert [record["value"] for record in content(servers, topic)] == ["0", "4"]
+    assert f"{topic}-deleted" not in quire("topics", "list", servers=servers).stdout.decode()
+
+
+def test_a_replay_from_the_beginning_that_ends_half_way_does_not_have_the_rest_sent_twice(
+    servers: str, topic: str
+) -> None:
+    """Letters are dealt with 500 at a time, and the topic no longer takes the second transaction."""
+    bury(servers, topic, *[{}] * 500, {"value": bytes(50_000)})
+    assert replay(servers, topic)["sent"] == 501
+    alter(servers, topic, "max.message.bytes=30000")
+    assert quire("dlq", "replay", topic, "--from-beginning", servers=servers).returncode == 1
+    alter(servers, topic, "max.message.bytes=1000000")
+    assert replay(servers, topic)["sent"] == 0
 
 
 def test_the_list_counts_by_error_and_says_what_was_not_sent_back(servers: str, topic: str) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import socket
+import struct
 import subprocess
 import urllib.error
 import urllib.request
@@ -14,6 +16,7 @@ import pytest
 
 from quire.client.shell_blocking import BlockingClient
 from quire.inventory.events import encode_event
+from quire.inventory.generator import Sent
 from quire.inventory.processor import ProcessorConfig
 from quire.inventory.topics import Topics, ensure_topics
 from quire.testing import Cluster
@@ -131,6 +134,33 @@ def test_a_view_of_nothing_and_one_on_a_taken_port_say_so_in_a_sentence(
         taken = quire("view", "inventory", "--listen", running.address, servers=servers)
     assert taken.returncode == 1
     assert taken.stderr.decode() == f"quire: {running.address} cannot be listened on (address already in use).\n"
+
+
+def test_those_who_leave_before_the_answer_are_no_news(servers: str, inventory: ProcessorConfig) -> None:
+    with view(servers, inventory.topics.events) as running:
+        for _ in range(20):
+            with connection(running) as leaving:
+                leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, at once
+                leaving.sendall(b"GET /items HTTP/1.1\r\n\r\n" * 100)
+        assert running.get("/health")[0] == 200
+        assert running.stop() == (0, "")
+
+
+def test_an_item_is_found_by_its_name_as_it_is_typed_and_percent_encoded(servers: str, client: BlockingClient) -> None:
+    config = own_config()
+    line = {"item": "größe", "quantity": 3}
+    send(client, config.topics, [Sent(b"c", json.dumps({"id": "c", "kind": "shipment", "lines": [line]}).encode())])
+    carry_out(client, config, 1)
+    with view(servers, config.topics.events) as running:
+        assert running.get("/items/gr%C3%B6%C3%9Fe")[1]["level"] == 3
+        with connection(running) as typed:
+            typed.sendall("GET /items/größe HTTP/1.0\r\n\r\n".encode())
+            assert typed.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+def connection(running: RunningView) -> socket.socket:
+    host, _, port = running.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE_S)
 
 
 def test_the_check_agrees_with_a_view_rebuilt_and_with_one_that_runs(servers: str, inventory: ProcessorConfig) -> None:

@@ -6,7 +6,7 @@ import subprocess
 from collections import Counter
 from datetime import datetime
 
-from quire.cli.demo_shop import Limits, last_event_ms
+from quire.cli.demo_shop import last_event_ms
 from quire.client.shell_blocking import BlockingClient
 from quire.demo.shop_events import TOPICS
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
@@ -54,15 +54,3 @@ def test_nobody_to_send_to_is_said_in_a_sentence() -> None:
     result = quire("demo", "shop", "--timeout", "1", servers="127.0.0.1:1")
     assert result.returncode == 3
     assert result.stderr.count(b"\n") == 1
-
-
-def test_limits_say_how_many_are_due_and_when_it_is_over() -> None:
-    steady = Limits(events=100, seconds=10, rate=50, speed=60)
-    assert steady.due(1.0, 20) == 31
-    assert steady.due(1.0, 60) == 0
-    assert steady.due(9.0, 98) == 2
-    assert not steady.over(9.9, 99)
-    assert steady.over(9.9, 100)
-    assert steady.over(10.0, 0)
-    assert steady.time_of(50) == 60_000
-    assert Limits(0, 0, 0, 60).due(0.0, 0) > 0

@@ -109,11 +109,16 @@ def test_the_summary_adds_up_or_says_that_it_does_not() -> None:
     assert not adds_up and "1 batch" in lines[-1]
 
 
+def status(*queries: dict[str, Any], to_start: int = 0) -> dict[str, Any]:
+    return {"queries": list(queries), "to_start": to_start}
+
+
 def test_what_is_still_to_be_read_is_known_when_every_query_has_begun() -> None:
     assert waiting_for([]) is None
-    assert waiting_for([{"queries": [query()]}, {"queries": []}]) is None
-    assert waiting_for([{"queries": [query(), query(lag=None)]}]) is None
-    assert waiting_for([{"queries": [query(), query(lag=3)]}, {"queries": [query(lag=0)]}]) == 15
+    assert waiting_for([status(query()), status(to_start=1)]) is None
+    assert waiting_for([status(query(lag=0), to_start=1)]) is None
+    assert waiting_for([status(query(), query(lag=None))]) is None
+    assert waiting_for([status(query(), query(lag=3)), status(query(lag=0))]) == 15
 
 
 def test_queries_are_shown_as_a_table_or_a_line_each() -> None:
@@ -121,6 +126,8 @@ def test_queries_are_shown_as_a_table_or_a_line_each() -> None:
     said = query_line("shop", query())
     assert said == "shop.clean: 1,200 rows, 99/s, lag 12, batch 640 ms, state 300 rows, 2 KiB, 8 dead letters"
     assert "lag unknown" in query_line("shop", query(lag=None))
+    assert query_line("shop", query(batch_ms=None)) == "shop.clean: no batch in this run yet, 1,200 rows before, lag 12"
+    assert " ms" not in view([query(batch_ms=None)])
 
 
 def test_sums_of_money_and_sizes_as_people_read_them() -> None:

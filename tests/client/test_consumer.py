@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
+from quire.client.consumer import BEGINNING, END, GO_ON, Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
 from quire.client.fetched import Fetched
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
+from quire.client.steps import perform
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import FetchRequest
 from simulator.network import Conditions
@@ -89,6 +90,24 @@ def test_what_was_fetched_but_not_taken_does_not_count_as_read() -> None:
     assert consumer.positions == {FIRST: 0}
     consumer.poll()
     assert consumer.positions == {FIRST: 2}
+
+
+def test_what_is_read_while_new_partitions_are_asked_about_is_not_read_again() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, b"a", b"b")
+    write(model, 1, b"c")
+    consumer = reading(model, {FIRST: BEGINNING})
+    model.wait(consumer.arrival())
+    change = perform(consumer.assign({FIRST: GO_ON, TopicPartition("t", 1): BEGINNING}))
+    assert not change.done
+    handed_over = [record.value for fetched in consumer.poll() for record in fetched.records()]
+    assert handed_over
+    assert model.wait(change) is None
+    left = [value for _, _, value in take(model, consumer, 3 - len(handed_over))]
+    assert sorted(value for value in handed_over + left if value) == [b"a", b"b", b"c"]
+    model.clock.run_for(10_000)
+    assert consumer.poll() == []
 
 
 def fetches(model: ModelCluster) -> list[FetchRequest]:

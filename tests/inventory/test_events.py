@@ -48,10 +48,18 @@ def test_what_no_processor_wrote_is_not_taken_for_an_event(value: bytes | None) 
         decode_event(value)
 
 
-def test_an_event_with_impossible_numbers_is_not_taken_for_one() -> None:
+def test_an_event_with_impossible_numbers_or_names_is_not_taken_for_one() -> None:
     event = Event("pen", 1, 3, 3, Kind.SHIPMENT, "s-1", 1, 1, Source(0, 7))
     content = json.loads(encode_event(event))
-    for name, value in {"level": -1, "sequence": 0, "change": "3", "lines": 1.0}.items():
+    impossible = {
+        "level": -1,
+        "sequence": 0,
+        "change": "3",
+        "lines": 1.0,
+        "source_partition": "0",
+        "source_offset": None,
+    }
+    for name, value in (impossible | {"item": ["pen"], "command": {}}).items():
         with pytest.raises(UnreadableEventError):
             decode_event(json.dumps(content | {name: value}).encode())
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quire.client.admin.topics import NewTopic, create_topics, delete_records
+from quire.client.admin.topics import NewTopic, create_partitions, create_topics, delete_records, delete_topics
 from quire.client.errors import ClientError
 from quire.client.group_offsets import OffsetAndMetadata, commit_offsets, delete_offsets, fetch_offsets
 from quire.client.offsets import TopicPartition
@@ -17,6 +17,7 @@ from quire.inventory.generator import Sent
 from quire.inventory.processor import Processor, ProcessorConfig, TakenOverError, Tally
 from quire.inventory.stock import Level
 from quire.inventory.topics import Topics, ensure_topics
+from quire.inventory.view import Follower, View
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.testing import Cluster
 from tests.inventory.histories import history
@@ -242,6 +243,26 @@ def test_it_refuses_to_do_commands_again_because_somebody_has_set_its_offset_bac
     carry_out_nothing(client, config)
 
 
+def test_it_does_not_go_on_in_the_middle_of_commands_that_were_made_anew(client: BlockingClient) -> None:
+    config = own_config()
+    send(client, config.topics, [shipment(f"s{number}", ("pen", 1)) for number in range(20)])
+    carry_out(client, config, 20)
+    client.run(delete_topics(client.cluster, [config.topics.commands]))
+    send(client, config.topics, [shipment(f"t{number}", ("pen", 1)) for number in range(30)])
+    with pytest.raises(ApiError, match=r"the events say that command s19 is at offset 19 of .*, and something else is"):
+        carry_out(client, config, 1)
+
+
+def test_it_does_not_begin_with_empty_shelves_because_the_events_were_made_anew(client: BlockingClient) -> None:
+    config = own_config()
+    send(client, config.topics, [shipment("s", ("pen", 7))])
+    carry_out(client, config, 1)
+    client.run(delete_topics(client.cluster, [config.topics.events]))
+    send(client, config.topics, [shipment("t", ("pen", 1))])
+    with pytest.raises(ApiError, match="it was made anew, and every level would begin at zero"):
+        carry_out(client, config, 1)
+
+
 def test_a_stranger_on_the_event_topic_is_named_by_its_place(client: BlockingClient) -> None:
     config = own_config()
     client.run(ensure_topics(client.cluster, config.topics))
@@ -281,3 +302,30 @@ def test_the_first_one_makes_the_topics(client: BlockingClient) -> None:
 
 def names(topics: Topics) -> list[str]:
     return [topics.commands, topics.events, topics.refusals]
+
+
+def test_it_ends_when_the_commands_get_another_partition_and_the_next_one_reads_it(client: BlockingClient) -> None:
+    config = own_config()
+    processor = Processor(client.cluster, config)
+    client.run(processor.take_over())
+    client.run(create_partitions(client.cluster, {config.topics.commands: 2}))
+    with pytest.raises(ClientError, match=f"topic {config.topics.commands} had 1 partitions and has 2 now"):
+        client.run(processor.work(), 10_000)
+    processor.close()
+    producer = Producer(client.cluster)
+    client.run(producer.prepare(config.topics.commands))
+    sent = shipment("late", ("pen", 3))
+    producer.send(config.topics.commands, sent.value, key=sent.key, partition=1)
+    client.loop.run_until(producer.flush())
+    assert carry_out(client, config, 1).stock.levels["pen"] == Level(3, 1)
+
+
+def test_the_view_ends_when_the_events_get_another_partition(client: BlockingClient) -> None:
+    config = own_config()
+    client.run(ensure_topics(client.cluster, config.topics))
+    follower = Follower(client.cluster, View(config.topics.events))
+    client.run(follower.rebuild())
+    client.run(create_partitions(client.cluster, {config.topics.events: 4}))
+    with pytest.raises(ClientError, match=f"topic {config.topics.events} had 3 partitions and has 4 now"):
+        client.run(follower.follow(), 10_000)
+    follower.stop()

@@ -1,18 +1,15 @@
 """`quire demo inventory`: sends shipments and orders at a given rate, for `quire inventory process` to carry out."""
 
 import random
-import sys
 import time
-from collections.abc import Iterator
 
 import click
 
-from quire.cli.demo_shop import BUFFER_BYTES, TICK_MS, Limits, Stop
 from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import count, print_json
-from quire.client.producer import Producer
-from quire.client.shell_blocking import BlockingClient
-from quire.inventory.generator import Mixture, Sent, generate
+from quire.cli.paced_sending import Limits, Outgoing, send_paced
+from quire.cli.stopping import Stop
+from quire.inventory.generator import Mixture, generate
 from quire.inventory.topics import Topics, ensure_topics
 
 BASE_RATE = 100.0
@@ -51,51 +48,23 @@ def inventory(
     Most can be carried out; some orders are for more than there is, some commands are sent twice, some are broken.
     """
     stop = Stop()
-    limits = Limits(number, seconds, rate, speed=1)
+    limits = Limits(number, seconds, rate)
     start_ms = time.time_ns() // 1_000_000
     step_ms = int(1000 / (rate or BASE_RATE))
     made = generate(random.Random(seed), f"{seed}-{start_ms}", Mixture(items=items), start_ms, step_ms)
     with connect(servers, timeout_s) as client:
         if topic == Topics().commands:
             client.run(ensure_topics(client.cluster, Topics()))
-        producer = Producer(client.cluster)
-        client.run(producer.prepare(topic))
-        sent, elapsed_s = _send(client, producer, topic, made, limits, stop, quiet or as_json)
-        client.loop.run_until(producer.flush())
-        if producer.first_error is not None:
-            raise producer.first_error
+        sent, elapsed_s = send_paced(
+            client,
+            [topic],
+            limits,
+            lambda _: Outgoing(topic, *next(made)),
+            lambda sent: f"{count(sent, 'command')} sent",
+            stop,
+            quiet or as_json,
+        )
     if as_json:
         print_json({"commands": sent, "seconds": round(elapsed_s, 3)})
     elif not quiet:
         click.echo(f"{count(sent, 'command')} in {elapsed_s:.1f} s")
-
-
-def _send(
-    client: BlockingClient,
-    producer: Producer,
-    topic: str,
-    made: Iterator[Sent],
-    limits: Limits,
-    stop: Stop,
-    quiet: bool,
-) -> tuple[int, float]:
-    """Sends until it is enough; how many, and in how many seconds."""
-    started = time.monotonic()
-    live = sys.stderr.isatty() and not quiet
-    sent, shown_s = 0, 0.0
-    while not stop.asked and not limits.over(elapsed_s := time.monotonic() - started, sent):
-        for _ in range(limits.due(elapsed_s, sent)):
-            key, value = next(made)
-            producer.send(topic, value, key=key)
-            sent += 1
-        client.loop.run_once(TICK_MS if limits.rate else 0)
-        while producer.buffered_bytes > BUFFER_BYTES and producer.first_error is None:
-            client.loop.run_once(TICK_MS)
-        if producer.first_error is not None:
-            raise producer.first_error
-        if live and elapsed_s - shown_s >= 0.2:
-            shown_s = elapsed_s
-            click.echo(f"\r{sent:,} commands sent, {sent / elapsed_s:,.0f}/s ", nl=False, err=True)
-    if live:
-        click.echo(err=True)
-    return sent, time.monotonic() - started

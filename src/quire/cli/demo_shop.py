@@ -6,66 +6,25 @@ them: to the pipelines that have read those, everything before would be late.
 
 import json
 import random
-import signal
-import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import FrameType
 
 import click
 
 from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import count, print_json
+from quire.cli.paced_sending import Limits, Outgoing, send_paced
+from quire.cli.stopping import Stop
 from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
-from quire.client.producer import Producer
 from quire.client.shell_blocking import BlockingClient
 from quire.demo.shop_events import TOPICS, ShopEvents
 from quire.protocol.errors import ApiError, ErrorCode
 
-TICK_MS = 20.0
-AT_ONCE = 500
-BUFFER_BYTES = 8 * 1024 * 1024
 LOOKED_AT = 10  # so many events at the end of a partition, to find one that tells the time
 BASE_RATE = 100.0  # what the shop's time goes by where no rate says how fast events are sent
-
-
-@dataclass(slots=True)
-class Limits:
-    """When to stop, and how fast to go; 0 is no limit."""
-
-    events: int
-    seconds: float
-    rate: float
-    speed: float
-
-    def due(self, elapsed_s: float, sent: int) -> int:
-        """How many events are to be sent now."""
-        wanted = int(elapsed_s * self.rate) + 1 - sent if self.rate else AT_ONCE
-        left = self.events - sent if self.events else AT_ONCE
-        return max(0, min(wanted, left, AT_ONCE))
-
-    def over(self, elapsed_s: float, sent: int) -> bool:
-        return bool((self.events and sent >= self.events) or (self.seconds and elapsed_s >= self.seconds))
-
-    def time_of(self, number: int) -> int:
-        """Milliseconds of the shop's time from the first event to this one."""
-        return int(number * 1000 * self.speed / (self.rate or BASE_RATE))
-
-
-class Stop:
-    """Set by Ctrl-C and SIGTERM: sending ends in order, with what was sent delivered and counted."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
 
 
 @click.command(
@@ -107,28 +66,29 @@ def shop(
     Most events are good; some are bots', late, sent twice, or broken, and the summary says how many of each.
     """
     stop = Stop()
-    limits = Limits(events, seconds, rate, speed)
+    event_ms = 1000 * speed / (rate or BASE_RATE)
     with connect(servers, timeout_s) as client:
         _create(client, partitions)
         start_ms = max(time.time_ns() // 1_000_000, 1000 + last_event_ms(client, TOPICS))
         made = ShopEvents(random.Random(seed), name=f"{seed}-{start_ms}")
-        producer = Producer(client.cluster)
-        for topic in TOPICS:
-            client.run(producer.prepare(topic))
-        elapsed_s = _send(client, producer, made, limits, start_ms, stop, quiet or as_json)
-        client.loop.run_until(producer.flush())
-        if producer.first_error is not None:
-            raise producer.first_error
-    sent = sum(made.counts.values())
+
+        def make(number: int) -> Outgoing:
+            event = made.next(start_ms + int(number * event_ms))
+            return Outgoing(event.topic, event.key, event.value)
+
+        def describe(sent: int) -> str:
+            return f"in the shop it is {_moment(start_ms + int(sent * event_ms))}, {count(sent, 'event')} sent"
+
+        limits = Limits(events, seconds, rate)
+        sent, elapsed_s = send_paced(client, TOPICS, limits, make, describe, stop, quiet or as_json)
     if as_json:
-        shop_ms = [start_ms, start_ms + limits.time_of(max(0, sent - 1))]
         print_json(
             {
                 "events": sent,
                 "kinds": {kind.value: number for kind, number in made.counts.items()},
                 "seconds": round(elapsed_s, 3),
-                "from": _moment(shop_ms[0]),
-                "to": _moment(shop_ms[1]),
+                "from": _moment(start_ms),
+                "to": _moment(start_ms + int(max(0, sent - 1) * event_ms)),
             }
         )
     elif not quiet:
@@ -141,41 +101,6 @@ def _create(client: BlockingClient, partitions: int) -> None:
     for result in client.run(create_topics(client.cluster, wanted)).values():
         if isinstance(result, ApiError) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result
-
-
-def _send(
-    client: BlockingClient,
-    producer: Producer,
-    made: ShopEvents,
-    limits: Limits,
-    start_ms: int,
-    stop: Stop,
-    quiet: bool,
-) -> float:
-    """Sends until it is enough; returns for how many seconds it did."""
-    started = time.monotonic()
-    live = sys.stderr.isatty() and not quiet
-    sent = 0
-    shown_s = 0.0
-    while not stop.asked and not limits.over(elapsed_s := time.monotonic() - started, sent):
-        for _ in range(limits.due(elapsed_s, sent)):
-            event = made.next(start_ms + limits.time_of(sent))
-            producer.send(event.topic, event.value, key=event.key)
-            sent += 1
-        client.loop.run_once(TICK_MS if limits.rate else 0)
-        while producer.buffered_bytes > BUFFER_BYTES and producer.first_error is None:
-            client.loop.run_once(TICK_MS)
-        if producer.first_error is not None:
-            raise producer.first_error
-        if live and elapsed_s - shown_s >= 0.2:
-            shown_s = elapsed_s
-            moment = _moment(start_ms + limits.time_of(sent))
-            click.echo(
-                f"\r{sent:,} events sent, {sent / elapsed_s:,.0f}/s, in the shop it is {moment} ", nl=False, err=True
-            )
-    if live:
-        click.echo(err=True)
-    return time.monotonic() - started
 
 
 def last_event_ms(client: BlockingClient, topics: Iterable[str]) -> int:

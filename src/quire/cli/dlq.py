@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import click
@@ -19,15 +19,18 @@ from quire.cli.lazy import HelpfulGroup
 from quire.cli.options import Pattern, cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
 from quire.cli.record_format import iso_time
+from quire.client.admin.topics import describe_topics
 from quire.client.group_offsets import OffsetAndMetadata
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.spark.dead_letters import DeadLetter, headers_to_send_back
 
 MOST_ATTEMPTS = 3
 IN_ONE_TRANSACTION = 500
 SHOWN_CHARACTERS = 100
+GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 @click.group(cls=HelpfulGroup)
@@ -62,8 +65,10 @@ def list_letters(topics: Sequence[str], as_json: bool, servers: str, timeout_s: 
             ]
     if as_json:
         print_json([dict(zip(("topic", "letters", "waiting", "error"), row, strict=True)) for row in rows])
-    else:
+    elif rows:
         print_table(("topic", "letters", "waiting", "error"), rows)
+    else:
+        click.echo("There is no topic of dead letters.", err=True)
 
 
 @dlq.command(
@@ -130,19 +135,23 @@ def replay(
     """Send dead letters of TOPIC (or TOPIC.dlq) back to where they came from, each once, one attempt further.
 
     What is sent back and how far this has come are one transaction, so nothing is sent twice, whatever happens. What is
-    passed over, because of its error or its attempts, is not looked at again without --from-beginning.
+    passed over, because of its error, its attempts or a topic that is gone, is not looked at again without
+    --from-beginning.
     """
     sent = passed_over = 0
+    gone: dict[str, bool] = {}
     with connect(servers, timeout_s) as client:
         name = dead_letter_topics(client, [topic])[0]
         producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{REPLAY_GROUP}-{name}"))
         client.run(producer.init_transactions())  # first: it ends what another replay has open
         places = places_of(client, [name])
-        starts = {} if from_beginning else replayed_up_to(client, places)
-        letters = read_letters(client, places, starts)
+        replayed = replayed_up_to(client, places)
+        letters = read_letters(client, places, {} if from_beginning else replayed)
         while chunk := list(islice(letters, IN_ONE_TRANSACTION)):
             back = [letter for letter in chunk if _goes_back(letter, pattern, max_attempts)]
-            _send_back(client, producer, chunk, back)
+            back = [letter for letter in back if not _is_gone(client, _origin(letter), gone)]
+            replayed |= _further(chunk, replayed)
+            _send_back(client, producer, back, replayed)
             sent += len(back)
             passed_over += len(chunk) - len(back)
         producer.close()
@@ -152,9 +161,11 @@ def replay(
         click.echo(f"{count(sent, 'dead letter')} sent back from {name}, {passed_over:,} passed over")
 
 
-def _send_back(client: BlockingClient, producer: Producer, chunk: list[Letter], back: list[Letter]) -> None:
-    """One transaction: the letters that go back, and that all of the chunk has been dealt with."""
-    for topic in dict.fromkeys(letter.why.topic for letter in back if isinstance(letter.why, DeadLetter)):
+def _send_back(
+    client: BlockingClient, producer: Producer, back: list[Letter], replayed: Mapping[TopicPartition, int]
+) -> None:
+    """One transaction: the letters that go back, and how far all have been dealt with."""
+    for topic in dict.fromkeys(_origin(letter) for letter in back):
         client.run(producer.prepare(topic))
     producer.begin()
     try:
@@ -168,16 +179,35 @@ def _send_back(client: BlockingClient, producer: Producer, chunk: list[Letter], 
                 headers=headers_to_send_back(letter.record.headers),
                 partition=letter.why.partition if letter.why.partition in known else None,
             )
-        client.run(producer.send_offsets(REPLAY_GROUP, dict(_next_offsets(chunk))))
+        offsets = {place: OffsetAndMetadata(offset) for place, offset in replayed.items()}
+        client.run(producer.send_offsets(REPLAY_GROUP, offsets))
         client.run(producer.commit())
     except BaseException:
         client.run(producer.abort())
         raise
 
 
-def _next_offsets(chunk: list[Letter]) -> Iterator[tuple[TopicPartition, OffsetAndMetadata]]:
+def _further(chunk: list[Letter], replayed: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """How far replaying is after a chunk: never less far, or what was sent back before would be sent again."""
+    furthest: dict[TopicPartition, int] = {}
     for letter in chunk:  # of a partition the last one counts, and comes last
-        yield letter.place, OffsetAndMetadata(letter.record.offset + 1)
+        furthest[letter.place] = max(replayed.get(letter.place, 0), letter.record.offset + 1)
+    return furthest
+
+
+def _is_gone(client: BlockingClient, topic: str, known: dict[str, bool]) -> bool:
+    """Whether a topic cannot be sent back to, ever. One letter of such a topic must not hold up all the others."""
+    if topic not in known:
+        found = client.run(describe_topics(client.cluster, [topic]))[topic]
+        known[topic] = isinstance(found, ApiError) and found.code in GONE
+        if known[topic]:
+            click.echo(f"quire: topic {topic} does not exist; its dead letters are passed over.", err=True)
+    return known[topic]
+
+
+def _origin(letter: Letter) -> str:
+    assert isinstance(letter.why, DeadLetter)
+    return letter.why.topic
 
 
 def _goes_back(letter: Letter, pattern: re.Pattern[str] | None, max_attempts: int) -> bool:

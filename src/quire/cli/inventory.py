@@ -18,7 +18,7 @@ Examples:
   quire inventory process                  in one terminal,
   quire demo inventory                     in another: commands to carry out,
   quire view inventory                     in a third: the stock over HTTP
-  quire inventory check --lake ./lake/inventory_events""",
+  quire inventory check --lake ./quire-pipelines/lake/inventory/events""",
 )
 def inventory() -> None:
     """An inventory that can be audited: carry commands out, and check that what is known of it agrees."""

@@ -29,7 +29,7 @@ LOOK_AGAIN_S = 1.0
 Examples:
   quire inventory check                                the view, rebuilt here, and the history
   quire inventory check --view http://127.0.0.1:8090   a running view
-  quire inventory check --lake ./lake/inventory_events --wait 60
+  quire inventory check --lake ./quire-pipelines/lake/inventory/events --wait 60
 
 \b
 Ends with 0 if everything agrees, with 1 if something differs."""

@@ -1,14 +1,13 @@
 """`quire inventory process`: runs the processor until it is stopped, taken over, or at its wits' end."""
 
-import signal
 import sys
 import time
-from types import FrameType
 
 import click
 
 from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import count, print_json
+from quire.cli.stopping import Stop
 from quire.inventory.processor import Processor, ProcessorConfig, Tally
 from quire.inventory.topics import ARCHIVE_LAG_MS, Topics
 
@@ -81,13 +80,8 @@ def process(
     progress = _Progress(quiet or as_json)
     with connect(servers, timeout_s) as client:
         processor = Processor(client.cluster, config, progress.show)
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            processor.stop()
-
         client.run(processor.take_over())
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
+        Stop(then=processor.stop)
         if not quiet:
             items = count(len(processor.stock.levels), "item")
             click.echo(f"ready: {name} carries out {commands}, with {items} in stock", err=as_json)

@@ -21,7 +21,7 @@ from quire.cli.lazy import Failure
 from quire.cli.live_figures import SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures, ResultReader
 from quire.cli.live_view import line, screen, summary, waiting_for
 from quire.cli.node_child import NodeChild
-from quire.cli.pipelines_run import Stop
+from quire.cli.stopping import Stop
 from quire.cli.watch import CLEAR, fit
 from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
@@ -143,7 +143,7 @@ class Demo:
             news.append(f"Spark is up after {self._spark_up_s:.0f} s")
         if self._first_results_s is None and self._spark_up_s and self.figures.results > self._results_before:
             self._first_results_s = self.elapsed_s
-            news.append(f"first results {self._first_results_s - self._spark_up_s:.0f} s after that")
+            news.append(f"first results {self._first_results_s - self._spark_up_s:.0f} s after Spark was up")
         return news
 
 

@@ -118,8 +118,8 @@ def clock(moment: str) -> str:
 
 
 def waiting_for(statuses: Sequence[Status]) -> int | None:
-    """How many offsets are still to be read by queries that have begun; None while one has not."""
+    """How many offsets are still to be read by the queries; None while one has not begun."""
     lags: list[int | None] = [query["lag"] for status in statuses for query in status.get("queries", [])]
     known = [lag for lag in lags if lag is not None]
-    begun = bool(lags) and len(known) == len(lags) and all(status.get("queries") for status in statuses)
+    begun = bool(lags) and len(known) == len(lags) and not any(status["to_start"] for status in statuses)
     return sum(known) if begun else None

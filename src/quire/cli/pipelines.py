@@ -11,8 +11,8 @@ import click
 from quire.cli.lazy import EXIT_USAGE, Failure, HelpfulGroup
 from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import print_json, print_table
-from quire.cli.pipelines_run import run
-from quire.cli.pipelines_state import folder_options, open_folders
+from quire.cli.pipelines_run import held, run
+from quire.cli.pipelines_state import folder_options, open_folders, say_if_none
 from quire.cli.pipelines_view import view
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ Examples:
 def list_pipelines(folder: str, state: str, as_json: bool) -> None:
     """List the pipelines there are, and which of them run."""
     folders = open_folders((), folder, state)
+    say_if_none(folders, folder)
     if as_json:
         print_json(
             [
@@ -56,7 +57,7 @@ def list_pipelines(folder: str, state: str, as_json: bool) -> None:
                 for found in folders
             ]
         )
-    else:
+    elif folders:
         print_table(
             ("name", "state", "queries", "about"),
             [
@@ -83,6 +84,7 @@ Examples:
 def status(names: Sequence[str], folder: str, state: str, as_json: bool) -> None:
     """Show how pipelines are doing: rows, lag, time of a batch, state, and what became of the rows."""
     folders = open_folders(names, folder, state)
+    say_if_none(folders, folder)
     said: list[dict[str, Any]] = [
         {"name": found.pipeline.name, "running": found.runner() is not None, **found.status()} for found in folders
     ]
@@ -106,6 +108,7 @@ Examples:
 def stop(names: Sequence[str], folder: str, state: str) -> None:
     """Stop pipelines and wait until they have; the batches under way are finished first."""
     folders = open_folders(names, folder, state)
+    say_if_none(folders, folder)
     running = {found.pipeline.name: pid for found in folders if (pid := found.runner())}
     for pid in dict.fromkeys(running.values()):
         os.kill(pid, signal.SIGTERM)
@@ -147,14 +150,15 @@ def reset(
     if not yes:
         raise Failure("this removes checkpoints and Delta tables; say --yes to do it.", EXIT_USAGE)
     for found in folders:
-        gone = found.reset()
+        with held(found):
+            gone = found.reset()
         click.echo(f"{found.pipeline.name}: removed {', '.join(gone) if gone else 'nothing, there was nothing'}")
         if results:
             _delete_results(found, servers, timeout_s)
 
 
 def _delete_results(found: "StateFolder", servers: str, timeout_s: float) -> None:
-    """Topics of the file that are not where the pipeline's first events come from."""
+    """Topics of the file that the pipeline writes; never one that it only reads."""
     from quire.client.admin.topics import delete_topics
     from quire.protocol.errors import ApiError, ErrorCode
     from quire.spark.pipeline_file import results_of

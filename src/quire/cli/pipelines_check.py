@@ -9,9 +9,11 @@ import click
 from quire.cli.lazy import Failure
 from quire.cli.output import count
 from quire.client.admin.topics import describe_topics
+from quire.client.metadata import Topic
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
+from quire.protocol.uuids import to_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,17 +104,22 @@ def _checkpoint(client: BlockingClient, found: "StateFolder", query: "QueryWish"
             True,
             f"query {query.name} has no checkpoint yet and starts at {query.source.get('startingOffsets', 'latest')}",
         )
-    offsets = {TopicPartition(*place): offset for place, offset in source_offsets(last_offsets(path))}
+    state = last_offsets(path)
+    offsets = {TopicPartition(*place): offset for place, offset in source_offsets(state)}
     if not offsets:
         return True, f"query {query.name} has a checkpoint in which no batch was planned"
-    known = client.run(describe_topics(client.cluster, {place.topic for place in offsets}))
-    for name, topic in known.items():
+    known: dict[str, Topic] = {}
+    for name, topic in client.run(describe_topics(client.cluster, {place.topic for place in offsets})).items():
         if isinstance(topic, ApiError):
             return False, f"query {query.name}: its checkpoint is of topic {name}, which does not exist"
+        known[name] = topic
     subscribed = [name.strip() for name in query.source.get("subscribe", "").split(",") if name.strip()]
     strange = sorted({place.topic for place in offsets} - set(subscribed)) if subscribed else []
     if strange:
         return False, f"query {query.name}: its checkpoint ({path}) is of topic {strange[0]}, which it does not read"
+    for name, topic in known.items():
+        if to_text(topic.topic_id) != state[name].get("id"):
+            return False, f"query {query.name}: topic {name} was deleted and made anew since its checkpoint was written"
     firsts = client.run(list_offsets(client.cluster, dict.fromkeys(offsets, EARLIEST)))
     ends = client.run(list_offsets(client.cluster, dict.fromkeys(offsets, LATEST)))
     for place, offset in offsets.items():

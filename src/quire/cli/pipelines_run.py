@@ -1,13 +1,11 @@
 """`quire pipelines run`: pipelines in one Spark, watched and stopped in order."""
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from shutil import get_terminal_size
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +14,7 @@ from quire.cli.lazy import Failure
 from quire.cli.options import Setting, cluster_options, connect
 from quire.cli.pipelines_state import folder_options, make_importable, open_folders
 from quire.cli.pipelines_view import line, view
+from quire.cli.stopping import Stop
 from quire.cli.watch import CLEAR, fit
 from quire.client.admin.topics import NewTopic, create_topics, describe_topics
 from quire.client.errors import ClientError
@@ -32,20 +31,6 @@ STATUS_EVERY_S = 1.0
 LINES_EVERY_S = 5.0
 TOPICS_PATIENCE_S = 15.0
 READ_COMMITTED = 1
-
-
-class Stop:
-    """Set by Ctrl-C and SIGTERM; a second one ends at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
 
 
 @click.command(
@@ -89,9 +74,10 @@ def run(
         client.run(client.cluster.refresh([]))  # says so at once where no broker is
         if not dry_run:
             for found in folders:
-                stack.enter_context(_held(found))
+                stack.enter_context(held(found))
                 _create_topics(client, found)
         spark = stack.enter_context(_spark(names, master, dict(confs), state))
+        stop.listen()  # Spark's own way with Ctrl-C is to cancel the batches under way
         if dry_run:
             from quire.cli.pipelines_check import check
 
@@ -105,7 +91,7 @@ def run(
         try:
             _go(client, runs, stop, available_now, quiet)
         except JobError as error:
-            raise Failure(f"{error}") from error
+            raise Failure(f"{error}; {state}/spark.log may say more.") from error
 
 
 def _go(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, available_now: bool, quiet: bool) -> None:
@@ -186,21 +172,27 @@ def _report(client: BlockingClient, one: "PipelineRun") -> dict[str, Any]:
     status = {
         "time": time.time(),
         "pid": os.getpid(),
-        "queries": [_query_status(client, query) for query in one.queries],
+        "queries": [_query_status(client, one.folder, query) for query in one.queries],
+        "to_start": len(one.pipeline.queries) - len(one.queries),
     }
     one.folder.write_status(status)
     return status
 
 
-def _query_status(client: BlockingClient, query: "RunningQuery") -> dict[str, Any]:
+def _query_status(client: BlockingClient, folder: "StateFolder", query: "RunningQuery") -> dict[str, Any]:
+    from quire.spark.progress import source_offsets
+    from quire.spark.state_folder import done_offsets
+
     report, tally = query.report, query.tally
+    # A query that finds nothing new reports nothing: it stands where its checkpoint does.
+    offsets = report.offsets if report else dict(source_offsets(done_offsets(folder.checkpoint(query.wish))))
     return {
         "name": query.wish.name,
         "batch": tally.last_batch,
         "rows": tally.rows,
         "rows_per_second": report.rows_per_second if report else 0.0,
-        "lag": _lag(client, report.offsets) if report else None,
-        "batch_ms": report.batch_ms if report else 0,
+        "lag": _lag(client, offsets) if offsets else None,
+        "batch_ms": report.batch_ms if report else None,
         "state_rows": report.state_rows if report else 0,
         "state_bytes": report.state_bytes if report else 0,
         "watermark": report.watermark if report else "",
@@ -223,7 +215,7 @@ def _lag(client: BlockingClient, offsets: Mapping[tuple[str, int], int]) -> int 
 
 
 @contextmanager
-def _held(found: "StateFolder") -> Iterator[None]:
+def held(found: "StateFolder") -> Iterator[None]:
     from quire.spark.state_folder import RunningError
 
     try:

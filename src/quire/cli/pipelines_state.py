@@ -58,8 +58,14 @@ def open_folders(names: Sequence[str], folder: str, state: str) -> "list[StateFo
             else:
                 raise Failure(_unknown(name, list(by_name), folder), EXIT_NOT_FOUND)
     except PipelineFileError as error:
-        raise Failure(f"{error}.", EXIT_FAILED) from error
+        said = str(error)
+        raise Failure(said if said.endswith("?") else f"{said}.", EXIT_FAILED) from error
     return [StateFolder(state, pipeline) for pipeline in (chosen if names else by_name.values())]
+
+
+def say_if_none(folders: "Sequence[StateFolder]", folder: str) -> None:
+    if not folders:
+        click.echo(f"There is no pipeline in {folder}; --folder says where the files are.", err=True)
 
 
 def make_importable(folders: "Sequence[StateFolder]") -> None:

@@ -15,6 +15,8 @@ def view(queries: Sequence[dict[str, Any]]) -> str:
 def line(pipeline: str, query: dict[str, Any]) -> str:
     """One query in a line, for output that is no terminal."""
     lag = "unknown" if query["lag"] is None else f"{query['lag']:,}"
+    if query["batch_ms"] is None:
+        return f"{pipeline}.{query['name']}: no batch in this run yet, {query['rows']:,} rows before, lag {lag}"
     dead = query["counts"].get("dead_letters")
     parts = [
         f"{query['rows']:,} rows",
@@ -33,7 +35,7 @@ def _row(query: dict[str, Any]) -> tuple[Cell, ...]:
         f"{query['rows_per_second']:,.0f}",
         query["rows"],
         query["lag"],
-        f"{query['batch_ms']} ms",
+        None if query["batch_ms"] is None else f"{query['batch_ms']} ms",
         f"{query['state_rows']:,} ({size(query['state_bytes'])})" if query["state_rows"] else None,
         query["late"],
         query["duplicates"],

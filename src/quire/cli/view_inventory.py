@@ -5,28 +5,36 @@ under one lock. Nothing is written anywhere: a view that ended is rebuilt from t
 """
 
 import json
-import signal
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import FrameType
 
 import click
 
 from quire.cli.lazy import Failure
 from quire.cli.options import ListenAddress, cluster_options, connect
+from quire.cli.stopping import Stop
 from quire.inventory.topics import Topics
 from quire.inventory.view import Follower, View
 
 REQUEST_TIMEOUT_S = 30
+BACKLOG = 128
+"""How many may come in the same moment; the others would have to try again, a second later."""
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = BACKLOG
 
     def __init__(self, address: tuple[str, int], view: View) -> None:
         self.view = view
         self.lock = threading.Lock()
         super().__init__(address, _Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever asked may leave before the answer; that is no news."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -42,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, *, with_body: bool) -> None:
         assert isinstance(self.server, _Server)
         with self.server.lock:
-            status, content = self.server.view.answer(self.path)
+            status, content = self.server.view.answer(_as_utf8(self.path))
         body = json.dumps(content, ensure_ascii=False).encode() + b"\n"
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=utf-8")
@@ -54,6 +62,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Says nothing: who asked what is for a proxy to log."""
+
+
+def _as_utf8(path: str) -> str:
+    """Names that are not percent-encoded: the server takes bytes for Latin-1, and `curl` sends UTF-8 as it is typed."""
+    return path.encode("latin-1").decode(errors="replace")
 
 
 @click.command(
@@ -81,12 +94,7 @@ def inventory(listen: str, events: str, servers: str, timeout_s: float) -> None:
         raise Failure(f"{listen} cannot be listened on ({(error.strerror or str(error)).lower()}).") from error
     with server, connect(servers, timeout_s) as client:
         follower = Follower(client.cluster, view, server.lock)
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            follower.stop()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
+        Stop(then=follower.stop)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             client.run(follower.rebuild())

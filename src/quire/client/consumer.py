@@ -20,7 +20,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 
 
 class Start(NamedTuple):
-    """Where to begin: at an offset, or at the first record at or after a time."""
+    """Where to begin: at an offset, or at the first record at or after a time; neither: where it has been read to."""
 
     offset: int | None = None
     timestamp_ms: int | None = None
@@ -28,6 +28,7 @@ class Start(NamedTuple):
 
 BEGINNING = Start(timestamp_ms=EARLIEST)
 END = Start(timestamp_ms=LATEST)
+GO_ON = Start()
 
 
 @dataclass(slots=True, frozen=True)
@@ -59,15 +60,14 @@ class Consumer:
 
         What is handed over may go beyond the end, since batches come whole, but nothing behind it is asked for.
         """
-        before = self.positions
-        yield from self._cluster.refresh(sorted({place.topic for place in starts}))
+        if starts:
+            yield from self._cluster.refresh(sorted({place.topic for place in starts}))
         for place in starts:
             topic = self._cluster.metadata.topics.get(place.topic)
             if topic is None or place.partition not in topic.partitions:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} does not exist")
-        offsets = yield from self._resolve(starts)
-        # Who goes on where it was may have been read further while the others were asked about.
-        offsets |= {place: now for place, now in self.positions.items() if offsets.get(place) == before.get(place)}
+        resolved = yield from self._resolve(starts)
+        offsets = self.positions | resolved  # as they are now: reading went on while the others were asked about
         self._fetcher.assign({place: offsets[place] for place in starts}, ends)
 
     @property

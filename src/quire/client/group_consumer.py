@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
-from quire.client.consumer import END, Consumer, ConsumerConfig, Start
+from quire.client.consumer import END, GO_ON, Consumer, ConsumerConfig, Start
 from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator
 from quire.client.errors import ClientError, passes
 from quire.client.fetched import Fetched
@@ -134,7 +134,7 @@ class GroupConsumer:
         wanted = yield from self._named(assigned)
         lost = [place for place in self.positions if place not in wanted]
         if lost:
-            yield from self._consumer.assign(self._where_it_is(wanted))
+            yield from self._consumer.assign(self._going_on(wanted))
             with suppress(ClientError, ApiError):  # then the next reader begins a little earlier, and repeats some
                 yield from self._commit(lost)
             for place in lost:
@@ -145,15 +145,15 @@ class GroupConsumer:
             begin = {
                 place: Start(offset=committed[place].offset) if place in committed else self._otherwise for place in new
             }
-            yield from self._consumer.assign(self._where_it_is(wanted) | begin)
+            yield from self._consumer.assign(self._going_on(wanted) | begin)
             for place in new:
                 self._read[place] = self.positions[place]
                 self._committed[place] = committed[place].offset if place in committed else -1
         self._membership.reads(assigned)
         self._consumer.wake()
 
-    def _where_it_is(self, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, Start]:
-        return {place: Start(offset=offset) for place, offset in self.positions.items() if place in wanted}
+    def _going_on(self, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, Start]:
+        return {place: GO_ON for place in self.positions if place in wanted}
 
     def _named(self, assigned: Sequence[TopicIdPartition]) -> Steps[list[TopicPartition]]:
         """The partitions by name; those of a topic that is gone already are left out."""

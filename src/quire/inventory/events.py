@@ -105,8 +105,11 @@ def decode_event(value: bytes | None) -> Event:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableEventError(f"it is not an inventory event ({type(error).__name__}: {error})") from None
     numbers = (event.sequence, event.change, event.level, event.line, event.lines, event.at_ms)
-    if any(type(number) is not int for number in numbers) or event.sequence < 1 or event.level < 0:
+    place = (event.source.partition, event.source.offset)
+    if any(type(number) is not int for number in numbers + place) or event.sequence < 1 or event.level < 0:
         raise UnreadableEventError("it is not an inventory event (its numbers are not those of one)")
+    if type(event.item) is not str or type(event.command) is not str:
+        raise UnreadableEventError("it is not an inventory event (its item or its command has no name)")
     return event
 
 

@@ -24,17 +24,19 @@ from quire.client.fetched import Fetched
 from quire.client.group_offsets import OffsetAndMetadata, fetch_offsets
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
-from quire.client.steps import Steps
+from quire.client.steps import Steps, perform, sleep
 from quire.inventory.events import Event, Refusal, Source, encode_event, encode_refusal
 from quire.inventory.reading import READ_COMMITTED, Stretch, read, readable, refused_at, whole
 from quire.inventory.seen import WINDOW, Seen
 from quire.inventory.stock import OutOfOrderError, Stock
-from quire.inventory.topics import ARCHIVE_LAG_MS, Topics, ensure_topics, places_of
+from quire.inventory.topics import ARCHIVE_LAG_MS, Topics, ensure_topics, grown, places_of
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Record
+from quire.protocol.uuids import to_text
 
 COMMANDS_AT_ONCE = 500
 """In one transaction: each costs a few round trips, and readers wait for its end."""
+LOOK_AT_PARTITIONS_MS = 1_000.0
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
@@ -98,6 +100,8 @@ class Processor:
         # On connections of its own: what is written does not wait behind a fetch that waits for commands.
         self._consumer = Consumer(cluster.beside(), READ_COMMITTED)
         self._done_to: dict[int, int] = {}
+        self._last_events: dict[int, Event] = {}
+        self._events_id = ""
         self._stopped = False
 
     def take_over(self) -> Steps[None]:
@@ -120,6 +124,7 @@ class Processor:
 
     def work(self) -> Steps[None]:
         """Carries commands out until it is stopped; raises TakenOverError, or what it cannot go on after."""
+        perform(self._look_at_partitions())
         while not self._stopped:
             yield self._consumer.arrival()
             for fetched in self._consumer.poll():
@@ -128,12 +133,26 @@ class Processor:
                         return
                     yield from self._carry_out(fetched.place, records, done_to)
 
+    def _look_at_partitions(self) -> Steps[None]:
+        """Commands on a partition that was added would never be carried out: this one ends, and the next reads them."""
+        topic = self.config.topics.commands
+        while not self._stopped:
+            yield from sleep(self._cluster.clock, LOOK_AT_PARTITIONS_MS)
+            try:
+                places = yield from places_of(self._cluster, topic)
+            except (ApiError, ClientError):
+                continue
+            if len(places) != len(self.positions):
+                self._consumer.fail(grown(topic, len(self.positions), len(places)))
+                return
+
     def stop(self) -> None:
         """Ends `work` after the transaction that is under way."""
         self._stopped = True
         self._consumer.wake()
 
     def close(self) -> None:
+        self._stopped = True
         self._consumer.close()
         self._producer.close()
 
@@ -152,8 +171,12 @@ class Processor:
                     f"{place} is not what one processor wrote: at offset {record.offset} {error}"
                 ) from None
             self._led_to_something(event.source)
+            last = self._last_events.get(event.source.partition)
+            if last is None or last.source.offset <= event.source.offset:
+                self._last_events[event.source.partition] = event
 
         yield from read(self._cluster, stretches, take)
+        self._events_id = to_text(self._cluster.metadata.topics[self.config.topics.events].topic_id)
 
     def _led_to_something(self, source: Source) -> None:
         """Compaction keeps the last event of every item, so it keeps the one of the last command that led to any."""
@@ -168,6 +191,8 @@ class Processor:
         begin: dict[TopicPartition, int] = {}
         for place, (first, end) in stretches.items():
             done_to = self._done_to.get(place.partition, 0)
+            if place in committed:
+                self._check_events_id(committed[place].metadata)
             offset = committed[place].offset if place in committed else max(first, done_to)
             if offset < done_to:
                 raise ApiError(
@@ -185,6 +210,16 @@ class Processor:
             begin[place] = offset
         return begin
 
+    def _check_events_id(self, noted: str) -> None:
+        """With the offsets stands which topic has the events: another one under its name knows nothing of the stock."""
+        if noted and noted != self._events_id:
+            raise ApiError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"the stock was kept in a topic {self.config.topics.events} with id {noted}, and the one that is there "
+                f"now has id {self._events_id}: it was made anew, and every level would begin at zero; begin anew "
+                "with another --name and other topics",
+            )
+
     def _look_at_refusals(self) -> Steps[None]:
         """Where no offset is committed, the last command may be one that was refused."""
         places = yield from places_of(self._cluster, self.config.topics.refusals)
@@ -199,11 +234,18 @@ class Processor:
             place: Stretch(self.stock.seen.begin(offset, stretches[place].begin), offset)
             for place, offset in begin.items()
         }
-        yield from read(
-            self._cluster,
-            window,
-            lambda place, record: self.stock.see(record.value, Source(place.partition, record.offset)),
-        )
+        yield from read(self._cluster, window, self._see)
+
+    def _see(self, place: TopicPartition, record: Record) -> None:
+        command = self.stock.see(record.value, Source(place.partition, record.offset))
+        event = self._last_events.get(place.partition)
+        if event is not None and event.source.offset == record.offset and command != event.command:
+            raise ApiError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"the events say that command {event.command} is at offset {record.offset} of {place}, and something "
+                f"else is there: topic {place.topic} was made anew, and what is before would never be carried out; "
+                "begin anew with another --name and other topics",
+            )
 
     # -- carrying out -----------------------------------------------------------------------------------------------
 
@@ -226,7 +268,7 @@ class Processor:
             else:
                 for event in outcome:
                     producer.send(topics.events, encode_event(event), key=event.item.encode())
-        yield from producer.send_offsets(self.config.name, {place: OffsetAndMetadata(done_to)})
+        yield from producer.send_offsets(self.config.name, {place: OffsetAndMetadata(done_to, self._events_id)})
         yield from producer.commit()
 
     def _give_up(self, error: ApiError | ClientError) -> Steps[None]:

@@ -49,12 +49,17 @@ class Stock:
         self.seen.add(command, source)
         return outcome
 
-    def see(self, value: bytes | None, source: Source) -> None:
-        """A record that was decided before this stock was there: it counts as seen, and changes nothing."""
+    def see(self, value: bytes | None, source: Source) -> str | None:
+        """A record that was decided before this stock was there: it counts as seen, and changes nothing.
+
+        Returns the command's id, if it is a command.
+        """
         try:
-            self.seen.add(decode_command(value), source)
+            command = decode_command(value)
         except MalformedError:
-            return
+            return None
+        self.seen.add(command, source)
+        return command.id
 
     def restore(self, event: Event) -> None:
         """Takes over what an event says. For compacted topics: what came before it may be gone."""

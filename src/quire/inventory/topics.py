@@ -97,3 +97,11 @@ def places_of(cluster: Cluster, topic: str) -> Steps[list[TopicPartition]]:
     if known is None or not known.partitions:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} does not exist")
     return [TopicPartition(topic, index) for index in sorted(known.partitions)]
+
+
+def grown(topic: str, before: int, now: int) -> ClientError:
+    """What ends whoever follows the partitions that were there when they began: the new ones would go unread."""
+    return ClientError(
+        f"topic {topic} had {before} partitions and has {now} now, of which nothing would be read until this is "
+        "started again"
+    )

@@ -22,7 +22,7 @@ from quire.client.steps import Steps, perform, sleep
 from quire.inventory.events import Event
 from quire.inventory.reading import READ_COMMITTED, readable, whole
 from quire.inventory.stock import OutOfOrderError
-from quire.inventory.topics import places_of
+from quire.inventory.topics import grown, places_of
 from quire.protocol.errors import ApiError
 
 LOOK_AT_ENDS_MS = 1_000.0
@@ -163,10 +163,13 @@ class Follower:
         while not self._stopped:
             yield from sleep(self._cluster.clock, LOOK_AT_ENDS_MS)
             try:
+                places = yield from places_of(self._cluster, self._view.topic)
                 found = yield from list_offsets(self._cluster, dict.fromkeys(self._places, LATEST), isolation_level=1)
             except (ApiError, ClientError) as error:
                 with self._lock():
                     self._view.trouble = str(error)
             else:
+                if places != self._places:
+                    self._consumer.fail(grown(self._view.topic, len(self._places), len(places)))
                 with self._lock():
                     self._view.heard({place.partition: at.offset for place, at in found.items()})
