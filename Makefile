@@ -35,10 +35,12 @@ $(VENV):
 	@$(PIP) --upgrade pip
 
 $(INSTALLED): pyproject.toml setup.py constraints.txt $(NATIVE) | $(VENV)
+	@echo "installing Quire ..."
 	@$(PIP) -c constraints.txt -e .
 	@touch $@
 
 $(SPARK): pyproject.toml setup.py constraints.txt $(NATIVE) | $(VENV)
+	@echo "installing Spark, once; this takes a minute or two ..."
 	@$(PIP) -c constraints.txt -e '.[spark]'
 	@touch $(INSTALLED) $@
 

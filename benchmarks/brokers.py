@@ -13,6 +13,7 @@ from typing import Protocol
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.processes import Cpu, cpu, resident_bytes
+from tests.free_ports import free_port
 
 QUIRE = Path(sys.executable).parent / "quire"
 
@@ -127,13 +128,6 @@ transaction.state.log.min.isr=1
 
 JVM = ["-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
 """What Kafka's own start script gives the JVM."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 API_VERSIONS_V0 = bytes.fromhex("0000000a0012000000000001ffff")

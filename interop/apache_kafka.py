@@ -5,7 +5,6 @@
 
 import contextlib
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from interop.maven import fetch
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.testing import WireConnection
+from tests.free_ports import free_ports
 
 VERSION = "4.3.1"
 TOOL_TIMEOUT_S = 120
@@ -154,11 +154,3 @@ def settings(data_dir: Path, *, node_id: int = 1) -> dict[str, str]:
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "1",
     }
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

@@ -5,7 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from interop.apache_kafka import ApacheKafka, free_ports, settings
+from interop.apache_kafka import ApacheKafka, settings
+from tests.free_ports import free_ports
 
 NODES = 3
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

@@ -1,7 +1,8 @@
 """A member of a group that commits what it reads, record by record, and remembers which commits were acknowledged."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, Self
 
 import confluent_kafka
 
@@ -12,6 +13,11 @@ from tests.wire.group_members import ConfluentMember, Place
 from tests.wire.raw_offsets import committed
 
 EVERY = 10
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "range": {"assignor": "range"},
+    "cooperative-sticky": {"assignor": "cooperative-sticky"},
+    "consumer": {"group.protocol": "consumer"},
+}
 QUICK_TO_RETURN: dict[str, Any] = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 100,
@@ -43,6 +49,24 @@ class CommittingMember(ConfluentMember):
         if place.error is None:
             self.acknowledged[place.topic, place.partition] = place.offset
             self.commits += 1
+
+
+class Members(ExitStack):
+    """All who ever were members of one group; those who have not left yet are closed in the end."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.everyone: list[CommittingMember] = []
+        self._bootstrap, self._group, self._topic, self._settings = bootstrap, group, topic, settings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def join(self) -> CommittingMember:
+        made = CommittingMember(self._bootstrap, self._group, [self._topic], **self._settings)
+        self.callback(made.close)
+        self.everyone.append(made)
+        return made
 
 
 def promised(members: Iterable[CommittingMember]) -> dict[Place, int]:

@@ -1,6 +1,5 @@
 """A node killed with -9 in the middle of rebalances and commits: groups recover, and no acknowledged offset is lost."""
 
-import contextlib
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from quire.protocol.errors import ErrorCode
 from quire.testing import Cluster, WireConnection
-from tests.crash.committing_member import CommittingMember, kept, promised
+from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, kept, promised
 from tests.crash.test_killed_under_load import create_topic
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import Confluent, Message, eventually
@@ -21,11 +20,6 @@ TOPIC, GROUP = "shared", "group"
 PARTITIONS = 12
 PER_PARTITION = 300
 KILLS = 3
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "range": {"assignor": "range"},
-    "cooperative-sticky": {"assignor": "cooperative-sticky"},
-    "consumer": {"group.protocol": "consumer"},
-}
 
 
 @pytest.fixture
@@ -51,31 +45,23 @@ def test_a_group_recovers_from_many_kills(cluster: Cluster, protocol: str) -> No
 
 def kill_between_rebalances(cluster: Cluster, kills: int, settings: dict[str, Any]) -> None:
     bootstrap = cluster.bootstrap_servers
-    everyone: list[CommittingMember] = []
-    with contextlib.ExitStack() as stack:
-
-        def join() -> CommittingMember:
-            made = CommittingMember(bootstrap, GROUP, [TOPIC], **settings)
-            stack.callback(made.close)
-            everyone.append(made)
-            return made
-
-        members = [join() for _ in range(3)]
+    with Members(bootstrap, GROUP, TOPIC, settings) as group:
+        members = [group.join() for _ in range(3)]
         wait_until_shared_out(members, TOPIC, PARTITIONS)
         for number in range(kills):
             in_the_middle_of_a_rebalance = partial(has_heard_more, members[0], len(members[0].events))
             if number % 2:
                 members.pop().close()
             else:
-                members.append(join())
+                members.append(group.join())
             eventually(in_the_middle_of_a_rebalance)
             cluster.kill()
-            before = promised(everyone)
+            before = promised(group.everyone)
             cluster.restart()
             after = kept(bootstrap, GROUP, before)
             assert all(after[place] >= offset for place, offset in before.items()), (before, after)
             wait_until_shared_out(members, TOPIC, PARTITIONS)
-        eventually(lambda: everything_is_read(everyone))
+        eventually(lambda: everything_is_read(group.everyone))
     assert "Traceback" not in cluster.log()
 
 

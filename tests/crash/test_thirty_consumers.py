@@ -1,17 +1,17 @@
 """Thirty consumers that join and leave under load: everything is read, no partition has two owners, all settle down."""
 
-import contextlib
 import itertools
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import confluent_kafka
 import pytest
 
 from quire.testing import Cluster, WireConnection
-from tests.crash.committing_member import CommittingMember, kept, promised
+from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, kept, promised
 from tests.crash.test_killed_under_load import create_topic
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import WAIT_S, eventually
@@ -26,11 +26,6 @@ SEED = 30
 SESSION_MS = 60_000
 HEARTBEAT_MS = 500
 """Both enough for a busy machine: librdkafka gives up a heartbeat that takes long, and the next one gets it fenced."""
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "range": {"assignor": "range"},
-    "cooperative-sticky": {"assignor": "cooperative-sticky"},
-    "consumer": {"group.protocol": "consumer"},
-}
 
 
 @pytest.fixture
@@ -53,9 +48,12 @@ class Load:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._stop.set()
         self._thread.join(WAIT_S)
+
+    def stop(self) -> None:
+        self.close()
         assert self._producer.flush(WAIT_S) == 0
 
     def _run(self) -> None:
@@ -81,30 +79,22 @@ def test_thirty_consumers_come_and_go_for_long(cluster: Cluster, protocol: str) 
 def come_and_go(cluster: Cluster, changes: int, settings: dict[str, Any]) -> None:
     bootstrap = cluster.bootstrap_servers
     chance = random.Random(SEED)
-    everyone: list[CommittingMember] = []
-    load = Load(bootstrap)
-    with contextlib.ExitStack() as stack:
-
-        def join() -> CommittingMember:
-            made = CommittingMember(bootstrap, GROUP, [TOPIC], **settings)
-            stack.callback(made.close)
-            everyone.append(made)
-            return made
-
-        members = [join() for _ in range(CONSUMERS)]
+    with Members(bootstrap, GROUP, TOPIC, settings) as group, closing(Load(bootstrap)) as load:
+        members = [group.join() for _ in range(CONSUMERS)]
         wait_until_shared_out(members, TOPIC, PARTITIONS)
         for _ in range(changes):
             leaver = members.pop(chance.randrange(len(members)))
             leaver.close()
-            members.append(join())
-        wait_until_shared_out(members, TOPIC, PARTITIONS)
+            members.append(group.join())
+        # Whoever leaves without a word that arrives is waited for as long as its session lasts.
+        wait_until_shared_out(members, TOPIC, PARTITIONS, WAIT_S + SESSION_MS / 1000)
         load.stop()
         ends = end_offsets(bootstrap)
-        eventually(lambda: read(everyone) == {(p, offset) for p, end in ends.items() for offset in range(end)})
-        before = promised(everyone)
+        eventually(lambda: read(group.everyone) == {(p, offset) for p, end in ends.items() for offset in range(end)})
+        before = promised(group.everyone)
         after = kept(bootstrap, GROUP, before)
         assert {place: offset for place, offset in before.items() if after[place] < offset} == {}, after
-    assert_one_owner_at_a_time(everyone)
+    assert_one_owner_at_a_time(group.everyone)
     assert "Traceback" not in cluster.log()
 
 

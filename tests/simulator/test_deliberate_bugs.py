@@ -50,7 +50,7 @@ def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest
                 raise DamagedBatchError(file.path, at, refused)
             if header.producer_id >= 0:
                 visitor.meet_producer(header)
-            walk.take(at, header.size, header.last_offset, header.max_timestamp)
+            walk.take(at, header.size, header.last_offset, header.max_timestamp, header.record_count)
         return end
 
     monkeypatch.setattr(segment_scan, "scan", trusting)
@@ -151,6 +151,7 @@ def test_a_retention_that_keeps_less_than_the_size_asked_for_is_found(monkeypatc
 
 def test_a_start_that_is_shown_before_it_is_on_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def hasty(self: RememberedOffsets, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
+        self._coming_start_offsets[key] = offset
         then()
 
     monkeypatch.setattr(RememberedOffsets, "will_start_at", hasty)

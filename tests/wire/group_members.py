@@ -313,7 +313,7 @@ def shared_out(members: Sequence[GroupMember], topic: str, partitions: int) -> b
     return sorted(owned) == [(topic, number) for number in range(partitions)] and max(sizes) - min(sizes) <= 1
 
 
-def wait_until_shared_out(members: Sequence[GroupMember], topic: str, partitions: int) -> None:
+def wait_until_shared_out(members: Sequence[GroupMember], topic: str, partitions: int, wait_s: float = WAIT_S) -> None:
     def ready() -> bool:
         for each in members:
             if each.error is not None:
@@ -321,7 +321,7 @@ def wait_until_shared_out(members: Sequence[GroupMember], topic: str, partitions
         return shared_out(members, topic, partitions)
 
     try:
-        eventually(ready)
+        eventually(ready, wait_s)
     except AssertionError:
         raise AssertionError(f"not shared out in time: {[(sorted(m.assigned), m.events) for m in members]}") from None
 

@@ -2,11 +2,9 @@
 
 Each block of a file is a command, a line of dashes and what happened. A producer id and its epoch are written `1000:0`.
 Lines that begin with `log:` are records of `__transaction_state`, `->` is a request with markers, a partition's line is
-what it did with one, a producer's line is its answer. `QUIRE_REWRITE=1 pytest tests/coordinators/transaction` writes
-what happens now in place of what is there; read the difference before you commit it.
+what it did with one, a producer's line is its answer. `tests.transcripts` tells how they are written anew.
 """
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,7 @@ from quire.protocol.messages.end_txn import EndTxnRequest
 from quire.protocol.messages.list_transactions import ListTransactionsRequest
 from tests.coordinators.transaction.sim_cluster import SimCluster, SimProducer
 from tests.coordinators.transaction.sim_partitions import Name, shown
-
-STORIES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
-LINE = "----"
+from tests.transcripts import check, stories
 
 
 class Play:
@@ -26,6 +22,7 @@ class Play:
 
     def __init__(self, transaction_version: int = 2) -> None:
         self.cluster = SimCluster(transaction_version)
+        self.story = self.cluster.story
         self.producers: dict[str, SimProducer] = {}
 
     def command(self, name: str, words: list[str]) -> None:
@@ -150,33 +147,11 @@ def partition(text: str) -> Name:
     return topic, int(index)
 
 
-def play(text: str) -> str:
-    stage: Play | None = None
-    told: list[str] = []
-    for block in text.strip().split("\n\n"):
-        lines = block.split("\n")
-        told.extend(line for line in lines if line.startswith("#"))
-        commands = [line for line in lines if not line.startswith("#")]
-        if not commands:
-            told.append("")
-            continue
-        name, *words = commands[0].split()
-        if name == "cluster":
-            stage = Play(*map(int, words))
-        else:
-            assert stage is not None, "a story begins with: cluster [<transaction.version>]"
-            stage.command(name, words)
-        assert stage is not None
-        told += [commands[0], LINE, *(stage.cluster.story or ["ok"]), ""]
-        stage.cluster.story.clear()
-    return "\n".join(told)
+def begin(words: list[str]) -> Play:
+    assert words[0] == "cluster", "a story begins with: cluster [<transaction.version>]"
+    return Play(*map(int, words[1:]))
 
 
-@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", stories(Path(__file__).parent / "transcripts"), ids=lambda path: path.stem)
 def test_the_coordinator_acts_as_told_in_the_transcript(path: Path) -> None:
-    told = path.read_text()
-    happened = play(told)
-    if os.environ.get("QUIRE_REWRITE"):
-        path.write_text(happened)
-    else:
-        assert happened == told
+    check(path, begin)

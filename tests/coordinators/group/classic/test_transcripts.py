@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.coordinators.group.classic.stage import begin
-from tests.coordinators.transcripts import check, stories
+from tests.transcripts import check, stories
 
 
 @pytest.mark.parametrize("path", stories(Path(__file__).parent / "transcripts"), ids=lambda path: path.stem)

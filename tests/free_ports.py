@@ -1,0 +1,32 @@
+"""Ports for programs that are told where to listen and take a moment to begin.
+
+They lie below those that the system gives to outgoing connections, of which a test run makes thousands: one of them
+would be where the program wants to listen.
+"""
+
+import random
+import socket
+
+BELOW_OUTGOING = range(15_000, 32_000)
+
+
+def free_ports(count: int) -> list[int]:
+    found: list[int] = []
+    with_chance = random.SystemRandom()
+    while len(found) < count:
+        port = with_chance.choice(BELOW_OUTGOING)
+        if port not in found and _is_free(port):
+            found.append(port)
+    return found
+
+
+def free_port() -> int:
+    return free_ports(1)[0]
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
