@@ -82,11 +82,11 @@ bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark_sink
 
 interop: $(READY)
-	$(BIN)/pytest -q interop
+	$(BIN)/pytest -q interop -o faulthandler_timeout=1800
 
 soak: $(READY)
 	$(BIN)/quire-sim --seeds 2000
-	$(BIN)/pytest -m soak -n $(WORKERS)
+	$(BIN)/pytest -m soak -n $(WORKERS) -o faulthandler_timeout=3600
 
 clean:
 	rm -rf $(VENV) .interop build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info

@@ -1,6 +1,11 @@
 """For all tests: properties are about behaviour, never about how long an example took on a busy machine."""
 
+import signal
+
 from hypothesis import settings
 
 settings.register_profile("quire", deadline=None)
 settings.load_profile("quire")
+
+# A shell that starts the tests in its background has them ignore Ctrl-C, and so would every program that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
