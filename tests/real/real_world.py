@@ -84,12 +84,14 @@ class ColdFile(RealFile):
 
 
 class RealWorld:
-    def __init__(self, loop_kind: str, jobs: Jobs | None = None, connections_max: int | None = None) -> None:
+    def __init__(
+        self, loop_kind: str, jobs: Jobs | None = None, connections_max: int | None = None, **buffers: int
+    ) -> None:
         self.loop = new_event_loop() if loop_kind == "uvloop" else asyncio.new_event_loop()
         self.clock = RealClock(self.loop)
         self.jobs = jobs if jobs is not None else ThreadJobs(self.loop)
         self.network = SocketNetwork(
-            self.loop, self.clock, self.jobs, connections_max=connections_max, connect_timeout_ms=150
+            self.loop, self.clock, self.jobs, connections_max=connections_max, connect_timeout_ms=150, **buffers
         )
         self.disk = RealDisk()
         self.accepted: list[Recorder] = []

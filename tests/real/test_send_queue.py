@@ -2,11 +2,14 @@
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quire.real.disk import RealDisk, RealFile
 from quire.real.send_queue import SendQueue
+from quire.seams import FileSlice
 
 KB = 1024
 
@@ -55,3 +58,32 @@ def test_only_what_could_not_be_sent_and_may_change_is_copied(ends: tuple[Watche
     assert third == changing
     assert isinstance(third, bytes)
     assert queue.size == len(rest) + 2 * KB
+
+
+def test_each_megabyte_of_a_large_slice_is_looked_at_once_however_small_the_pieces_are_that_the_socket_takes(
+    ends: tuple[WatchedSocket, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near, far = ends
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 50 * KB)
+    looked_at: list[tuple[int, int]] = []
+
+    def is_cached(_: RealFile, size: int, position: int) -> bool:
+        looked_at.append((position, size))
+        return True
+
+    monkeypatch.setattr(RealFile, "cached", is_cached)
+    path = tmp_path / "slice"
+    path.write_bytes(bytes(range(256)) * 10 * KB)
+    file = RealDisk().open(str(path))
+    queue = SendQueue(near, memoryview(bytearray(256 * KB)))
+    queue.send_at_once([FileSlice(file, 0, 2560 * KB)])
+    received = b""
+    while queue.size:
+        received += far.recv(64 * KB)
+        queue.send()
+    near.shutdown(socket.SHUT_WR)
+    while piece := far.recv(KB * KB):
+        received += piece
+    file.close()
+    assert received == path.read_bytes()
+    assert looked_at == [(0, 1024 * KB), (1024 * KB, 1024 * KB), (2048 * KB, 512 * KB)]

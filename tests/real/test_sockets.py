@@ -36,6 +36,20 @@ def test_sockets_have_the_shape_of_the_seam(world: RealWorld) -> None:
     assert network.listen("127.0.0.1", 0, world.accept).port > 0
 
 
+def test_connections_have_the_buffers_that_were_asked_for_and_otherwise_the_systems() -> None:
+    made = RealWorld("uvloop", send_buffer_bytes=20_000)
+    try:
+        made.listen()
+        _, server = made.client()
+        accepted = server.transport._socket  # type: ignore[attr-defined]
+        with socket.create_server(("127.0.0.1", 0)) as untouched:
+            systems = untouched.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * 20_000  # Linux counts its own share too
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= systems
+    finally:
+        made.close()
+
+
 def test_a_refused_connection_is_closed_and_the_next_one_may_come(world: RealWorld) -> None:
     listener = world.listen()
     world.refusing = True

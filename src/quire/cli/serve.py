@@ -78,7 +78,13 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
         random=RealRandom(),
         disk=RealDisk(),
         jobs=jobs,
-        network=SocketNetwork(loop, clock, jobs),
+        network=SocketNetwork(
+            loop,
+            clock,
+            jobs,
+            send_buffer_bytes=config.get_int("socket.send.buffer.bytes"),
+            receive_buffer_bytes=config.get_int("socket.receive.buffer.bytes"),
+        ),
     )
     stopping = False
     failure = ""

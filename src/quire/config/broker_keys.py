@@ -77,9 +77,9 @@ _NODE_KEYS = table(
     ConfigKey("socket.connection.setup.timeout.max.ms", LONG, 30_000),
     ConfigKey("socket.connection.setup.timeout.ms", LONG, 10_000),
     ConfigKey("socket.listen.backlog.size", INT, 50, at_least(1)),
-    ConfigKey("socket.receive.buffer.bytes", INT, 100 * KIB),
+    ConfigKey("socket.receive.buffer.bytes", INT, -1, at_least(-1)),
     ConfigKey("socket.request.max.bytes", INT, 100 * MIB, at_least(1)),
-    ConfigKey("socket.send.buffer.bytes", INT, 100 * KIB),
+    ConfigKey("socket.send.buffer.bytes", INT, 100 * KIB, at_least(-1)),
     # Limits on requests
     ConfigKey("delete.records.purgatory.purge.interval.requests", INT, 1),
     ConfigKey("fetch.max.bytes", INT, 55 * MIB, at_least(KIB)),

@@ -162,11 +162,13 @@ class SendQueue:
 
     def _send_file(self, part: FileSlice) -> int:
         file = _real(part)
-        count = min(part.size, _WARM_BYTES)
-        if part.position + count > self._warm_until:
+        if part.position >= self._warm_until:
+            count = min(part.size, _WARM_BYTES)
             if not file.cached(count, part.position):
                 raise ColdSlice(file, part.position, count, keep=False)
             self._warm_until = part.position + count
+        # What was looked at is sent before more is: a socket takes it in pieces.
+        count = self._warm_until - part.position
         number = file.acquire()
         try:
             sent = os.sendfile(self._socket.fileno(), number, part.position, count)

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from quire.real.open_files import raise_descriptor_limit
 from quire.real.socket_connect import Connect
@@ -17,6 +17,9 @@ from quire.real.socket_transport import Shared, SocketTransport, prepare
 from quire.seams import Clock, Jobs, Receiver, Transport
 
 _log = logging.getLogger("quire.sockets")
+
+SYSTEM_CHOOSES = -1
+"""As the size of a socket's buffer: what the system thinks right, and changes as it goes."""
 
 _ACCEPTS_PER_EVENT = 64
 _BACK_OFF_MS = 100
@@ -38,10 +41,14 @@ class SocketNetwork:
         backlog: int = 1024,
         connections_max: int | None = None,
         connect_timeout_ms: float = 10_000,
+        send_buffer_bytes: int = SYSTEM_CHOOSES,
+        receive_buffer_bytes: int = SYSTEM_CHOOSES,
     ) -> None:
+        """The two buffers are those of the connections that are accepted."""
         self._shared = Shared(loop, jobs)
         self._clock = clock
         self._backlog = backlog
+        self._buffers = {socket.SO_SNDBUF: send_buffer_bytes, socket.SO_RCVBUF: receive_buffer_bytes}
         self._connections_max = connections_max or max(16, raise_descriptor_limit() // 2 - _OTHER_DESCRIPTORS)
         self._connect_timeout_ms = connect_timeout_ms
 
@@ -51,7 +58,7 @@ class SocketNetwork:
 
     def listen(self, host: str, port: int, accept: Accept) -> "SocketListener":
         """Listens on every address that `host` stands for ("localhost" is two); "" stands for all."""
-        sockets = _bind(host, port, self._backlog)
+        sockets = _bind(host, port, self._backlog, self._buffers)
         return SocketListener(self._shared, self._clock, sockets, accept, self._connections_max)
 
     def connect(
@@ -151,7 +158,7 @@ def peer_name(address: tuple[str, int]) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:
+def _bind(host: str, port: int, backlog: int, buffers: Mapping[int, int]) -> list[socket.socket]:
     """One listening socket per address, all on one port. An address this machine cannot use is left out.
 
     The IPv6 address of everybody takes IPv4 clients too.
@@ -163,7 +170,7 @@ def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:
     failure: OSError | None = None
     for family, _, _, _, address in sorted(dict.fromkeys(found), key=lambda entry: entry[0]):
         try:
-            sockets.append(_listening(family, (address[0], port, *address[2:]), backlog, both=host == "::"))
+            sockets.append(_listening(family, (address[0], port, *address[2:]), backlog, buffers, both=host == "::"))
         except OSError as error:
             failure = failure or error
         else:
@@ -175,10 +182,16 @@ def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:
     return sockets
 
 
-def _listening(family: int, address: tuple[object, ...], backlog: int, *, both: bool) -> socket.socket:
+def _listening(
+    family: int, address: tuple[object, ...], backlog: int, buffers: Mapping[int, int], *, both: bool
+) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for buffer, size in buffers.items():
+            if size != SYSTEM_CHOOSES:
+                # Connections have what their listener has, and offer it from their first packet on.
+                listening.setsockopt(socket.SOL_SOCKET, buffer, size)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)
         listening.setblocking(False)
