@@ -204,6 +204,8 @@ def test_the_check_says_what_it_cannot_reach(servers: str, inventory: ProcessorC
     topic = inventory.topics.events
     for options, code, said in (
         (["--view", "127.0.0.1:1"], 3, "no view of an inventory answers at http://127.0.0.1:1/items"),
+        (["--view", servers], 3, f"no view of an inventory answers at http://{servers}/items"),
+        (["--view", "127.0.0.1:no-port"], 2, "127.0.0.1:no-port is not an address of a view"),
         (["--lake", str(tmp_path / "none")], 4, "there is no Delta table at"),
     ):
         result = quire("inventory", "check", "--events", topic, *options, servers=servers)

@@ -4,11 +4,12 @@ import json
 import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException, InvalidURL
 
 import click
 
 from quire.cli.inventory_lake import read_lake
-from quire.cli.lazy import EXIT_UNREACHABLE, Failure
+from quire.cli.lazy import EXIT_UNREACHABLE, EXIT_USAGE, Failure
 from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import count, print_json
 from quire.client.offsets import TopicPartition
@@ -108,7 +109,9 @@ def _asked(url: str, topic: str, timeout_s: float) -> tuple[dict[str, Level], di
         levels = {entry["item"]: Level(entry["level"], entry["sequence"]) for entry in content["items"]}
         offsets = {int(partition): offset for partition, offset in content["offsets"].items()}
         named = content["topic"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except InvalidURL as error:
+        raise Failure(f"{url} is not an address of a view ({error}).", EXIT_USAGE) from error
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
         reason = getattr(error, "reason", None) or error
         raise Failure(f"no view of an inventory answers at {address} ({reason}).", EXIT_UNREACHABLE) from error
     if named != topic:

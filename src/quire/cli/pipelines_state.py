@@ -47,11 +47,15 @@ def open_folders(names: Sequence[str], folder: str, state: str) -> "list[StateFo
     from quire.spark.pipeline_file import Pipeline, PipelineFileError, find_pipelines, load_pipeline
     from quire.spark.state_folder import StateFolder
 
+    if folder != DEFAULT_FOLDER and not os.path.isdir(folder):
+        raise Failure(f"the folder {folder} does not exist.", EXIT_NOT_FOUND)
     try:
         by_name = {pipeline.name: pipeline for pipeline in find_pipelines(folder)}
         chosen: list[Pipeline] = []
         for name in names:
             if os.sep in name or name.endswith((".yaml", ".yml")):
+                if not os.path.exists(name):
+                    raise Failure(f"{name} does not exist.", EXIT_NOT_FOUND)
                 chosen.append(load_pipeline(name))
             elif name in by_name:
                 chosen.append(by_name[name])

@@ -133,9 +133,14 @@ def test_names_and_files_that_are_wrong_are_answered_in_a_sentence(tmp_path: Pat
     (tmp_path / "mine.yaml").write_text("name: mine\nqueries: {one: {job: a:b, sink: {format: quire}, sorce: {}}}")
     (tmp_path / "empty").mkdir()
     for command in ("list", "status", "stop"):
-        nothing = quire("pipelines", command, "--folder", str(tmp_path / "nowhere"))
+        nothing = quire("pipelines", command, "--folder", str(tmp_path / "empty"))
         assert (nothing.returncode, nothing.stdout) == (0, b"")
         assert b"There is no pipeline in" in nothing.stderr and b"--folder" in nothing.stderr
+        nowhere = quire("pipelines", command, "--folder", str(tmp_path / "nowhere"))
+        assert (nowhere.returncode, nowhere.stderr.endswith(b"nowhere does not exist.\n")) == (4, True)
+    for words in (["run"], ["status"], ["stop"], ["reset", "--yes"]):
+        no_file = quire("pipelines", *words, str(tmp_path / "nope.yaml"))
+        assert (no_file.returncode, no_file.stderr.endswith(b"nope.yaml does not exist.\n")) == (4, True)
     folder = str(tmp_path)
     assert quire("pipelines", "list", "--folder", folder).stderr.endswith(b"did you mean 'source'?\n")
     missing = quire("pipelines", "run", "shop", "--folder", str(tmp_path / "empty"))
