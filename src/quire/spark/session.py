@@ -127,8 +127,14 @@ def require_spark() -> None:
     """Raises SparkMissingError unless pyspark is installed and a Java that it runs on is there."""
     if find_spec("pyspark") is None:
         raise SparkMissingError("Spark is not installed; `pip install 'quire[spark]'` brings it")
-    java = os.path.join(home, "bin", "java") if (home := os.environ.get("JAVA_HOME")) else shutil.which("java")
-    if java is None or not os.access(java, os.X_OK):
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
+    if java is None and home:
+        raise SparkMissingError(
+            f"Spark needs Java {OLDEST_JAVA} or newer and JAVA_HOME ({home}) has no bin/java that runs; "
+            "set it to where Java is, or unset it"
+        )
+    if java is None:
         raise SparkMissingError(
             f"Spark needs Java {OLDEST_JAVA} or newer and there is none; "
             "install openjdk-17-jre-headless, or set JAVA_HOME"

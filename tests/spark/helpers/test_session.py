@@ -23,13 +23,19 @@ def test_the_version_of_java_is_read_from_what_it_says(said: str, version: int |
 
 
 def test_a_missing_java_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SparkMissingError, match="openjdk-17-jre-headless"):
-        require_spark()
-    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SparkMissingError, match="there is none"):
+    with pytest.raises(SparkMissingError, match="there is none; install openjdk-17-jre-headless"):
         require_spark()
+
+
+def test_a_java_home_without_java_is_named_and_not_taken_for_a_missing_java(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkMissingError) as wrong:
+        require_spark()
+    assert f"JAVA_HOME ({tmp_path}) has no bin/java that runs; set it" in str(wrong.value)
 
 
 def test_an_old_java_is_named_with_its_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
