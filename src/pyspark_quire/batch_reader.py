@@ -1,6 +1,6 @@
 """`spark.read.format("quire")`: finds what there is once, when Spark plans the query, and cuts it into splits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -12,13 +12,20 @@ from pyspark_quire.bounds import (
     ending_goals,
     find_ends,
     find_extent,
+    find_log,
     find_starts,
     starting_goals,
 )
 from pyspark_quire.connect import connect
 from pyspark_quire.errors import QuireError
 from pyspark_quire.loss import LossPolicy
-from pyspark_quire.options import FAIL_ON_DATA_LOSS, MAX_RECORDS_PER_PARTITION, MIN_PARTITIONS, Options
+from pyspark_quire.options import (
+    FAIL_ON_DATA_LOSS,
+    ISOLATION_LEVEL,
+    MAX_RECORDS_PER_PARTITION,
+    MIN_PARTITIONS,
+    Options,
+)
 from pyspark_quire.reading import Split, read_split
 from pyspark_quire.spark_process import SentToTasks
 from pyspark_quire.splits import Range, plan_tasks
@@ -54,18 +61,32 @@ def plan_batch(cluster: Cluster, options: Options) -> Steps[list[Range]]:
     extent = yield from find_extent(cluster, options, places)
     starts = yield from find_starts(cluster, options, starting_goals(options, places, EARLIEST), extent)
     ends = yield from find_ends(cluster, ending_goals(options, places), extent)
+    held_up = yield from _find_held_up(cluster, options, extent, starts, ends)
     loss = LossPolicy(options[FAIL_ON_DATA_LOSS])
     return [
-        Range(place, topic_id, *_checked(place, starts[place], ends[place], extent[place], loss))
+        Range(place, topic_id, *_checked(place, starts[place], ends[place], extent[place], place in held_up, loss))
         for place, topic_id in places.items()
     ]
 
 
-def _checked(place: TopicPartition, start: int, end: int, bounds: Bounds, loss: LossPolicy) -> tuple[int, int]:
-    if start > end:
+def _find_held_up(
+    cluster: Cluster, options: Options, extent: Mapping[TopicPartition, Bounds], *wanted: Mapping[TopicPartition, int]
+) -> Steps[list[TopicPartition]]:
+    """Where an offset is wanted behind an open transaction: read_committed must not go there yet, and none is lost."""
+    if options[ISOLATION_LEVEL] != "read_committed":
+        return []
+    beyond = [place for place, bounds in extent.items() if any(offsets[place] > bounds.latest for offsets in wanted)]
+    log = (yield from find_log(cluster, beyond)) if beyond else {}
+    return [place for place in beyond if log[place].latest > extent[place].latest]
+
+
+def _checked(
+    place: TopicPartition, start: int, end: int, bounds: Bounds, held_up: bool, loss: LossPolicy
+) -> tuple[int, int]:
+    if start > end and not (held_up and end == bounds.latest):
         raise QuireError(f"{place} would be read from offset {start} to {end}: the start is behind the end")
-    if end > bounds.latest:
-        loss.beyond(place, end, bounds.latest)
+    if (furthest := max(start, end)) > bounds.latest:
+        (loss.held_up if held_up else loss.beyond)(place, furthest, bounds.latest)
         end = bounds.latest
     if start < bounds.earliest and start < end:
         loss.overtaken(place, start, bounds.earliest)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pyspark_quire.bounds import Bounds, find_log
 from pyspark_quire.connect import run_patiently
 from pyspark_quire.errors import QuireError
-from pyspark_quire.loss import LossPolicy
+from pyspark_quire.loss import OPEN_ADVICE, LossPolicy
 from pyspark_quire.options import (
     FAIL_ON_DATA_LOSS,
     FETCH_MAX_BYTES,
@@ -103,6 +103,8 @@ def _fetch(
                 )
                 if _end_too_early(client, left, patience_ms):
                     raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, sentence) from None
+                if config.read_committed:
+                    sentence += f"; if a transaction is open there, {OPEN_ADVICE}"
                 raise QuireError(sentence) from None
             taken = consumer.poll()
             _check_ids(client.cluster, parts)

@@ -11,6 +11,7 @@ from quire.client.offsets import TopicPartition
 
 _log = logging.getLogger("pyspark_quire")
 _ADVICE = "set failOnDataLoss to false to go on with what is there"
+OPEN_ADVICE = "wait until it ends (quire transactions list --state ongoing shows whose it is)"
 
 
 class LossPolicy:
@@ -34,6 +35,14 @@ class LossPolicy:
             f"{place}: offset {wanted} is not there, the partition ends at {latest} "
             "(it was truncated, or this checkpoint or offset is from another topic)",
             wanted - latest,
+        )
+
+    def held_up(self, place: TopicPartition, wanted: int, stable: int) -> None:
+        """The offset may be there, behind a transaction that is open; nothing of it is lost."""
+        self._report(
+            f"{place}: offset {wanted} cannot be read yet with read_committed, a transaction is open from offset "
+            f"{stable} on (the last stable offset); {OPEN_ADVICE}, end there, or read with read_uncommitted",
+            wanted - stable,
         )
 
     def recreated(

@@ -13,6 +13,7 @@ from pyspark_quire.options import Options, Use
 from quire.client.admin.topics import delete_records
 from quire.client.errors import UnreachableError
 from quire.client.offsets import TopicPartition
+from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from tests.spark.conftest import MakeTopic
 from tests.spark.filling import DAY_MS, append, record
@@ -143,6 +144,32 @@ def test_an_end_that_does_not_exist_is_refused_or_cut(client: BlockingClient, to
     with pytest.raises(DataLossError, match=f"{topic}-0: offset 99 is not there, the partition ends at 5"):
         plan(client, subscribe=topic, endingOffsets=ends)
     assert plan(client, subscribe=topic, endingOffsets=ends, failOnDataLoss="false") == {0: (0, 5), 1: (0, 3)}
+
+
+def test_an_end_behind_an_open_transaction_is_not_taken_for_lost_records(
+    client: BlockingClient, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    append(client, topic, [record(b"x")] * 2)
+    producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
+    client.run(producer.init_transactions())
+    client.run(producer.prepare(topic))
+    producer.begin()
+    for _ in range(3):
+        producer.send(topic, b"open", partition=0)
+    client.loop.run_until(producer.flush())
+    committed: dict[str, Any] = {"subscribe": topic, "kafka.isolation.level": "read_committed"}
+    assert plan(client, **committed) == {0: (0, 2)}
+    sentence = f"^{topic}-0: offset 4 cannot be read yet .* open from offset 2 on .*quire transactions list"
+    for beyond in ({"endingOffsets": by_partition(topic, 4)}, {"startingOffsets": by_partition(topic, 4)}):
+        with pytest.raises(DataLossError, match=sentence):
+            plan(client, **committed, **beyond)
+    assert plan(client, **committed, endingOffsets=by_partition(topic, 4), failOnDataLoss="false") == {0: (0, 2)}
+    with pytest.raises(QuireError, match="the start is behind the end"):
+        plan(client, **committed, startingOffsets=by_partition(topic, 4), endingOffsets=by_partition(topic, 1))
+    assert plan(client, subscribe=topic, endingOffsets=by_partition(topic, 4)) == {0: (0, 4)}
+    client.run(producer.commit())
+    assert plan(client, **committed, endingOffsets=by_partition(topic, 4)) == {0: (0, 4)}
 
 
 def test_a_start_that_is_gone_is_refused_or_moved(client: BlockingClient, make_topic: MakeTopic) -> None:

@@ -153,6 +153,25 @@ def test_records_of_aborted_transactions_are_left_out_by_who_reads_committed(
     assert reader.values(topic, 1, 4, **committed) == []
 
 
+def test_who_waits_in_vain_behind_an_open_transaction_is_told_how_to_find_it(
+    client: BlockingClient, make_topic: MakeTopic, reader: Reader
+) -> None:
+    topic = make_topic()
+    producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
+    client.run(producer.init_transactions())
+    client.run(producer.prepare(topic))
+    producer.begin()
+    producer.send(topic, b"open", partition=0)
+    client.loop.run_until(producer.flush())
+    options = {"kafka.isolation.level": "read_committed", "kafkaConsumer.pollTimeoutMs": "100"}
+    with pytest.raises(
+        QuireError, match=r"at offset 0, although .* to 1; if a transaction is open .*transactions list"
+    ):
+        reader.values(topic, 0, 1, **options)
+    client.run(producer.commit())
+    assert reader.values(topic, 0, 1, **options) == [(0, b"open")]
+
+
 def test_a_batch_that_cannot_be_decompressed_is_an_error_with_its_place(fresh_quire_cluster: Cluster) -> None:
     """A node checks what it takes; only who writes into its files gets such a batch, with a right CRC, past it."""
     servers = fresh_quire_cluster.bootstrap_servers
