@@ -12,12 +12,15 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.storage.checkpoints import read_offsets
 from quire.storage.errors import DataDirectoryError
 from quire.storage.gap_mark import with_mark
+from quire.storage.leader_epochs import FILE_NAME as EPOCHS
+from quire.storage.leader_epochs import read_epochs
 from quire.storage.log_config import LogConfig
 from quire.storage.log_directory import LogDirectory
 from quire.storage.meta_properties import MetaProperties
 from quire.storage.remembered_offsets import RememberedOffsets
+from quire.storage.roll_mark import marked_offsets
 from simulator.clock import SimClock
-from simulator.disk import Crashed, SimDisk
+from simulator.disk import Crashed, Operation, SimDisk
 from simulator.random import SimRandom
 from tests.storage.batches import append, append_values, batch, values_of
 from tests.storage.manual_jobs import ManualJobs
@@ -221,6 +224,48 @@ class TestLogs:
         directory.delete_log("orders", 0)
         again = world.killed()
         assert again.open_log("orders", 0, SMALL_SEGMENTS).start_offset == 0
+
+    @pytest.mark.parametrize(
+        "step", ["sync data/orders-0/00000000000000000000.log", f"sync data/orders-0/{EPOCHS}.tmp"]
+    )
+    def test_a_flush_of_a_deleted_log_changes_nothing_in_a_new_one_of_the_same_name(
+        self, world: World, step: str
+    ) -> None:
+        directory = world.start()
+        old = directory.open_log("orders", 0, SMALL_SEGMENTS)
+        append_values(old, b"a", leader_epoch=5)
+        directory.flush(old)
+
+        def delete_and_begin_anew(operation: Operation) -> bool:
+            if f"{operation.kind} {operation.path}" == step and old in directory.logs.values():
+                directory.delete_log("orders", 0)
+                new = directory.open_log("orders", 0, SMALL_SEGMENTS)
+                append_values(new, b"b", leader_epoch=0)
+                new.flush()
+                # And the next flush of the new one has just begun to write.
+                world.disk.open(f"data/orders-0/{EPOCHS}.tmp", create=True)
+            return False
+
+        world.disk.fail_when(delete_and_begin_anew)
+        world.jobs.run_next()
+        assert directory.logs["orders", 0] is not old
+        assert read_epochs(world.disk, "data/orders-0").entries == [(0, 0)]
+        assert not world.failures
+
+    def test_a_flush_of_a_deleted_log_leaves_a_new_ones_marks_of_rolls(self, world: World) -> None:
+        directory = world.start()
+
+        def begin_and_roll() -> None:
+            log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+            append_values(log, b"a")
+            log.flush()
+            log.roll(0)
+
+        begin_and_roll()
+        directory.delete_log("orders", 0)
+        begin_and_roll()
+        world.jobs.run_next()
+        assert marked_offsets(world.disk.list_dir("data/orders-0")) == [1]
 
     @pytest.mark.parametrize("ended", [World.killed, World.lost_power])
     @pytest.mark.parametrize("taken_out", [LogDirectory.delete_log, LogDirectory.set_aside])

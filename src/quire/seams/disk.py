@@ -16,7 +16,9 @@ class ReadableFile(Protocol):
     """An open file that is only read. Positions are explicit, so one handle serves many readers."""
 
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """Where the file is now: it follows renames, of itself and of the folders it is in."""
+        ...
 
     def size(self) -> int: ...
 
@@ -115,14 +117,16 @@ def write_atomically(disk: Disk, path: str, content: Buffer) -> None:
     """Replaces a small file so that a crash at any line leaves the old content or the new, whole.
 
     The bytes are synced before the rename makes them visible, and the folder after it, so the new name survives too.
+    If the folder itself is renamed meanwhile, the file goes with it: another folder may have that name by now.
     """
-    temporary = path + ".tmp"
-    file = disk.open(temporary, create=True)
+    suffix = ".tmp"
+    file = disk.open(path + suffix, create=True)
     try:
         file.truncate(0)
         file.pwritev([content], 0)
         file.sync()
+        path = file.path.removesuffix(suffix)
+        disk.rename(file.path, path)
     finally:
         file.close()
-    disk.rename(temporary, path)
     disk.sync_dir(path.rpartition("/")[0] or ".")

@@ -437,7 +437,7 @@ class Log:
 
     def fail_flush(self) -> None:
         """The plan did not run to its end: what it covered may or may not be durable, and counts as not."""
-        self._flush_state.flushing = False
+        self._flush_state.end()
 
     def sync_completed(self) -> None:
         """Blocks until the batches of all segments before the active one are on disk; what is beside them is not."""
@@ -474,7 +474,7 @@ class Log:
 
         A crash at any point leaves what a crash without closing would: the clean-shutdown mark comes later.
         """
-        self._flush_state.flushing = False
+        self._flush_state.end()
         self.write_last_files()
         self.flush()
         self.close_files()
@@ -482,5 +482,6 @@ class Log:
     def close_files(self) -> None:
         """Closes the files and nothing more: for a log that is being deleted or whose disk failed."""
         self.closed = True
+        self._flush_state.end()
         for segment in self._segments:
             segment.close()

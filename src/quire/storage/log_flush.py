@@ -21,6 +21,7 @@ from quire.storage.segments import Segments
 
 class FlushPlan:
     __slots__ = (
+        "abandoned",
         "disk",
         "epochs",
         "files",
@@ -37,6 +38,8 @@ class FlushPlan:
         self.disk = disk
         self.folder = folder
         self.up_to = up_to
+        self.abandoned = False
+        """The log is gone, and another one may have its name: nothing more is to be changed in the folder."""
         self.truncations = 0
         self.files: list[File] = []
         self.paths: list[str] = []
@@ -62,12 +65,13 @@ class FlushPlan:
                 _sync(file)
             finally:
                 file.close()
-        if self.epochs is not None:
+        if self.epochs is not None and not self.abandoned:
             write_epochs(self.disk, self.folder, self.epochs)
         if self.names_version is not None:
             self.disk.sync_dir(self.folder)
             self.disk.sync_dir(self.folder.rpartition("/")[0] or ".")
-        remove_marks(self.disk, self.roll_marks)
+        if not self.abandoned:
+            remove_marks(self.disk, self.roll_marks)
 
 
 def _sync(file: File) -> None:
@@ -92,10 +96,10 @@ class FlushState:
         "_names_synced_version",
         "_names_version",
         "_roll_marks",
+        "_under_way",
         "_unsynced",
         "_unsynced_beside",
         "_writes",
-        "flushing",
         "recovery_point",
         "truncations",
     )
@@ -104,7 +108,7 @@ class FlushState:
         self, recovery_point: int, unsynced: list[str], epochs_saved: bytes, roll_marks: Iterable[str] = ()
     ) -> None:
         self.recovery_point = recovery_point
-        self.flushing = False
+        self._under_way: FlushPlan | None = None
         self._writes = 0
         self._unsynced = dict.fromkeys(unsynced, 0)
         """Path -> the number of the last write to it."""
@@ -115,6 +119,10 @@ class FlushState:
         self._names_version = 1
         self._names_synced_version = 0
         self.truncations = 0
+
+    @property
+    def flushing(self) -> bool:
+        return self._under_way is not None
 
     def wrote(self, paths: Iterable[str]) -> None:
         """These files must be synced before the recovery point passes the segments they belong to.
@@ -163,19 +171,25 @@ class FlushState:
             plan.epochs = epochs
         if self._names_version != self._names_synced_version:
             plan.names_version = self._names_version
-        self.flushing = True
+        self._under_way = plan
         return plan
 
     def run_now(self, plan: FlushPlan) -> None:
         try:
             plan.run()
         except OSError:
-            self.flushing = False
+            self.end()
             raise
         self.finish(plan)
 
+    def end(self) -> None:
+        """The plan under way, if there is one, did not run to its end, or must not any more."""
+        if self._under_way is not None:
+            self._under_way.abandoned = True
+            self._under_way = None
+
     def finish(self, plan: FlushPlan) -> None:
-        self.flushing = False
+        self._under_way = None
         self._unsynced = {path: write for path, write in self._unsynced.items() if write > plan.writes}
         self._unsynced_beside = [path for path in self._unsynced_beside if path not in plan.paths]
         del self._roll_marks[: len(plan.roll_marks)]
