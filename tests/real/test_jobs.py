@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quire.real.jobs import ThreadJobs, TooManyJobs
+from quire.real.jobs import ThreadJobs
 from quire.real.loop import new_event_loop
 from quire.seams import Jobs
 
@@ -84,35 +84,19 @@ def test_one_thread_runs_jobs_in_the_order_they_came(loop: asyncio.AbstractEvent
     assert results == list(range(50))
 
 
-def test_a_job_too_many_fails_alone(loop: asyncio.AbstractEventLoop) -> None:
-    jobs = ThreadJobs(loop, threads=1, queue_max=2)
-    started, go_on = threading.Event(), threading.Event()
-    finished: list[str] = []
-    failures: list[Exception] = []
-
-    def block() -> str:
-        started.set()
-        go_on.wait()
-        return "first"
-
-    def refused(error: Exception) -> None:
-        failures.append(error)
-        go_on.set()
-
-    def done(name: str) -> None:
-        finished.append(name)
-        if len(finished) == 3:
-            loop.stop()
-
-    jobs.submit(block, done, unexpected)
-    started.wait()
-    jobs.submit(lambda: "second", done, unexpected)
-    jobs.submit(lambda: "third", done, unexpected)
-    jobs.submit(lambda: "fourth", done, refused)
+def test_none_is_one_too_many(loop: asyncio.AbstractEventLoop) -> None:
+    """A node flushes each of its partitions in a job when it stops, and may have a hundred thousand."""
+    jobs = ThreadJobs(loop, threads=1)
+    go_on = threading.Event()
+    finished: list[int] = []
+    jobs.submit(go_on.wait, lambda _: None, unexpected)
+    for number in range(100_000):
+        jobs.submit(lambda number=number: number, finished.append, unexpected)  # type: ignore[misc]
+    jobs.submit(lambda: None, lambda _: loop.stop(), lambda _: loop.stop())
+    go_on.set()
     loop.run_forever()
     jobs.stop()
-    assert finished == ["first", "second", "third"]
-    assert [type(error) for error in failures] == [TooManyJobs]
+    assert finished == list(range(100_000))
 
 
 def test_stop_waits_for_what_runs_drops_the_rest_and_calls_nothing_back(loop: asyncio.AbstractEventLoop) -> None:

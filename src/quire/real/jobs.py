@@ -1,7 +1,8 @@
 """Blocking work in a few threads, its results back on the event loop.
 
 Threads start when there is work for them, so a node that never blocks has none. Results of several jobs that end
-together wake the loop once. The queue is bounded: a job too many fails at once with `TooManyJobs`.
+together wake the loop once. The queue has no bound of its own; those who fill it have: a log has one flush at a time, a
+connection one request. To refuse a flush for being one too many would make a failure of a disk that is merely slow.
 """
 
 import asyncio
@@ -14,10 +15,6 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _log = logging.getLogger("quire.jobs")
-
-
-class TooManyJobs(Exception):  # noqa: N818
-    """More blocking work was asked for than this node queues; the disk is far too slow for what it is asked to do."""
 
 
 class _Job:
@@ -34,10 +31,9 @@ class _Job:
 
 
 class ThreadJobs:
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads: int = 4, queue_max: int = 65_536) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads: int = 4) -> None:
         self._loop = loop
         self._threads_max = threads
-        self._queue_max = queue_max
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()
         self._waiting: deque[_Job] = deque()
@@ -49,10 +45,6 @@ class ThreadJobs:
         job = _Job(work, done, failed)
         with self._changed:
             if self._stopped:
-                return
-            if len(self._waiting) >= self._queue_max:
-                job.error = TooManyJobs(f"{self._queue_max} jobs are waiting already")
-                self._loop.call_soon(self._come_back, job)
                 return
             self._waiting.append(job)
             if self._idle >= len(self._waiting):
