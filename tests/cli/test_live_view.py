@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from quire.cli.live_figures import KEPT_WINDOWS, SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures
-from quire.cli.live_view import clock, line, money, screen, summary, waiting_for
+from quire.cli.live_view import clock, line, money, screen, still_to_come, summary, waiting_for
 from quire.cli.pipelines_view import line as query_line
 from quire.cli.pipelines_view import size, view
 from quire.protocol.records import Record
@@ -119,6 +119,13 @@ def test_what_is_still_to_be_read_is_known_when_every_query_has_begun() -> None:
     assert waiting_for([status(query(lag=0), to_start=1)]) is None
     assert waiting_for([status(query(), query(lag=None))]) is None
     assert waiting_for([status(query(), query(lag=3)), status(query(lag=0))]) == 15
+
+
+def test_the_end_says_what_it_waits_for() -> None:
+    assert still_to_come([], 2) == "Spark is still starting"
+    assert still_to_come([status(query(lag=0))], 2) == "Spark is still starting"
+    assert still_to_come([status(query(lag=None)), status(query())], 2) == "Spark is still starting"
+    assert still_to_come([status(query(lag=3)), status(query(lag=1200))], 2) == "1,203 records still to be read"
 
 
 def test_queries_are_shown_as_a_table_or_a_line_each() -> None:

@@ -7,6 +7,7 @@ becomes of this process, the others do not outlive it.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ import click
 
 from quire.cli.lazy import Failure
 from quire.cli.live_figures import SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures, ResultReader
-from quire.cli.live_view import line, screen, summary, waiting_for
+from quire.cli.live_view import line, screen, still_to_come, summary, waiting_for
 from quire.cli.node_child import NodeChild
 from quire.cli.stopping import Stop
 from quire.cli.watch import CLEAR, fit
@@ -174,7 +175,7 @@ def live(seconds: float, listen: str, data: str, folder: str, state: str, rate: 
             stack.callback(child.stop)
         reader = ResultReader(client, demo.figures, RESULTS)
         _show(client, demo, reader, lambda: stop.asked or bool(seconds and demo.elapsed_s >= seconds))
-        _finish(client, demo, reader)
+        _finish(client, demo, reader, stop)
 
 
 def _folders(folder: str, state: str) -> list[StateFolder]:
@@ -212,13 +213,16 @@ def _show(client: BlockingClient, demo: Demo, reader: ResultReader, over: Callab
         _let_happen(client, TICK_MS)
 
 
-def _finish(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
+def _finish(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop) -> None:
     """Those who send first, then the pipelines when they have read everything; then the sums."""
-    click.echo("\nStopping: events end, the pipelines read what is left ...")
+    click.echo(
+        "\nStopping: events end, the pipelines read what is left "
+        f"(for {DRAIN_S:.0f} s at most, Ctrl-C does not wait for it) ..."
+    )
     said = {name: json.loads(child.stop() or "{}") for name, child in demo.senders.items()}
-    drained = _drain(client, demo, reader)
+    drained = any(said.values()) and drain(client, demo, reader, stop)  # who says nothing has sent nothing
     out = demo.pipelines.stop()
-    if demo.pipelines.process.returncode:
+    if demo.pipelines.process.returncode not in (0, -signal.SIGTERM):  # the latter before it had even begun
         raise Failure(f"the pipelines did not stop in order: {out.strip() or demo.pipelines.last_words()}")
     reader.take_new()
     statuses = demo.statuses()
@@ -237,24 +241,31 @@ def _finish(client: BlockingClient, demo: Demo, reader: ResultReader) -> None:
         if drained:
             demo.check_inventory()
     if not drained:
-        click.echo(f"Spark had not read everything after {DRAIN_S:.0f} s; the next run goes on there.")
+        click.echo("Spark had not read everything yet; the next run goes on there.")
     if not adds_up:
         raise Failure("the sum does not add up; please tell us.")
 
 
-def _drain(client: BlockingClient, demo: Demo, reader: ResultReader) -> bool:
+def drain(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop) -> bool:
     """Until every query has read what is there, twice in a row: a query may write what another one reads.
 
-    Whether it came to that; a machine that is far too busy is not waited for without end.
+    Whether it came to that. A machine that is far too busy is not waited for without end, nor is any after Ctrl-C: one
+    that has come before, and had all this begin, was the first, and the second ends everything (`Stop`).
     """
     deadline_s = time.monotonic() + DRAIN_S
     stopped_at = time.time()
+    asked_before = stop.asked
+    shown_s = time.monotonic()
     calm_since: float | None = None
-    while time.monotonic() < deadline_s:
+    while time.monotonic() < deadline_s and stop.asked == asked_before:
         demo.pipelines.check()
         reader.take_new()
         _let_happen(client, TICK_MS)
         statuses = list(demo.statuses().values())
+        if time.monotonic() - shown_s >= LINES_EVERY_S:
+            shown_s = time.monotonic()
+            click.echo(still_to_come(statuses, len(demo.folders)))
+            sys.stdout.flush()
         fresh = len(statuses) == len(demo.folders) and all(status["time"] > stopped_at + 1 for status in statuses)
         if not fresh or waiting_for(statuses) != 0:
             calm_since = None

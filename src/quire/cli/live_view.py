@@ -117,6 +117,14 @@ def clock(moment: str) -> str:
     return moment[11:16]
 
 
+def still_to_come(statuses: Sequence[Status], pipelines: int) -> str:
+    """What the end waits for."""
+    left = waiting_for(statuses)
+    if left is None or len(statuses) < pipelines:
+        return "Spark is still starting"
+    return f"{count(left, 'record')} still to be read"
+
+
 def waiting_for(statuses: Sequence[Status]) -> int | None:
     """How many offsets are still to be read by the queries; None while one has not begun."""
     lags: list[int | None] = [query["lag"] for status in statuses for query in status.get("queries", [])]

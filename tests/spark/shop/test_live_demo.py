@@ -28,6 +28,13 @@ def start(folder: Path, port: int, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
+def test_who_leaves_before_anything_was_sent_does_not_wait_for_spark(tmp_path: Path) -> None:
+    with start(tmp_path, free_port(), "--seconds", "0.1") as process:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, ""), out
+    assert out.endswith("Ctrl-C does not wait for it) ...\nStopped before Spark had read anything.\n")
+
+
 def number(text: str) -> int:
     return int(text.partition(" ")[0].replace(",", ""))
 
