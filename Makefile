@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 SPARK := $(VENV)/.spark
 READY := $(VENV)/.ready
@@ -28,18 +29,25 @@ setup: $(READY)
 
 # What Quire needs; what its pipelines need on top, in the same step because each compiles; what testing needs on top.
 NATIVE := $(shell find src -name '*_native.p[yx]*' -o -name '*.h')
+NEEDED := pyproject.toml setup.py constraints.txt $(NATIVE)
 
-$(VENV):
+ifndef LOCKED
+# One make at a time sets up. Behind the lock it looks again: another one may have done it all meanwhile.
+$(INSTALLED) $(SPARK) $(READY): $(NEEDED)
+	@$(PYTHON) scripts/one_at_a_time.py Makefile $(MAKE) --no-print-directory LOCKED=1 $@
+else
+$(MADE):
 	@echo "setting up $(VENV), once; this takes a few minutes ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade pip
+	@touch $@
 
-$(INSTALLED): pyproject.toml setup.py constraints.txt $(NATIVE) | $(VENV)
+$(INSTALLED): $(NEEDED) | $(MADE)
 	@echo "installing Quire ..."
 	@$(PIP) -c constraints.txt -e .
 	@touch $@
 
-$(SPARK): pyproject.toml setup.py constraints.txt $(NATIVE) | $(VENV)
+$(SPARK): $(NEEDED) | $(MADE)
 	@echo "installing Spark, once; this takes a minute or two ..."
 	@$(PIP) -c constraints.txt -e '.[spark]'
 	@touch $(INSTALLED) $@
@@ -48,6 +56,7 @@ $(READY): $(SPARK)
 	@echo "installing what the tests need ..."
 	@$(PIP) -c constraints.txt --group dev
 	@touch $@
+endif
 
 java:
 	@scripts/ensure-java.sh
