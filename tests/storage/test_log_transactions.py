@@ -166,7 +166,7 @@ def replicate_all(source: Log, target: Log) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-@pytest.mark.parametrize("damage", ["torn", "zeroed", "offset", "version"])
+@pytest.mark.parametrize("damage", ["torn", "zeroed", "emptied", "offset", "version"])
 def test_an_index_that_makes_no_sense_is_made_anew(
     disk: SimDisk, caplog: pytest.LogCaptureFixture, clean: bool, damage: str
 ) -> None:
@@ -176,6 +176,8 @@ def test_an_index_that_makes_no_sense_is_made_anew(
         file = disk.open(f"{FOLDER}/{name}")
         if damage == "torn":
             file.truncate(len(content) - 5)
+        elif damage == "emptied":
+            file.truncate(0)
         elif damage == "zeroed":
             file.pwritev([bytes(len(content))], 0)
         else:
@@ -234,7 +236,20 @@ def test_an_index_left_by_a_log_that_is_empty_now_counts_for_nothing(disk: SimDi
     append(log, batch())
     assert aborted(log, 13) == []
     log.close()
-    assert disk.read_file(name + ".txnindex") == b""
+    assert index_files(disk) == {}
+
+
+def test_an_empty_index_that_says_the_truth_is_looked_into_only_once(
+    disk: SimDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(disk, CONFIG)
+    append(log, transactional(1, 0))
+    append(log, marker(1, aborts=False))
+    log.close()
+    disk.open(f"{FOLDER}/{0:020d}.txnindex", create=True)
+    for times in (1, 1):
+        open_log(disk, CONFIG, clean=True).close()
+        assert (caplog.text.count("rebuilding"), index_files(disk)) == (times, {})
 
 
 def test_snapshots_of_scanned_segments_are_written_anew(disk: SimDisk) -> None:

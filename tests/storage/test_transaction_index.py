@@ -51,12 +51,12 @@ def test_an_empty_index_has_no_file_and_a_missing_file_is_an_empty_index(disk: S
     assert not disk.exists(PATH)
 
 
-def test_an_index_that_became_empty_leaves_an_empty_file(disk: SimDisk) -> None:
+def test_an_index_that_became_empty_leaves_no_file(disk: SimDisk) -> None:
     index = filled(disk)
     index.write()
     assert index.truncate_to(100)
     index.write()
-    assert disk.read_file(PATH) == b""
+    assert not disk.exists(PATH)
 
 
 def test_what_was_written_is_read_again(disk: SimDisk) -> None:

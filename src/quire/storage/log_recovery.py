@@ -404,6 +404,8 @@ class _Opener:
                 if not self._has_indexes(segment):
                     raise CorruptIndexError("an index is missing")
                 segment.transaction_index.check(end_offset)
+                if self._has(segment, file_names.TRANSACTION_INDEX) and not segment.transaction_index.count:
+                    raise CorruptIndexError("it is empty")
             except CorruptIndexError as error:
                 rebuild_transaction_index(segments, self._snapshots, segment, end_offset, error)
                 self._unsynced.append(segment.transaction_index.path)
@@ -427,15 +429,17 @@ class _Opener:
             segment.close()
 
     def _has_indexes(self, segment: Segment) -> bool:
-        suffixes = (file_names.OFFSET_INDEX, file_names.TIME_INDEX)
-        return all(file_names.offset_file(segment.base_offset, suffix) in self._names for suffix in suffixes)
+        return all(self._has(segment, suffix) for suffix in (file_names.OFFSET_INDEX, file_names.TIME_INDEX))
+
+    def _has(self, segment: Segment, suffix: str) -> bool:
+        return file_names.offset_file(segment.base_offset, suffix) in self._names
 
     def _segment(self, base_offset: int) -> Segment:
         size = self._disk.file_size(f"{self._folder}/{file_names.offset_file(base_offset, file_names.LOG)}")
         segment = Segment(
             self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms, size=size
         )
-        if file_names.offset_file(base_offset, file_names.TRANSACTION_INDEX) not in self._names:
+        if not self._has(segment, file_names.TRANSACTION_INDEX):
             segment.transaction_index.reset()
             if size == 0 and self._has_indexes(segment) and not any(map(self._disk.file_size, segment.index_paths)):
                 segment.indexes_are_saved()

@@ -5,8 +5,9 @@ and the last stable offset when that was written (each int64). Markers come in t
 are sorted by the second offset. The last stable offset is how far a reader has to look: whatever began before it was
 decided by then, and cannot be in a later entry.
 
-A log without aborted transactions has no such file. So one that is not there is an empty one, as it is for Kafka; but
-what is there must make sense, or it is made anew from the log.
+A segment without aborted transactions has no such file. So one that is not there is an empty one, as it is for Kafka;
+but what is there must make sense, or it is made anew from the log. An empty file does not when a log is opened: Kafka
+leaves one behind now and then, but it may also be all that a failing disk or a copy has left.
 """
 
 from bisect import bisect_left
@@ -85,8 +86,10 @@ class TransactionIndex(IndexFile):
             previous = aborted.last_offset
 
     def write(self) -> None:
-        if self.entries or self._disk.exists(self.path):
+        if self.entries:
             super().write()
+        elif self._disk.exists(self.path):
+            self._disk.remove(self.path)
 
     def unpin(self) -> None:
         # An empty one stays: it takes less memory than remembering to read it again.
