@@ -85,6 +85,16 @@ def test_a_directory_that_fails_goes_offline_alone(kind: str, code: int, caplog:
     assert node.failures == []
 
 
+def test_a_directory_that_is_removed_is_offline_after_the_next_checkpoint_of_high_watermarks() -> None:
+    node, first, second = two_topics()
+    node.disk.remove_tree("/two")
+    assert produce(node, second) == 0, "its files are open, and take what is written to them"
+    node.clock.run_for(5_000 + 100)
+    assert produce(node, second) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert described(node)["/two"] == (ErrorCode.KAFKA_STORAGE_ERROR, 0)
+    assert (produce(node, first), values_of(node, first)) == (0, [b"v", b"v"])
+
+
 def test_one_full_disk_of_two_is_told_to_its_writers_and_serves_again_by_itself() -> None:
     node, first, second = two_topics()
     room: list[str] = []
