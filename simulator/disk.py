@@ -278,6 +278,10 @@ class SimDisk:
     def modified_ms(self, path: str) -> int:
         return self._file(path).modified_ms
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._change("set_modified", path)
+        self._file(path).modified_ms = modified_ms
+
     def free_bytes(self, path: str) -> int:
         return max(0, self.total_bytes(path) - self._root.used_bytes())
 

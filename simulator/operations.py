@@ -34,7 +34,10 @@ class Operation:
 
     number: int
     kind: str
-    """create, write, truncate, sync, make_dir, rename, remove, sync_dir, lock; or, not numbered: open, read, list"""
+    """create, write, truncate, set_modified, sync, make_dir, rename, remove, sync_dir, lock.
+
+    Or, not numbered: open, read, list.
+    """
     path: str
     size: int
 

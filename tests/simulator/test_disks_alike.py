@@ -59,6 +59,12 @@ def test_folders_are_made_listed_renamed_and_removed(disk: Disk) -> None:
     assert disk.list_dir(".") == []
 
 
+def test_a_file_that_is_written_anew_can_be_as_old_as_what_it_was_made_from(disk: Disk) -> None:
+    write(disk, "a", b"a")
+    disk.set_modified_ms("a", 1_700_000_000_123)
+    assert disk.modified_ms("a") == 1_700_000_000_123
+
+
 def test_a_lock_is_exclusive_until_it_is_closed(disk: Disk) -> None:
     lock = disk.lock(".lock")
     assert lock is not None
@@ -84,6 +90,7 @@ def test_a_lock_is_exclusive_until_it_is_closed(disk: Disk) -> None:
         lambda disk: disk.read_file("missing"),
         lambda disk: disk.read_file("full"),
         lambda disk: disk.file_size("missing"),
+        lambda disk: disk.set_modified_ms("missing", 1),
         lambda disk: disk.sync_dir("missing"),
     ],
 )

@@ -3,7 +3,9 @@
 import pytest
 
 from quire.protocol.records import Compression
+from quire.protocol.records.builder import build_batch
 from quire.protocol.records.control import ControlRecordType, build_control_batch
+from quire.protocol.records.record import Record
 from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, NOW_MS, append, marker, open_log, replicate
 from tests.storage.cleaning.compaction import COMPACTED, batches_of, compact, compact_once, entries_of, keyed, limits
@@ -190,6 +192,19 @@ def test_small_neighbours_become_one_segment(disk: SimDisk) -> None:
         "00000000000000000040.log",
         "00000000000000000040.snapshot",
     ]
+
+
+def test_what_has_no_timestamps_stays_as_old_as_it_was(disk: SimDisk) -> None:
+    log = open_log(disk, COMPACTED._replace(delete=True, retention_ms=1000))
+    for now_ms in (NOW_MS, NOW_MS + 5):
+        disk.now_ms = lambda now_ms=now_ms: now_ms  # type: ignore[misc]
+        append(log, build_batch([Record(0, -1, b"a", b"1"), Record(0, -1, b"b", b"1")]))
+        log.roll(now_ms)
+    disk.now_ms = lambda: NOW_MS + 900
+    compact(disk, log)
+    assert [segment.newest_ms() for segment in log.segments] == [NOW_MS + 5, NOW_MS + 5]
+    assert log.find_expired(log.end_offset, NOW_MS + 1005) is None
+    assert log.find_expired(log.end_offset, NOW_MS + 1006) is not None
 
 
 def test_keys_that_do_not_fit_into_memory_are_cleaned_in_several_rounds(disk: SimDisk) -> None:

@@ -77,9 +77,13 @@ class CleanedSegment:
         for each in aborted:
             self._transaction_index.append(each)
 
-    def finish(self) -> None:
-        """Blocks until all of it is on disk, but for the names of the files."""
+    def finish(self, modified_ms: int) -> None:
+        """Blocks until all of it is on disk, but for the names of the files.
+
+        It keeps the time when its last record was written: by that a segment expires whose records do not say theirs.
+        """
         assert self._file is not None, "a segment is finished once"
+        self._disk.set_modified_ms(self._file.path, modified_ms)
         self._file.sync()
         self.close()
         self._time_index.append(self._max_timestamp, self._max_timestamp_offset)

@@ -74,7 +74,7 @@ class Work:
             cleaned = self._cleaned = CleanedSegment(disk, this.folder, members[0].base_offset, this.config)
             for size_bytes in filtering.run(this.segments[start:stop], cleaned):
                 yield Worked(size_bytes)
-            cleaned.finish()
+            cleaned.finish(disk.modified_ms(this.segments[stop - 1].path))
             yield Ready(start, stop, cleaned)
             self._cleaned = None
             # Before the next one is begun: no two swaps are ever half done.
