@@ -17,6 +17,7 @@ from quire.client.transaction_requests import TRANSACTION_VERSION
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import HEADER_BYTES, Compression, Record, build_batch
 from quire.testing import Proxy
+from tests.wire.clients import eventually
 
 RECORDS = 2000
 PARTITIONS = 3
@@ -71,6 +72,17 @@ def read(client: BlockingClient, topic: str, *, read_committed: bool = False, st
             found[fetched.place] += [record.value or b"" for record in fetched.records()]
     consumer.close()
     return [value for place in places(topic) for value in found[place]]
+
+
+def wait_until_read(client: BlockingClient, topic: str, expected: list[bytes]) -> None:
+    """Apache Kafka answers the end of a transaction before its markers are written."""
+    eventually(lambda: read(client, topic, read_committed=True) == expected)
+
+
+def wait_until_committed(
+    client: BlockingClient, group: str, place: TopicPartition, expected: OffsetAndMetadata
+) -> None:
+    eventually(lambda: client.run(fetch_offsets(client.cluster, group, [place])) == {place: expected})
 
 
 def prepared(client: BlockingClient, topic: str, config: ProducerConfig) -> Producer:
@@ -134,9 +146,9 @@ def test_transactions_with_offsets(client: BlockingClient, topic: str, protocol:
         else:
             client.run(producer.commit())
     kept = [b"%d-%d" % (number, index) for index in range(PARTITIONS) for number in (0, 2, 3, 5)]
-    assert read(client, topic, read_committed=True) == kept
+    wait_until_read(client, topic, kept)
     assert len(read(client, topic)) == 6 * PARTITIONS
-    assert client.run(fetch_offsets(client.cluster, group, [place])) == {place: OffsetAndMetadata(5, "after 5")}
+    wait_until_committed(client, group, place, OffsetAndMetadata(5, "after 5"))
 
 
 @pytest.mark.parametrize("api", ["InitProducerId", "Produce", "TxnOffsetCommit", "EndTxn"])
@@ -158,9 +170,8 @@ def test_lost_answers_in_a_transaction(
             lossy.run(producer.send_offsets(f"group-{topic}", offsets))
             lossy.run(producer.abort() if number == 1 else producer.commit())
         assert proxy.lost[api] >= 1
-    assert read(client, topic, read_committed=True) == [b"0", b"2"]
-    found = client.run(fetch_offsets(client.cluster, f"group-{topic}"))
-    assert found[TopicPartition(topic, 0)].offset == 2
+    wait_until_read(client, topic, [b"0", b"2"])
+    wait_until_committed(client, f"group-{topic}", TopicPartition(topic, 0), OffsetAndMetadata(2))
 
 
 def test_a_second_producer_of_an_id_fences_the_first(client: BlockingClient, topic: str, protocol: int) -> None:
@@ -176,7 +187,7 @@ def test_a_second_producer_of_an_id_fences_the_first(client: BlockingClient, top
     with pytest.raises(ApiError) as caught:
         client.run(first.commit())
     assert caught.value.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
-    assert read(client, topic, read_committed=True) == [b"kept"]
+    wait_until_read(client, topic, [b"kept"])
 
 
 def test_a_record_that_is_refused_leaves_only_the_abort(client: BlockingClient, topic: str, protocol: int) -> None:
@@ -192,7 +203,7 @@ def test_a_record_that_is_refused_leaves_only_the_abort(client: BlockingClient, 
     producer.begin()
     producer.send(topic, b"next", partition=0)
     client.run(producer.commit())
-    assert read(client, topic, read_committed=True) == [b"next"]
+    wait_until_read(client, topic, [b"next"])
 
 
 def test_the_cluster_says_which_protocol_it_speaks(client: BlockingClient) -> None:
