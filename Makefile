@@ -34,7 +34,7 @@ NEEDED := pyproject.toml setup.py constraints.txt $(NATIVE)
 ifndef LOCKED
 # One make at a time sets up. Behind the lock it looks again: another one may have done it all meanwhile.
 $(INSTALLED) $(SPARK) $(READY): $(NEEDED)
-	@$(PYTHON) scripts/one_at_a_time.py Makefile $(MAKE) --no-print-directory LOCKED=1 $@
+	@$(PYTHON) scripts/one_at_a_time.py Makefile $(MAKE) -s --no-print-directory LOCKED=1 $@
 else
 $(MADE):
 	@echo "setting up $(VENV), once; this takes a few minutes ..."

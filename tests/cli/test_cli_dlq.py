@@ -1,14 +1,26 @@
 """`quire dlq`, as a process, against a real node. The dead letters here were made by hand; Spark has no part in it."""
 
 import json
+import time
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from quire.cli.dlq_reading import places_of
+from quire.client.offsets import LATEST, list_offsets
 from quire.client.producer import Producer
 from quire.client.shell_blocking import BlockingClient
 from tests.cli.command import quire
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@pytest.fixture
+def client(servers: str) -> Iterator[BlockingClient]:
+    with BlockingClient(servers) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -40,6 +52,7 @@ def bury(servers: str, topic: str, *letters: dict[str, Any]) -> None:
                 key=b"key",
                 headers=[] if letter.get("bare") else headers,
                 partition=1,
+                timestamp_ms=letter.get("timestamp_ms"),
             )
         client.loop.run_until(producer.flush())
 
@@ -112,6 +125,36 @@ def test_a_replay_from_the_beginning_that_ends_half_way_does_not_have_the_rest_s
     assert quire("dlq", "replay", topic, "--from-beginning", servers=servers).returncode == 1
     alter(servers, topic, "max.message.bytes=1000000")
     assert replay(servers, topic)["sent"] == 0
+
+
+def test_where_earlier_replays_may_have_been_forgotten_old_letters_are_not_sent_until_asked_for(
+    servers: str, topic: str
+) -> None:
+    now_ms = int(time.time() * 1000)
+    bury(servers, topic, {"timestamp_ms": now_ms - 8 * DAY_MS}, {})
+    refused = quire("dlq", "replay", topic, servers=servers)
+    assert (refused.returncode, refused.stderr.count(b"\n")) == (1, 1)
+    assert b"older than the 7 days" in refused.stderr and b"--from-beginning" in refused.stderr
+    assert content(servers, topic) == []
+    advice = refused.stderr.decode().rpartition("`quire ")[2].partition("`")[0]
+    assert quire(*advice.split(), servers=servers).returncode == 0
+    assert replay(servers, topic)["sent"] == 1, "the one of today"
+    assert replay(servers, topic, "--from-beginning")["sent"] == 2
+
+
+def test_every_replay_keeps_what_was_sent_back_from_being_forgotten(
+    servers: str, topic: str, client: BlockingClient
+) -> None:
+    def committed() -> int:
+        places = places_of(client, ["__consumer_offsets"])
+        ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
+        return sum(end.offset for end in ends.values())
+
+    bury(servers, topic, {})
+    replay(servers, topic)
+    before = committed()
+    assert replay(servers, topic)["sent"] == 0
+    assert committed() > before
 
 
 def test_the_list_counts_by_error_and_says_what_was_not_sent_back(servers: str, topic: str) -> None:

@@ -1,6 +1,7 @@
 """`quire dlq`: the records that pipelines could not use: which there are, why, and back with them to their topics."""
 
 import re
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -14,8 +15,10 @@ from quire.cli.dlq_reading import (
     places_of,
     read_letters,
     replayed_up_to,
+    replays_are_forgotten_after_ms,
+    some_are_older,
 )
-from quire.cli.lazy import HelpfulGroup
+from quire.cli.lazy import Failure, HelpfulGroup
 from quire.cli.options import Pattern, cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
 from quire.cli.record_format import iso_time
@@ -30,6 +33,7 @@ from quire.spark.dead_letters import DeadLetter, headers_to_send_back
 MOST_ATTEMPTS = 3
 IN_ONE_TRANSACTION = 500
 SHOWN_CHARACTERS = 100
+DAY_MS = 24 * 60 * 60 * 1000
 GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -136,7 +140,7 @@ def replay(
 
     What is sent back and how far this has come are one transaction, so nothing is sent twice, whatever happens. What is
     passed over, because of its error, its attempts or a topic that is gone, is not looked at again without
-    --from-beginning.
+    --from-beginning. Where it is not known any more what was sent back, nothing is until --from-beginning says so.
     """
     sent = passed_over = 0
     gone: dict[str, bool] = {}
@@ -146,6 +150,12 @@ def replay(
         client.run(producer.init_transactions())  # first: it ends what another replay has open
         places = places_of(client, [name])
         replayed = replayed_up_to(client, places)
+        if not replayed and not from_beginning:
+            _refuse_what_may_have_been_sent(client, name, places)
+        elif replayed:
+            _send_back(
+                client, producer, [], replayed
+            )  # keeps it from being forgotten, whether there are letters or not
         letters = read_letters(client, places, {} if from_beginning else replayed)
         while chunk := list(islice(letters, IN_ONE_TRANSACTION)):
             back = [letter for letter in chunk if _goes_back(letter, pattern, max_attempts)]
@@ -159,6 +169,18 @@ def replay(
         print_json({"topic": name, "sent": sent, "passed_over": passed_over})
     else:
         click.echo(f"{count(sent, 'dead letter')} sent back from {name}, {passed_over:,} passed over")
+
+
+def _refuse_what_may_have_been_sent(client: BlockingClient, topic: str, places: list[TopicPartition]) -> None:
+    """How far replays came is forgotten after a while; what was sent back before that is then older than that."""
+    kept_ms = replays_are_forgotten_after_ms(client)
+    if some_are_older(client, places, int(time.time() * 1000) - kept_ms):
+        raise Failure(
+            f"{topic} has dead letters older than the {kept_ms / DAY_MS:g} days for which it is known how far replays "
+            "came (offsets.retention.minutes), so they may have been sent back before. Say --from-beginning to send "
+            f"them all, or say where to begin: `quire groups reset-offsets {REPLAY_GROUP} --topic {topic} "
+            "--by-duration P7D --execute`."
+        )
 
 
 def _send_back(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from quire.client.admin.configs import Resource, ResourceType, describe_configs
 from quire.client.admin.topics import describe_topics
 from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.group_offsets import fetch_offsets
@@ -48,6 +49,23 @@ def replayed_up_to(client: BlockingClient, places: list[TopicPartition]) -> dict
     """How far replaying has come."""
     committed = client.run(fetch_offsets(client.cluster, REPLAY_GROUP, places))
     return {place: at.offset for place, at in committed.items()}
+
+
+def replays_are_forgotten_after_ms(client: BlockingClient) -> int:
+    """How long the cluster keeps what was committed for a group without members."""
+    broker = Resource(ResourceType.BROKER, str(next(iter(client.cluster.metadata.brokers))))
+    (setting,) = client.run(describe_configs(client.cluster, broker, ["offsets.retention.minutes"]))
+    return int(setting.value or 0) * 60_000
+
+
+def some_are_older(client: BlockingClient, places: list[TopicPartition], than_ms: int) -> bool:
+    """Whether there are dead letters from before a moment."""
+    firsts = client.run(list_offsets(client.cluster, dict.fromkeys(places, EARLIEST)))
+    ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
+    since = client.run(list_offsets(client.cluster, dict.fromkeys(places, than_ms)))
+    # Where nothing is as late as that, all there is is older.
+    newer = {place: ends[place].offset if found.offset < 0 else found.offset for place, found in since.items()}
+    return any(firsts[place].offset < newer[place] for place in places)
 
 
 def read_letters(
