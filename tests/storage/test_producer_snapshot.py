@@ -3,8 +3,10 @@ import logging
 import pytest
 from crc32c import crc32c
 
+from quire.protocol.codec import decode, encode
+from quire.protocol.messages.producer_snapshot import ProducerSnapshot
 from quire.storage.end_marker import EndMarker
-from quire.storage.producer_snapshot import CorruptSnapshotError, ProducerSnapshots, from_bytes, to_bytes
+from quire.storage.producer_snapshot import VERSION, CorruptSnapshotError, ProducerSnapshots, from_bytes, to_bytes
 from quire.storage.producer_state import ProducerState
 from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, batch, header, marker
@@ -34,6 +36,19 @@ def state_of_one_producer() -> ProducerState:
 
 def test_the_bytes_are_kafkas() -> None:
     assert to_bytes(state_of_one_producer()) == GOLDEN
+
+
+def test_the_bytes_are_those_of_the_message() -> None:
+    state = state_of_one_producer()
+    for sequence in range(3):
+        state.update(header(batch(producer_id=9, producer_epoch=2, sequence=sequence, base_offset=sequence)))
+    state.update(header(batch(producer_id=10, producer_epoch=0, sequence=0, base_offset=33, transactional=True)))
+    end = marker(11, aborts=True, producer_epoch=1, base_offset=34)
+    state.end_transaction(header(end), EndMarker(aborts=True, coordinator_epoch=3))
+    content = to_bytes(state)
+    snapshot = decode(ProducerSnapshot, content, VERSION, 2)
+    assert len(snapshot.producer_entries) == 1 + 3 + 1 + 1
+    assert content == VERSION.to_bytes(2, "big") + encode(snapshot, VERSION)
 
 
 def test_reading_gives_back_each_producers_last_batch() -> None:
