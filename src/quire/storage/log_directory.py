@@ -283,17 +283,15 @@ class LogDirectory:
         not others, and may tear what is written afterwards: the scan then has to begin where the truncation did.
         """
         with self._guarded():
-            points = [(log, log.recovery_point_if_truncated_to(offset)) for log, offset in targets]
-            self._remembered.take_back_recovery_points(points)
-            self._remembered.take_back_starts(targets)
+            cuts = [(log, log.recovery_point_if_truncated_to(offset), offset) for log, offset in targets]
+            self._remembered.take_back(cuts)
             for log, offset in targets:
                 log.truncate_to(offset)
 
     def start_over(self, log: Log, offset: int) -> None:
         """Empties the log and lets it begin at `offset`; the checkpoint first, as in `truncate`."""
         with self._guarded():
-            self._remembered.take_back_recovery_points([(log, offset)])
-            self._remembered.take_back_starts([(log, offset)])
+            self._remembered.take_back([(log, offset, offset)])
             log.truncate_fully_and_start_at(offset)
 
     def delete_records(self, topic: str, partition: int, offset: int, then: Then) -> None:

@@ -6,7 +6,7 @@ is gone nothing is: before another one of the same name is created, all files ar
 A new log that took over an old start offset would be found too short after a crash, and emptied.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from quire.seams import Disk, Jobs
 from quire.storage import checkpoints
@@ -139,27 +139,26 @@ class RememberedOffsets:
         self.is_foreign = False
         self._save_recovery_points_now(self._recovery_points_now())
 
-    def take_back_recovery_points(self, points: Iterable[tuple[Log, int]]) -> None:
-        """Blocks until the file has these recovery points, where they are lower than what is so."""
-        keys = {log: key for key, log in self._logs.items()}
-        all_points = self._recovery_points_now()
-        for log, point in points:
-            all_points[keys[log]] = min(all_points[keys[log]], point)
-            self.cleaned_offsets.truncated(keys[log], point)
-        self._save_recovery_points_now(all_points)
+    def take_back(self, cuts: Sequence[tuple[Log, int, int]]) -> None:
+        """Blocks until the files claim nothing of logs that will be cut: (log, its recovery point then, its end then).
 
-    def take_back_starts(self, starts: Iterable[tuple[Log, int]]) -> None:
-        """Blocks until the file lets none of these logs, which will be emptied, start after its new offset.
-
-        A crash would otherwise find what is appended there before the log's start, and drop it.
+        Nor that one of them starts after its end, as one that is emptied may: a crash would otherwise find what is
+        appended there before the log's start, and drop it.
         """
-        keys = {log: key for key, log in self._logs.items()}
-        offsets = self._start_offsets_now()
-        lower = {keys[log]: offset for log, offset in starts if offset < offsets.get(keys[log], 0)}
+        key_of = {log: key for key, log in self._logs.items()}
+        points, starts = self._recovery_points_now(), self._start_offsets_now()
+        lower: dict[TopicPartition, int] = {}
+        for log, point, end_offset in cuts:
+            key = key_of[log]
+            points[key] = min(points[key], point)
+            self.cleaned_offsets.truncated(key, point)
+            if end_offset < starts.get(key, 0):
+                lower[key] = end_offset
+        self._save_recovery_points_now(points)
         if lower:
             for key in lower:
                 self._coming_start_offsets.pop(key, None)
-            self._start_offsets.save_now(offsets | lower)
+            self._start_offsets.save_now(starts | lower)
 
     def will_start_at(self, key: TopicPartition, offset: int, then: Callable[[], None]) -> None:
         """Calls `then` when the file has this start, or a later one, for good."""
