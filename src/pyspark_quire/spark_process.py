@@ -5,7 +5,12 @@
 - After every task Spark has all objects looked through for garbage. Most belong to modules, which nobody ever throws
   away, and looking at them takes ten times as long as a small task. They are set aside, once (`gc.freeze`).
 
-Neither changes what is read or written. The data source comes here when Spark asks it for a reader or a writer, and
+Neither changes what is read or written. What it costs: whatever else lives at that one moment is set aside too, such as
+what an earlier task of the user's left in a global variable. It goes as always when nobody refers to it; only if it is
+part of a cycle it stays as long as the process. Earlier there would be less of that, but before the first task is done
+most modules are still to be imported, and Python can set aside everything or nothing.
+
+The data source comes here when Spark asks it for a reader or a writer, and
 those do when they are unpickled in a task, after its first part and before its second. In a process that is not
 Spark's nothing is done.
 """
