@@ -6,6 +6,8 @@ from quire.protocol.records import Compression
 from quire.protocol.records.builder import build_batch
 from quire.protocol.records.control import ControlRecordType, build_control_batch
 from quire.protocol.records.record import Record
+from quire.storage.cleaning.cleanable import Cleanable
+from quire.storage.cleaning.round import Round
 from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, NOW_MS, append, marker, open_log, replicate
 from tests.storage.cleaning.compaction import COMPACTED, batches_of, compact, compact_once, entries_of, keyed, limits
@@ -135,6 +137,23 @@ def test_records_of_an_aborted_transaction_go_at_once_and_its_marker_later(disk:
     assert list(log.segments[0].transaction_index) == []
     compact(disk, log, 6, now_ms=NOW_MS + 1000)
     assert [header.base_offset for header, _ in batches_of(log)] == [0, 5, 6]
+
+
+def test_aborted_transactions_are_read_in_the_job(disk: SimDisk) -> None:
+    log = open_log(disk, COMPACTED)
+    for producer_id in (7, 8):
+        append(log, keyed((b"a", b"1"), producer_id=producer_id, sequence=0, transactional=True))
+        append(log, marker(producer_id, aborts=True))
+        log.roll(NOW_MS)
+    log.close()
+    log = open_log(disk, COMPACTED, clean=True)
+    for segment in log.segments:
+        segment.transaction_index.unload()
+    disk.fail_when(lambda operation: operation.kind == "read" and operation.path.endswith(".txnindex"))
+    this = Round(log, Cleanable(0, 4, 0, 1, False), limits(), bytes(16), NOW_MS)
+    with pytest.raises(OSError, match="error"):
+        this.read_aborted(disk)
+    assert [(each.producer_id, each.last_offset) for each in this.read_aborted(disk)] == [(7, 1), (8, 3)]
 
 
 def test_the_marker_of_a_commit_stays_with_the_records_it_commits(disk: SimDisk) -> None:

@@ -13,6 +13,7 @@ from quire.storage.cleaning.special_batches import filter_batch
 from quire.storage.cleaning.transactions import CleanedTransactions
 from quire.storage.cleaning.walk import Walk
 from quire.storage.segment import Segment
+from quire.storage.transaction_index import AbortedTransaction
 
 _RECORD_GROWTH = 16
 """How much longer a record may become when its timestamp is told from another base."""
@@ -21,12 +22,14 @@ _RECORD_GROWTH = 16
 class Filtering:
     __slots__ = ("_cleaned", "_latest_offset", "_out", "_out_size", "_table", "_this", "_transactions", "_walk")
 
-    def __init__(self, disk: Disk, this: Round, table: KeyTable, latest_offset: int) -> None:
+    def __init__(
+        self, disk: Disk, this: Round, aborted: Sequence[AbortedTransaction], table: KeyTable, latest_offset: int
+    ) -> None:
         self._this = this
         self._table = table
         self._latest_offset = latest_offset
         self._walk = Walk(disk, this.limits.buffer_bytes)
-        self._transactions = CleanedTransactions(this.aborted)
+        self._transactions = CleanedTransactions(aborted)
         self._out = memoryview(bytearray(2 * this.limits.buffer_bytes))
         self._out_size = 0
         self._cleaned: CleanedSegment | None = None

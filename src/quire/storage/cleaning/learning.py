@@ -3,7 +3,7 @@
 Aborted records are not learned: what they would supersede stays.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from quire.protocol.records.batch import BatchHeader
 from quire.protocol.records.reader import records_section
@@ -14,15 +14,16 @@ from quire.storage.cleaning.offset_map import make_table
 from quire.storage.cleaning.round import Round
 from quire.storage.cleaning.transactions import CleanedTransactions
 from quire.storage.cleaning.walk import Walk
+from quire.storage.transaction_index import AbortedTransaction
 
 
 class Learning:
     __slots__ = ("_full", "_this", "_transactions", "_walk", "latest_offset", "table")
 
-    def __init__(self, disk: Disk, this: Round) -> None:
+    def __init__(self, disk: Disk, this: Round, aborted: Sequence[AbortedTransaction]) -> None:
         self._this = this
         self._walk = Walk(disk, this.limits.buffer_bytes)
-        self._transactions = CleanedTransactions(this.aborted)
+        self._transactions = CleanedTransactions(aborted)
         self._full = False
         # There are no more keys than offsets.
         keys_max = this.first_uncleanable_offset - this.first_dirty_offset

@@ -5,16 +5,18 @@ where they were learned.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from quire.protocol.records.batch import BatchHeader
+from quire.seams import Disk
 from quire.storage.cleaning.cleanable import Cleanable
+from quire.storage.index_file import IndexCache
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.producer_state import NO_OFFSET, ProducerEntry
 from quire.storage.segment import Segment
-from quire.storage.transaction_index import AbortedTransaction
+from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 
 class Limits(NamedTuple):
@@ -28,8 +30,8 @@ class Limits(NamedTuple):
 
 class Round:
     __slots__ = (
+        "_aborted_later",
         "_last_of_producers",
-        "aborted",
         "config",
         "end_offsets",
         "first_dirty_offset",
@@ -59,12 +61,19 @@ class Round:
         self.end_offsets = [*(segment.base_offset for segment in self.segments[1:]), dirty.first_uncleanable_offset]
         self.now_ms = now_ms
         self.new_horizon_ms = now_ms + log.config.delete_retention_ms
-        self.aborted: Sequence[AbortedTransaction] = log.aborted_transactions(log.start_offset)
+        self._aborted_later = log.aborted_transactions(self.first_uncleanable_offset)
         self._last_of_producers = {
             producer.producer_id: (producer.last_offset, producer.epoch) for producer in log.producers()
         }
         self.stay_if_empty = array("q", sorted({*_data_offsets(log.producers()), self.first_uncleanable_offset - 1}))
         """Last offsets of batches that stay even if nothing in them does."""
+
+    def read_aborted(self, disk: Disk) -> list[AbortedTransaction]:
+        """All aborted transactions that there may be records of. In a job: there may be a hundred thousand."""
+        aborted: list[AbortedTransaction] = []
+        for segment in self.segments:
+            aborted += TransactionIndex(disk, segment.transaction_index.path, segment.base_offset, IndexCache())
+        return aborted + self._aborted_later
 
     def stays_if_empty(self, header: BatchHeader) -> bool:
         """Whether the batch is the last word of a producer, or has the last offset of what is cleaned.

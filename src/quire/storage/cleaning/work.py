@@ -63,10 +63,11 @@ class Work:
 
     def _run(self) -> Generator[Event, None, None]:
         disk, this = self._disk, self._this
-        learning = Learning(disk, this)
+        aborted = this.read_aborted(disk)
+        learning = Learning(disk, this, aborted)
         for size_bytes in learning.run():
             yield Worked(size_bytes)
-        filtering = Filtering(disk, this, learning.table, learning.latest_offset)
+        filtering = Filtering(disk, this, aborted, learning.table, learning.latest_offset)
         start = 0
         sources = _sources(disk, this, learning.latest_offset)
         for members in group(sources, this.config.segment_bytes, this.config.segment_index_bytes):
