@@ -132,6 +132,7 @@ class TestCleanly:
         right = disk.read_file(name(base, suffix))
         disk.remove(name(base, suffix))
         again = open_log(disk, SMALL_SEGMENTS, clean=True)
+        assert base == 6 or disk.read_file(name(base, suffix)) == right, "at once, not when it is first needed"
         assert state_of(again) == before
         again.close()
         assert disk.read_file(name(base, suffix)) == right

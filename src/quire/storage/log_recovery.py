@@ -396,13 +396,13 @@ class _Opener:
                 continue
             end_offset = segments[slot + 1].base_offset if slot + 1 < len(segments) else self.end_offset
             try:
-                if slot in unbelieved:
-                    reason = CorruptIndexError("a power loss may have taken them")
+                if slot in unbelieved or not self._has_indexes(segment):
+                    # Now, and not when somebody looks something up: then everybody would wait for it.
+                    lost = "a power loss may have taken them" if slot in unbelieved else "an index is missing"
+                    reason = CorruptIndexError(lost)
                     segment.rebuild_indexes(reason)
                     self._unsynced += [segment.offset_index.path, segment.time_index.path]
                     raise reason
-                if not self._has_indexes(segment):
-                    raise CorruptIndexError("an index is missing")
                 segment.transaction_index.check(end_offset)
                 if self._has(segment, file_names.TRANSACTION_INDEX) and not segment.transaction_index.count:
                     raise CorruptIndexError("it is empty")
