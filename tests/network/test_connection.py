@@ -317,29 +317,6 @@ def test_a_parked_request_is_not_idle() -> None:
     assert client.ended
 
 
-def test_an_answer_for_a_client_that_has_gone_is_dropped() -> None:
-    world = World()
-    client = world.client()
-    client.send(frame(b"park...1") + frame(b"echo...2"))
-    client.hang_up()
-    world.settle()
-    world.complete()
-    world.settle()
-    assert client.taken == b""
-    assert world.handled == [b"park...1"]
-
-
-def test_what_waits_for_a_client_that_has_gone_is_told_so() -> None:
-    world = World()
-    client = world.client()
-    client.send(frame(b"park...1"))
-    told: list[str] = []
-    world.parked[0][1].on_abandoned = lambda: told.append("gone")
-    client.hang_up()
-    world.settle()
-    assert told == ["gone"]
-
-
 def test_when_all_queues_together_reach_the_limit_the_longest_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     world = World(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
     modest, hoarder, other = (world.client(takes=0) for _ in range(3))
@@ -427,18 +404,6 @@ def test_a_turn_ends_when_its_requests_have_taken_long() -> None:
     world.settle()
     assert frames_in(slow.taken) == requests
     assert not slow.paused
-
-
-@pytest.mark.parametrize("end", [MemoryTransport.hang_up, MemoryTransport.abort])
-def test_a_client_that_goes_before_its_next_turn_is_not_served(end: Callable[[MemoryTransport], None]) -> None:
-    world = World()
-    client = world.client()
-    client.send(frame(b"echo...1") * 1000)
-    served = len(world.handled)
-    end(client)
-    world.clock.run_for(1)
-    assert len(world.handled) <= 2 * served
-    assert world.server.counters.connections == 0
 
 
 def test_a_server_that_stops_gives_nobody_another_turn() -> None:

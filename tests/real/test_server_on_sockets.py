@@ -82,6 +82,32 @@ def test_large_requests_leave_no_memory_behind(world: EchoWorld) -> None:
     assert world.server.counters.queued_bytes == 0
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_what_a_client_sent_behind_a_request_in_progress_is_handled_although_it_has_closed(
+    world: EchoWorld, together: bool
+) -> None:
+    handled: list[bytes] = []
+    waiting: list[Pending[Answer]] = []
+
+    def handle(info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
+        handled.append(bytes(request))
+        if not handled[-1].startswith(b"wait"):
+            return [frame(handled[-1])]
+        waiting.append(Pending())
+        return waiting[0]
+
+    world.server.handle = handle
+    with socket.create_connection(("127.0.0.1", world.port)) as connection:
+        connection.sendall(frame(b"wait...1") + (frame(b"echo...2") if together else b""))
+        world.until(lambda: bool(waiting))
+        if not together:
+            connection.sendall(frame(b"echo...2"))
+    world.until(lambda: world.network.connections == (0 if together else 1))
+    waiting[0].complete([frame(b"wait...1")])
+    world.until(lambda: world.server.counters.connections == 0)
+    assert handled == [b"wait...1", b"echo...2"]
+
+
 def test_a_stop_under_load_cuts_no_answer_in_two(world: EchoWorld) -> None:
     requests = frame(b"echo" + bytes(500)) * 5 + frame(b"wait" + bytes(20))
     leftovers: list[int] = []

@@ -11,6 +11,10 @@ while the client does not take its answers: what is queued for it is bounded by 
 
 A client that sends many requests at once is answered some of them, and the rest when the others had their turn.
 
+A client that has gone may have said something before: that it leaves its group, or records that it wants no answer
+for. Requests that had come whole are handled, in their order, as Kafka does it; what waits only to be answered is not
+waited for.
+
 The server makes a Connection for each Transport it accepts; the Transport calls it as its Receiver.
 """
 
@@ -101,6 +105,7 @@ class Connection:
         "_idle_since_ms",
         "_idle_timer",
         "_last_queued_bytes",
+        "_over",
         "_owner",
         "_parked",
         "_paused",
@@ -133,7 +138,10 @@ class Connection:
         self._paused = False
         self._ending = False
         """No further request is served; the transport closes when its queue is sent."""
+        self._over = False
+        """The server knows it no more."""
         self._gone = False
+        """The transport has ended: answers go nowhere."""
         self._held_bytes = 0
         """Memory, not file slices, that is queued for this client at most."""
         self._last_queued_bytes = 0
@@ -203,7 +211,9 @@ class Connection:
             self._write(answers)
         if failure is not None:
             self._fail(failure)
-        if self._ending:
+        if self._gone:
+            self._hear_out()
+        elif self._ending:
             self._close_if_answered()
         elif self._parked or self._behind:
             frames.shrink()
@@ -227,17 +237,11 @@ class Connection:
             self._go_on()
 
     def closed(self, reason: str) -> None:
-        self._gone = self._ending = True
-        self._idle_timer.cancel()
-        if self._parked is not None:
-            # Whatever waits for this client's sake, timers and places in queues, need not wait any longer.
-            self._parked.abandon()
-        if self.starved:
-            self._owner.pool.stop_waiting(self)
-        self._frames.release()
+        self._gone = True
+        self._behind = False
         self._count_queued(0, 0)
         _log.debug("connection %d from %s is closed: %s", self.info.connection_id, self.info.peer, reason)
-        self._owner.connection_closed(self)
+        self._hear_out()
 
     # The server's side
 
@@ -248,7 +252,10 @@ class Connection:
 
     def abort(self) -> None:
         self._ending = True
-        self._transport.abort()
+        if self._gone:
+            self._let_go()
+        else:
+            self._transport.abort()
 
     @property
     def request_memory_bytes(self) -> int:
@@ -277,8 +284,6 @@ class Connection:
 
     def _completed(self, answer: Answer) -> None:
         self._parked = None
-        if self._gone:
-            return
         self._active = True
         if isinstance(answer, CloseConnection):
             self._fail(str(answer))
@@ -335,6 +340,8 @@ class Connection:
     # Answers
 
     def _write(self, parts: list[Part]) -> None:
+        if self._gone:
+            return
         self._owner.counters.bytes_out += sum(map(len, parts))
         transport = self._transport
         transport.write(parts)
@@ -355,21 +362,53 @@ class Connection:
     # Ends
 
     def _close_if_answered(self) -> None:
-        if self._parked is None:
+        if self._parked is not None:
+            return
+        if self._gone:
+            self._let_go()
+        else:
             self._frames.release()
             self._transport.close()
+
+    def _hear_out(self) -> None:
+        """Goes on with what had come of a client that has gone, and lets go of it when there is nothing more."""
+        if self._ending or not self._frames.has_frame:
+            self._let_go()
+        elif self._parked is None or self._parked.on_abandoned is not None:
+            # Only what the node is doing anyway is waited for: it ends by itself, and keeps the requests in order.
+            self._abandon()
+            if not self._yielded:
+                self._yield_turn()
+
+    def _abandon(self) -> None:
+        """Whatever waits for this client's sake, timers and places in queues, need not wait any longer."""
+        if self._parked is not None:
+            self._parked.abandon()
+            self._parked = None
+
+    def _let_go(self) -> None:
+        if self._over:
+            return
+        self._over = self._ending = True
+        self._idle_timer.cancel()
+        self._abandon()
+        if self.starved:
+            self._owner.pool.stop_waiting(self)
+        self._frames.release()
+        self._owner.connection_closed(self)
 
     def _fail(self, reason: str, *, now: bool = False) -> None:
         _log.warning("closing the connection from %s: %s", self.info.peer, reason)
         self._ending = True
         if now:
-            self._transport.abort()
+            self.abort()
 
     def _check_idle(self) -> None:
         """Looks four times per idle time, so that a request only has to leave a mark, not the time."""
         now = self._owner.clock.monotonic_ms()
         queued = self._transport.queued_bytes
-        if self._active or self._parked or queued < self._last_queued_bytes:
+        in_progress = self._parked is not None and not self._gone
+        if self._active or in_progress or queued < self._last_queued_bytes:
             self._active = False
             self._idle_since_ms = now
         self._last_queued_bytes = queued

@@ -112,6 +112,15 @@ class FrameReader:
         return self._start < self._end
 
     @property
+    def has_frame(self) -> bool:
+        """Whether all of a frame has come that was not asked for yet."""
+        have = self._end - self._start
+        if self._buffer is None or have < _LENGTH_BYTES:
+            return False
+        length: int = _LENGTH(self._buffer, self._start)[0]
+        return have >= _LENGTH_BYTES + length
+
+    @property
     def large_bytes(self) -> int:
         """The large buffer that is in use, if one is."""
         return len(self._buffer) if self._buffer is not None and len(self._buffer) > SMALL_BYTES else 0

@@ -1,0 +1,119 @@
+"""What a client said before it went is heard, in order and to the end; what it has not said whole costs nothing."""
+
+import pytest
+
+from quire.network.limits import Limits
+from tests.network.memory import frame
+from tests.network.test_connection import MB, World
+
+
+def test_requests_that_had_come_are_handled_in_order_when_the_client_has_gone_and_their_answers_dropped() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1") + frame(b"park...2") + frame(b"echo...3") + frame(b"echo...4")[:-1])
+    client.hang_up()
+    world.settle()
+    assert world.handled == [b"park...1"]
+    world.complete()
+    world.settle()
+    assert world.handled == [b"park...1", b"park...2"]
+    assert world.server.counters.connections == 1
+    world.complete()
+    world.settle()
+    assert world.handled == [b"park...1", b"park...2", b"echo...3"]
+    assert client.taken == b""
+    assert world.server.counters.connections == 0
+    assert world.server.counters.bytes_out == 0
+
+
+def test_what_waits_only_to_be_answered_does_not_hold_up_what_a_client_said_before_it_went() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1") + frame(b"silent.2"))
+    told: list[str] = []
+    world.parked[0][1].on_abandoned = lambda: told.append("gone")
+    client.hang_up()
+    world.settle()
+    assert told == ["gone"]
+    assert world.handled == [b"park...1", b"silent.2"]
+    assert world.server.counters.connections == 0
+
+
+def test_half_a_request_of_a_client_that_has_gone_is_not_kept() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1") + frame(b"echo" + b"." * MB)[: MB // 2])
+    client.hang_up()
+    world.settle()
+    assert world.server.counters.connections == 0
+    assert world.server.pool.in_use_bytes == 0
+    world.complete()
+    assert world.handled == [b"park...1"]
+
+
+def test_a_request_that_is_never_done_keeps_a_client_that_has_gone_no_longer_than_the_idle_time() -> None:
+    world = World(Limits(idle_ms_max=1000))
+    client = world.client()
+    client.send(frame(b"park...1") + frame(b"echo...2"))
+    client.hang_up()
+    world.clock.run_for(900)
+    assert world.server.counters.connections == 1
+    world.clock.run_for(1000)
+    assert world.server.counters.connections == 0
+    world.complete()
+    world.settle()
+    assert world.handled == [b"park...1"]
+
+
+@pytest.mark.parametrize("last", [frame(b"bug....2"), frame(b"close..2"), b"\xff" * 100])
+def test_a_request_that_ends_a_connection_ends_what_a_client_said_before_it_went(last: bytes) -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1") + last + frame(b"echo...3"))
+    client.hang_up()
+    world.settle()
+    world.complete()
+    world.settle()
+    assert b"echo...3" not in world.handled
+    assert world.server.counters.connections == 0
+
+
+@pytest.mark.parametrize("finishes", [True, False])
+def test_a_server_that_stops_waits_for_the_request_in_progress_of_a_client_that_has_gone(finishes: bool) -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1") + frame(b"echo...2"))
+    client.hang_up()
+    world.settle()
+    stopped: list[bool] = []
+    world.server.stop(1000, lambda: stopped.append(True))
+    world.settle()
+    assert stopped == []
+    if finishes:
+        world.complete()
+    world.clock.run_for(0 if finishes else 1000)
+    assert stopped == [True]
+    assert world.handled == [b"park...1"]
+
+
+def test_what_waits_for_a_client_that_has_gone_is_told_so() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1"))
+    told: list[str] = []
+    world.parked[0][1].on_abandoned = lambda: told.append("gone")
+    client.hang_up()
+    world.settle()
+    assert told == ["gone"]
+
+
+def test_a_client_that_goes_before_its_next_turn_is_served_what_had_come_while_others_have_their_turns() -> None:
+    world = World()
+    client, other = world.client(), world.client()
+    client.send(frame(b"silent.1") * 1000)
+    client.hang_up()
+    other.send(frame(b"echo..other"))
+    assert len(world.handled) < 100
+    world.settle()
+    assert world.handled.count(b"silent.1") == 1000
+    assert world.server.counters.connections == 1
