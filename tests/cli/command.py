@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import AnyStr
 
 QUIRE = [sys.executable, "-m", "quire.cli.main"]
 PATIENCE_S = 60
@@ -28,6 +29,19 @@ def quire(
         timeout=PATIENCE_S,
         env=environment(variables | dict(env or {})),
     )
+
+
+@contextmanager
+def killed_at_the_end(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
+    """The process, which does not outlive the block.
+
+    Popen's own block waits for it without a limit: a test that fails before it has ended the process would hang.
+    """
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 class Started:

@@ -5,17 +5,19 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tests.cli.command import PATIENCE_S, environment
+from tests.cli.command import PATIENCE_S, environment, killed_at_the_end
 from tests.free_ports import free_port
 
 
-def demo(tmp_path: Path, *arguments: str, port: int) -> subprocess.Popen[str]:
+def demo(tmp_path: Path, *arguments: str, port: int) -> AbstractContextManager[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "quire.cli.broker_demo", "--listen", f"127.0.0.1:{port}", *arguments]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
+    return killed_at_the_end(process)
 
 
 def nobody_listens(port: int) -> bool:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +14,7 @@ import confluent_kafka
 import pytest
 
 from quire.testing import Cluster
-from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
+from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire
 from tests.cli.group_members import PROTOCOLS, commit, consumer, members
 
 
@@ -260,13 +261,14 @@ def test_offsets_of_a_topic_that_is_gone_are_left_out(servers: str) -> None:
     assert [part["topic"] for part in json.loads(reset.stdout)["partitions"]] == [stays]
 
 
-def watching(servers: str, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+def watching(servers: str, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
         [*QUIRE, "groups", "describe", *arguments, "--watch", "--interval", "0.1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment({"QUIRE_BOOTSTRAP": servers}),
     )
+    return killed_at_the_end(process)
 
 
 def test_watching_shows_what_changes_and_ctrl_c_is_silent(servers: str) -> None:
@@ -308,21 +310,22 @@ def test_at_a_terminal_each_view_takes_the_place_of_the_one_before(servers: str)
     commit(servers, "on-screen", filled(servers, "screen", 5), 2)
     ours, theirs = os.openpty()
     try:
-        process = subprocess.Popen(
+        started = subprocess.Popen(
             [*QUIRE, "groups", "describe", "on-screen", "--watch", "--interval", "0.1"],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             env=environment({"QUIRE_BOOTSTRAP": servers, "TERM": "xterm"}),
         )
+        os.close(theirs)  # so that reading ends with the process
         shown = b""
-        while shown.count(b"\x1b[H") < 4:
-            shown += os.read(ours, 10_000)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 130
+        with killed_at_the_end(started) as process:
+            while shown.count(b"\x1b[H") < 4:
+                shown += os.read(ours, 10_000)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 130
     finally:
         os.close(ours)
-        os.close(theirs)
     whole_views = shown.split(b"\x1b[H")[1:-1]
     for view in whole_views:
         assert b"group on-screen  Empty  0 members  lag 3" in view

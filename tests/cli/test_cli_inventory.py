@@ -20,7 +20,7 @@ from quire.inventory.generator import Sent
 from quire.inventory.processor import ProcessorConfig
 from quire.inventory.topics import Topics, ensure_topics
 from quire.testing import Cluster
-from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
+from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire
 from tests.inventory.histories import history
 from tests.inventory.running import carry_out, expected, made_commands, own_config, send
 from tests.wire.clients import eventually
@@ -232,7 +232,8 @@ def test_ctrl_c_ends_the_demo_with_everything_sent_and_counted(servers: str, cli
     config = own_config()
     client.run(ensure_topics(client.cluster, config.topics))
     command = [*QUIRE, "demo", "inventory", "--rate", "500", "--topic", config.topics.commands, "--json", "-b", servers]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    with killed_at_the_end(started) as process:
         carry_out(client, config, 50)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)

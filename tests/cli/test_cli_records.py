@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
+from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire
 
 
 def consume(servers: str, topic: str, *arguments: str) -> list[str]:
@@ -206,13 +207,14 @@ def test_a_topic_that_does_not_exist_is_not_created_by_reading_it(servers: str) 
         assert quire("consume", "absent", "--follow", servers=servers).returncode == 4
 
 
-def follow(servers: str, topic: str, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+def follow(servers: str, topic: str, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
         [*QUIRE, "consume", topic, "--follow", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment({"QUIRE_BOOTSTRAP": servers}),
     )
+    return killed_at_the_end(process)
 
 
 def test_following_shows_records_of_all_partitions_as_they_come_and_ctrl_c_is_silent(servers: str) -> None:
@@ -250,10 +252,12 @@ def test_lines_of_a_slow_pipe_are_written_as_they_come(servers: str) -> None:
     quire("topics", "create", "slow", "-p", "1", servers=servers)
     with (
         follow(servers, "slow", "--from-beginning") as reader,
-        subprocess.Popen(
-            [*QUIRE, "produce", "slow", "--quiet"],
-            stdin=subprocess.PIPE,
-            env=environment({"QUIRE_BOOTSTRAP": servers}),
+        killed_at_the_end(
+            subprocess.Popen(
+                [*QUIRE, "produce", "slow", "--quiet"],
+                stdin=subprocess.PIPE,
+                env=environment({"QUIRE_BOOTSTRAP": servers}),
+            )
         ) as writer,
     ):
         assert reader.stdout is not None and writer.stdin is not None

@@ -9,7 +9,7 @@ from datetime import datetime
 from quire.cli.demo_shop import last_event_ms
 from quire.client.shell_blocking import BlockingClient
 from quire.demo.shop_events import TOPICS
-from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
+from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire
 
 
 def records(servers: str) -> list[dict[str, str]]:
@@ -41,7 +41,8 @@ def test_ctrl_c_and_sigterm_end_it_with_everything_delivered_and_counted(servers
     for number in (signal.SIGINT, signal.SIGTERM):
         before = len(records(servers))
         command = [*QUIRE, "demo", "shop", "--rate", "2000", "--json", "-b", servers]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+        started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        with killed_at_the_end(started) as process:
             while len(records(servers)) == before:
                 assert process.poll() is None
             process.send_signal(number)

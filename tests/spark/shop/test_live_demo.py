@@ -5,9 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tests.cli.command import environment
+from tests.cli.command import environment, killed_at_the_end
 from tests.cli.test_broker_demo import nobody_listens
 from tests.free_ports import free_port
 from tests.spark.conftest import ROOT, spark_environment
@@ -16,9 +17,9 @@ PATIENCE_S = 400
 SUM = re.compile(r"^([\d,]+) events in = (.*)$", re.MULTILINE)
 
 
-def start(folder: Path, port: int, *arguments: str) -> "subprocess.Popen[str]":
+def start(folder: Path, port: int, *arguments: str) -> "AbstractContextManager[subprocess.Popen[str]]":
     command = [sys.executable, "-m", "quire.cli.live_demo", "--listen", f"127.0.0.1:{port}", *arguments]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--folder", str(ROOT / "pipelines")],
         cwd=folder,
         stdout=subprocess.PIPE,
@@ -26,6 +27,7 @@ def start(folder: Path, port: int, *arguments: str) -> "subprocess.Popen[str]":
         text=True,
         env=environment(spark_environment()),
     )
+    return killed_at_the_end(process)
 
 
 def test_who_leaves_before_anything_was_sent_does_not_wait_for_spark(tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ def test_results_come_and_ctrl_c_stops_everything_with_a_sum_that_adds_up(tmp_pa
         deadline = time.monotonic() + PATIENCE_S
         while "first results" not in seen:
             line = process.stdout.readline()
-            assert line and time.monotonic() < deadline, seen + process.communicate()[1]
+            assert line and time.monotonic() < deadline, seen
             seen += line
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)

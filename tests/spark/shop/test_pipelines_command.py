@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quire.testing import Cluster
-from tests.cli.command import QUIRE, environment, quire
+from tests.cli.command import QUIRE, environment, killed_at_the_end, quire
 from tests.spark.conftest import ROOT, spark_environment
 
 PATIENCE_S = 240
@@ -68,12 +68,13 @@ def test_a_pipeline_is_run_looked_at_stopped_and_started_anew(fresh_quire_cluste
     orders = b'{"customer": "anna", "amount_cents": 12000}\n{"customer": "bert", "amount_cents": 300}\nno order\n'
     assert quire("produce", "orders", servers=servers, stdin=orders).returncode == 0
     assert not status()["running"]
-    with subprocess.Popen(
+    started = subprocess.Popen(
         [*QUIRE, "pipelines", "run", FILE, *state, "-b", servers],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=variables,
-    ) as process:
+    )
+    with killed_at_the_end(started) as process:
         wait_until(lambda: values("big_orders") and values("orders.dlq"), process)
         wait_until(lambda: [query["rows"] for query in status().get("queries", [])] == [3], process)
         said = status()
@@ -113,13 +114,14 @@ def test_ctrl_c_and_kill_reach_the_whole_group_and_the_batch_under_way_is_finish
     query = "{job: slow_job:job, source: {subscribe: in, startingOffsets: earliest}, sink: {format: quire, topic: out}}"
     (tmp_path / "slow.yaml").write_text(f"name: slow\ntopics: {{in: {{}}, out: {{}}}}\nqueries: {{one: {query}}}\n")
     assert quire("produce", "in", servers=servers, stdin=b"a record\n").returncode == 0
-    with subprocess.Popen(
+    started = subprocess.Popen(
         [*QUIRE, "pipelines", "run", str(tmp_path / "slow.yaml"), "--state", str(tmp_path), "-q", "-b", servers],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(spark_environment()),
         start_new_session=True,
-    ) as process:
+    )
+    with killed_at_the_end(started) as process:
         wait_until((tmp_path / "begun").exists, process)
         os.killpg(process.pid, number)
         (tmp_path / "go-on").touch()

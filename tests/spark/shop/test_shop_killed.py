@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from quire.demo.shop_events import TOPICS, Kind, ShopEvents
 from quire.testing import Cluster
-from tests.cli.command import QUIRE, environment
+from tests.cli.command import QUIRE, environment, killed_at_the_end
 from tests.spark.conftest import ROOT, spark_environment
 from tests.spark.shop.running import Shop
 
@@ -25,9 +25,10 @@ def kill_at_some_point(servers: str, state: Path, dice: random.Random) -> None:
     """Starts the pipeline, waits until its queries are at it, lets it run for a while, and kills it."""
     command = [*QUIRE, "pipelines", "run", "shop", "--folder", str(ROOT / "pipelines"), "--state", str(state)]
     before = len(list(state.rglob("offsets/*")))
-    with subprocess.Popen(
+    started = subprocess.Popen(
         [*command, "-q", "-b", servers], cwd=ROOT, env=environment(spark_environment()), start_new_session=True
-    ) as process:
+    )
+    with killed_at_the_end(started) as process:
         deadline = time.monotonic() + PATIENCE_S
         while len(list(state.rglob("offsets/*"))) == before:  # a new batch was planned
             assert process.poll() is None and time.monotonic() < deadline
