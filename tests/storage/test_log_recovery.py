@@ -125,16 +125,18 @@ class TestCleanly:
 
     @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
     @pytest.mark.parametrize("base", [0, 2, 6])
-    def test_a_missing_index_is_rebuilt(self, disk: SimDisk, base: int, suffix: str) -> None:
+    @pytest.mark.parametrize("clean", [True, False])
+    def test_a_missing_index_is_rebuilt(self, disk: SimDisk, base: int, suffix: str, clean: bool) -> None:
         log = written(disk)
         before = state_of(log)
         log.close()
         right = disk.read_file(name(base, suffix))
         disk.remove(name(base, suffix))
-        again = open_log(disk, SMALL_SEGMENTS, clean=True)
+        again = open_log(disk, SMALL_SEGMENTS, clean=clean, recovery_point=8)
         assert base == 6 or disk.read_file(name(base, suffix)) == right, "at once, not when it is first needed"
         assert state_of(again) == before
         again.close()
+        disk = disk.crash(SimRandom(1))
         assert disk.read_file(name(base, suffix)) == right
 
     def test_epochs_are_found_in_the_log_when_their_file_is_gone(self, disk: SimDisk) -> None:

@@ -9,6 +9,7 @@ not lose its end to damage in its middle is opened with `only_torn`: then nothin
 """
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Required, TypedDict, Unpack
 
@@ -180,9 +181,7 @@ class _Opener:
 
     def read_end(self) -> bool:
         """Opens what was stopped cleanly; False when the last segment is not as a clean stop leaves it."""
-        for segment in self._segments:
-            if segment.size and not self._has_indexes(segment):
-                segment.rebuild_indexes(CorruptIndexError("an index is missing"))
+        self._rebuild_missing_indexes(self._segments)
         try:
             self.end_offset = self._segments.active.load_tail()
         except (DamagedBatchError, CorruptIndexError) as error:
@@ -190,6 +189,16 @@ class _Opener:
             return False
         self._check_last_offset()
         return True
+
+    def _rebuild_missing_indexes(self, segments: Iterable[Segment]) -> None:
+        """Of segments that are not scanned. Not when somebody looks something up: then everybody would wait for it."""
+        for segment in segments:
+            if segment.size and not self._has_indexes(segment):
+                self._rebuild_indexes(segment, CorruptIndexError("an index is missing"))
+
+    def _rebuild_indexes(self, segment: Segment, reason: CorruptIndexError) -> None:
+        segment.rebuild_indexes(reason)
+        self._unsynced += [segment.offset_index.path, segment.time_index.path]
 
     def _check_last_offset(self) -> None:
         """A clean stop notes where each log ends. If the last batch is not there, its offset has been damaged since.
@@ -210,6 +219,7 @@ class _Opener:
         """Checks every byte from the recovery point's segment on."""
         segments, recovery_point = self._segments, self._recovery_point
         first = segments[segments.slot_of(recovery_point)]
+        self._rebuild_missing_indexes(segment for segment in segments if segment.base_offset < first.base_offset)
         on_disk = LeaderEpochs(self._epochs.entries)
         self._learn_epochs_before(first.base_offset)
         if self._is_below_known_epochs(first):
@@ -396,13 +406,12 @@ class _Opener:
                 continue
             end_offset = segments[slot + 1].base_offset if slot + 1 < len(segments) else self.end_offset
             try:
-                if slot in unbelieved or not self._has_indexes(segment):
-                    # Now, and not when somebody looks something up: then everybody would wait for it.
-                    lost = "a power loss may have taken them" if slot in unbelieved else "an index is missing"
-                    reason = CorruptIndexError(lost)
-                    segment.rebuild_indexes(reason)
-                    self._unsynced += [segment.offset_index.path, segment.time_index.path]
+                if slot in unbelieved:
+                    reason = CorruptIndexError("a power loss may have taken them")
+                    self._rebuild_indexes(segment, reason)
                     raise reason
+                if not self._has_indexes(segment):
+                    raise CorruptIndexError("an index is missing")
                 segment.transaction_index.check(end_offset)
                 if self._has(segment, file_names.TRANSACTION_INDEX) and not segment.transaction_index.count:
                     raise CorruptIndexError("it is empty")
