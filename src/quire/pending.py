@@ -94,13 +94,15 @@ class Pending(Generic[T]):
 
 def gather(parts: Sequence[Pending[T]]) -> Pending[list[T]]:
     """All results, in the order of `parts`, when the last of them is there."""
+    missing = len([part for part in parts if not part.done])
+    if not missing:
+        return completed([part.value for part in parts])
 
     def abandon() -> None:
         for part in parts:
             part.abandon()
 
     gathered: Pending[list[T]] = Pending(on_abandoned=abandon)
-    missing = len(parts)
 
     def one_more(_: T) -> None:
         nonlocal missing
@@ -109,14 +111,14 @@ def gather(parts: Sequence[Pending[T]]) -> Pending[list[T]]:
             gathered.complete([part.value for part in parts])
 
     for part in parts:
-        part.when_done(one_more)
-    if not parts:
-        gathered.complete([])
+        if not part.done:
+            part.when_done(one_more)
     return gathered
 
 
 def completed(value: T) -> Pending[T]:
     """A result that is there already, for whoever expects one that comes later."""
     pending: Pending[T] = Pending()
-    pending.complete(value)
+    pending._done = True
+    pending._value = value
     return pending

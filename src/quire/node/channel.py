@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from quire.node.context import CLUSTER, Context
-from quire.pending import Pending
+from quire.pending import Pending, completed
 from quire.protocol import apis
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.schema import Message
@@ -25,31 +25,28 @@ Handle = Callable[["Node", Context, Any], Any]
 class OwnChannel:
     """To the node itself; there are no others yet."""
 
-    __slots__ = ("_handlers", "_node")
+    __slots__ = ("_contexts", "_handlers", "_node")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._handlers: dict[int, Handle] = {}
+        self._contexts: dict[int, Context] = {}
+        """By the version of a request: all else is the same."""
 
     def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
-        answer: Pending[Message | ApiError] = Pending()
         if node_id != self._node.node_id:
-            answer.complete(ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node_id} cannot be reached"))
-            return answer
-        context = Context("", CLUSTER, f"quire-{node_id}", "", api_version=version)
+            return completed(ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node_id} cannot be reached"))
+        context = self._contexts.get(version)
+        if context is None:
+            context = self._contexts[version] = Context("", CLUSTER, f"quire-{node_id}", "", api_version=version)
         try:
             response = self._handler(request)(self._node, context, request)
         except ApiError as error:
-            answer.complete(error)
-            return answer
+            return completed(error)
         except Exception:
             log.exception("%s v%d of the node itself failed unexpectedly", type(request).__name__, version)
-            answer.complete(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on its own request"))
-            return answer
-        if isinstance(response, Pending):
-            return response
-        answer.complete(response)
-        return answer
+            return completed(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on its own request"))
+        return response if isinstance(response, Pending) else completed(response)
 
     def _handler(self, request: Message) -> Handle:
         key = request.API_KEY

@@ -151,7 +151,11 @@ class Dispatcher:
             failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
             response = route.refuse(request, failed)
         if isinstance(response, Pending):
-            return self._answer_late(route, correlation_id, request, response, throttle_ms)
+            if not response.done:
+                return self._answer_late(route, correlation_id, request, response, throttle_ms)
+            response = response.value
+            if isinstance(response, ApiError):
+                response = route.refuse(request, response)
         if response is None:
             return None
         if throttle_ms:

@@ -3,7 +3,7 @@
 from quire.coordinators.runtime.state_log import Bounds
 from quire.node.commit import when_committed
 from quire.node.partitions import Partitions
-from quire.pending import Pending
+from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.replication.partition import Partition
 from quire.seams import Buffer, Clock, FileSlice, Jobs
@@ -58,9 +58,7 @@ class OwnStateLog:
             partition = self._partition()
             appended = partition.append_own(batch, self._clock.now_ms(), expected_offset)
         except ApiError as error:
-            refused: Pending[ApiError | None] = Pending()
-            refused.complete(error)
-            return refused
+            return completed(error)
         return when_committed(partition, appended.last_offset + 1, self._clock, self._timeout_ms)
 
     def read(self, offset: int) -> Pending[Buffer | ApiError]:
@@ -96,5 +94,6 @@ class OwnStateLog:
 
     def _partition(self) -> Partition:
         partition = self._partitions.leader(self._topic, None, self._index)
-        partition.check_leader_epoch(self._leader_epoch)
+        if partition.leader_epoch != self._leader_epoch:
+            partition.check_leader_epoch(self._leader_epoch)
         return partition

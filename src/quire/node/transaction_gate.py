@@ -36,6 +36,8 @@ _ASK_AGAIN = (
 """What the coordinator's clients would try again; whoever writes is told so in words that every producer knows."""
 
 Verdicts = dict[Partition, Admission | ApiError]
+Codes = dict[tuple[str, int], int]
+"""Error codes by topic and partition."""
 
 
 class Producer:
@@ -64,7 +66,7 @@ def admit(node: "Node", producer: Producer, partitions: list[Partition]) -> Pend
 
 
 class _Question:
-    __slots__ = ("_admissions", "_answered", "_deadline_ms", "_node", "_producer", "_timer", "_verdicts")
+    __slots__ = ("_admissions", "_answered", "_asked_ms", "_node", "_producer", "_timer", "_verdicts")
 
     def __init__(self, node: "Node", producer: Producer, partitions: list[Partition]) -> None:
         self._node = node
@@ -77,8 +79,7 @@ class _Question:
         self._verdicts: Pending[Verdicts] = Pending(on_abandoned=self._abandoned)
         self._answered = False
         self._timer: Timer | None = None
-        retry_max_ms = node.config.get_int("add.partitions.to.txn.retry.backoff.max.ms")
-        self._deadline_ms = node.clock.monotonic_ms() + retry_max_ms
+        self._asked_ms = node.clock.monotonic_ms()
 
     def ask(self) -> Pending[Verdicts]:
         self._send()
@@ -114,18 +115,20 @@ class _Question:
     def _received(self, answer: Message | ApiError) -> None:
         if self._answered:
             return
-        errors = _errors_of(answer)
-        if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and self._may_ask_again():
+        codes = _codes_of(answer)
+        if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values() and self._may_ask_again():
             # The markers of the transaction before are still on their way.
             delay_ms = self._node.config.get_int("add.partitions.to.txn.retry.backoff.ms")
             self._set_timer(delay_ms, self._send_again)
             return
         # A partition that the answer does not name has not been agreed to.
         otherwise = answer.code if isinstance(answer, ApiError) else ErrorCode.COORDINATOR_NOT_AVAILABLE
-        self._finish(lambda partition: errors.get((partition.topic, partition.index), otherwise))
+        self._finish(codes, otherwise)
 
     def _may_ask_again(self) -> bool:
-        return self._producer.bumps_epoch and self._node.clock.monotonic_ms() < self._deadline_ms
+        node = self._node
+        retry_max_ms = node.config.get_int("add.partitions.to.txn.retry.backoff.max.ms")
+        return self._producer.bumps_epoch and node.clock.monotonic_ms() < self._asked_ms + retry_max_ms
 
     def _send_again(self) -> None:
         self._set_timer(LONGEST_WAIT_MS, self._time_out)
@@ -137,12 +140,12 @@ class _Question:
         self._timer = self._node.clock.call_later(delay_ms, action)
 
     def _time_out(self) -> None:
-        self._finish(lambda _: ErrorCode.REQUEST_TIMED_OUT)
+        self._finish({}, ErrorCode.REQUEST_TIMED_OUT)
 
     def _abandoned(self) -> None:
-        self._finish(lambda _: ErrorCode.REQUEST_TIMED_OUT)
+        self._finish({}, ErrorCode.REQUEST_TIMED_OUT)
 
-    def _finish(self, error_of: Callable[[Partition], ErrorCode]) -> None:
+    def _finish(self, codes: Codes, otherwise: int) -> None:
         if self._answered:
             return
         self._answered = True
@@ -150,12 +153,12 @@ class _Question:
             self._timer.cancel()
         verdicts: Verdicts = {}
         for partition, admission in self._admissions.items():
-            code = error_of(partition)
-            if code is ErrorCode.NONE:
+            code = codes.get((partition.topic, partition.index), otherwise)
+            if code == ErrorCode.NONE:
                 verdicts[partition] = admission
             else:
                 partition.admissions.give_back(admission)
-                verdicts[partition] = _refusal(code, self._producer)
+                verdicts[partition] = _refusal(ErrorCode(code), self._producer)
         if not self._verdicts.complete_once(verdicts):
             give_back(verdicts)
 
@@ -166,12 +169,12 @@ def give_back(verdicts: Verdicts) -> None:
             partition.admissions.give_back(verdict)
 
 
-def _errors_of(answer: Message | ApiError) -> dict[tuple[str, int], ErrorCode]:
+def _codes_of(answer: Message | ApiError) -> Codes:
     if isinstance(answer, ApiError):
         return {}
     assert isinstance(answer, AddPartitionsToTxnResponse)
     return {
-        (topic.name, result.partition_index): ErrorCode(result.partition_error_code)
+        (topic.name, result.partition_index): result.partition_error_code
         for transaction in answer.results_by_transaction
         for topic in transaction.topic_results
         for result in topic.results_by_partition

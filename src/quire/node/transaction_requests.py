@@ -1,7 +1,7 @@
 """What the handlers of transactional requests have in common: whether they may, and the way to the shard."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quire.coordinators.runtime.result import Result
 from quire.node.authorizer import Operation, Resource
@@ -42,33 +42,41 @@ def run_with_producer_id(
     operation: Callable[["TransactionMachine", int, int], Result[R]],
 ) -> Pending[R | ApiError]:
     """Runs `operation` on (machine, now, producer id): without an id first, and with a new one if it needs that."""
-    from quire.coordinators.transaction.producer_epochs import NeedsProducerId
 
-    answer: Pending[R | ApiError] = Pending()
-
-    def run(producer_id: int) -> Pending[R | ApiError]:
+    def run(producer_id: int) -> Pending[Any]:
         return run_in_transaction(
             node, context, transactional_id, lambda machine, now_ms: operation(machine, now_ms, producer_id)
         )
 
-    def tried(outcome: R | ApiError) -> None:
+    first = run(NO_ID)
+    if first.done and not isinstance(first.value, ApiError):
+        return first
+    return _again_with_producer_id(node, first, run)
+
+
+def _again_with_producer_id(node: "Node", first: Pending[Any], run: Callable[[int], Pending[Any]]) -> Pending[Any]:
+    """What becomes of `first`; or of running it again, should it turn out that it needs a producer id."""
+    from quire.coordinators.transaction.producer_epochs import NeedsProducerId
+
+    answer: Pending[Any] = Pending()
+
+    def finish(outcome: Any) -> None:
+        answer.complete_once(outcome)
+
+    def tried(outcome: Any) -> None:
         if isinstance(outcome, NeedsProducerId):
             node.producer_ids.next_id().when_done(lambda producer_id: again(outcome, producer_id))
         else:
-            answer.complete_once(outcome)
+            finish(outcome)
 
     def again(refusal: ApiError, producer_id: int) -> None:
         if producer_id == NO_ID:
-            answer.complete_once(refusal)
+            finish(refusal)
             return
         try:
-            run(producer_id).when_done(lambda outcome: _complete(answer, outcome))
+            run(producer_id).when_done(finish)
         except ApiError as error:
-            answer.complete_once(error)
+            finish(error)
 
-    run(NO_ID).when_done(tried)
+    first.when_done(tried)
     return answer
-
-
-def _complete(answer: Pending[R | ApiError], outcome: R | ApiError) -> None:
-    answer.complete_once(outcome)

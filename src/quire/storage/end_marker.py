@@ -3,14 +3,31 @@
 from struct import Struct
 from typing import NamedTuple
 
-from quire.protocol.records.batch import BatchHeader
-from quire.protocol.records.control import ControlRecordType, build_control_batch, control_type
+from quire.protocol.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    NO_LEADER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    write_header,
+)
+from quire.protocol.records.control import ControlRecordType, control_type
 from quire.protocol.records.invalid import InvalidRecords
 from quire.protocol.records.reader import decode_batch
 from quire.seams import Buffer
 
 _VALUE = Struct(">hi")
-_VALUE_VERSION = 0
+
+_RECORD = Struct(">5shhBhiB")
+"""The one record of a marker as Quire and Apache Kafka write it: what is before the key, the version and type that are
+the key, the length of the value, the version and coordinator epoch that are the value, and the number of headers: 0."""
+_BEFORE_KEY = b"\x20\x00\x00\x00\x08"
+_VALUE_LENGTH = 12  # Zigzag of the value's six bytes.
+_SIZE_BYTES = HEADER_BYTES + _RECORD.size
+_ABORT = int(ControlRecordType.ABORT)
+_COMMIT = int(ControlRecordType.COMMIT)
 
 
 class EndMarker(NamedTuple):
@@ -24,6 +41,15 @@ def is_end_marker(header: BatchHeader) -> bool:
 
 def read_end_marker(batch: Buffer, header: BatchHeader) -> EndMarker | None:
     """What the batch at `header.position` says; None for a control batch of a kind that ends no transaction."""
+    if header.size == _SIZE_BYTES and header.end <= len(batch) and not header.attributes & CODEC_MASK:
+        before, _, kind, length, _, coordinator_epoch, _ = _RECORD.unpack_from(batch, header.position + HEADER_BYTES)
+        if before == _BEFORE_KEY and length == _VALUE_LENGTH and kind in (_ABORT, _COMMIT):
+            return EndMarker(kind == _ABORT, coordinator_epoch)
+    return _read_another(batch, header)
+
+
+def _read_another(batch: Buffer, header: BatchHeader) -> EndMarker | None:
+    """A marker that somebody else has written, in another way."""
     try:
         (record,) = decode_batch(batch, header)
         kind = control_type(record)
@@ -40,10 +66,22 @@ def build_end_marker(
     producer_id: int, producer_epoch: int, *, committed: bool, coordinator_epoch: int, timestamp: int
 ) -> bytearray:
     """The batch that ends a producer's transaction in a partition."""
-    kind = ControlRecordType.COMMIT if committed else ControlRecordType.ABORT
-    return build_control_batch(
-        [(kind, _VALUE.pack(_VALUE_VERSION, coordinator_epoch))],
-        timestamp,
+    marker = bytearray(_SIZE_BYTES)
+    kind = _COMMIT if committed else _ABORT
+    _RECORD.pack_into(marker, HEADER_BYTES, _BEFORE_KEY, 0, kind, _VALUE_LENGTH, 0, coordinator_epoch, 0)
+    write_header(
+        marker,
+        0,
+        _SIZE_BYTES,
+        base_offset=0,
+        leader_epoch=NO_LEADER_EPOCH,
+        attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
+        base_sequence=NO_SEQUENCE,
+        record_count=1,
     )
+    return marker

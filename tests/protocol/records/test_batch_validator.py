@@ -89,13 +89,16 @@ def test_plain_bytearray_is_taken() -> None:
 
 
 @patient
-@given(record_lists, st.sampled_from([-1, 5]))
-def test_plain_batches_take_the_short_way(produced: list[Record], producer_id: int) -> None:
+@given(record_lists, st.sampled_from([(-1, False), (5, False), (5, True)]))
+def test_plain_batches_take_the_short_way(produced: list[Record], producer: tuple[int, bool]) -> None:
+    producer_id, transactional = producer
     for record in produced:
         record.timestamp = min(record.timestamp, 2**61)
     if produced[0].timestamp < 0:
         produced[0].timestamp = 0
-    batch = build_batch(produced, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+    batch = build_batch(
+        produced, producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=transactional
+    )
     assert plain_header(batch) == read_header(batch)
 
 

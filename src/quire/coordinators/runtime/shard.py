@@ -19,7 +19,7 @@ from quire.coordinators.runtime.record import Origin
 from quire.coordinators.runtime.result import Result, WrittenBy
 from quire.coordinators.runtime.shard_timers import ShardTimers
 from quire.coordinators.runtime.state_log import StateLog
-from quire.coordinators.runtime.unsent import Batch, Unsent, Write, encoded, size_of
+from quire.coordinators.runtime.unsent import Batch, Unsent, Write, encoded
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.seams import Clock, Timer
@@ -205,7 +205,10 @@ class Shard(Generic[M]):
         self._committed = self._last_number
         answers, self._answers = self._answers, deque()
         for answer in answers:
-            _guarded(answer.refuse, error)
+            try:
+                answer.refuse(error)
+            except Exception:
+                _not_delivered()
         if was_active:
             self._machine.unloaded(error.code)
 
@@ -268,8 +271,7 @@ class Shard(Generic[M]):
 
     def _write(self, result: Result[R], now_ms: int) -> Pending[R | ApiError] | None:
         """Queues and replays the records; what is too large for the log is refused before anything has changed."""
-        records = encoded(result.records, now_ms)
-        size = size_of(records)
+        records, size = encoded(result.records, now_ms)
         if size > self._max_batch_bytes:
             if result.when_written is not None:
                 result.when_written(ErrorCode.MESSAGE_TOO_LARGE)
@@ -301,13 +303,20 @@ class Shard(Generic[M]):
 
     def _send(self) -> None:
         """Appends what is unsent, as long as appends are answered at once, and gives the answers that are due."""
+        if not self._unsent:
+            self._give_answers()
         while self._unsent and self._in_flight is None:
             batch = self._in_flight = self._unsent.next_batch()
             appended = self._state_log.append(batch.content, self._append_offset)
-            if not appended.done:
+            if appended.done:
+                self._appended(batch, appended.value)
+            else:
                 self._append_timer = self._clock.call_later(self._write_timeout_ms, self._time_out)
-            appended.when_done(lambda error, batch=batch: self._appended(batch, error))  # type: ignore[misc]
-        self._give_answers()
+                appended.when_done(lambda error, batch=batch: self._appended_late(batch, error))  # type: ignore[misc]
+
+    def _appended_late(self, batch: Batch, error: ApiError | None) -> None:
+        self._appended(batch, error)
+        self._send()
 
     def _appended(self, batch: Batch, error: ApiError | None) -> None:
         if self._in_flight is not batch:
@@ -321,7 +330,7 @@ class Shard(Generic[M]):
             return
         self._append_offset += batch.offsets
         self._committed = batch.last_number
-        self._send()
+        self._give_answers()
 
     def _time_out(self) -> None:
         self._append_timer = None
@@ -335,12 +344,13 @@ class Shard(Generic[M]):
     def _give_answers(self) -> None:
         answers = self._answers
         while answers and answers[0].number <= self._committed and answers is self._answers:
-            _guarded(answers.popleft().give)
+            answer = answers.popleft()
+            try:
+                answer.give()
+            except Exception:
+                _not_delivered()
 
 
-def _guarded(step: Callable[..., None], *arguments: ApiError) -> None:
+def _not_delivered() -> None:
     """One waiter's trouble with its answer must not keep the others from theirs."""
-    try:
-        step(*arguments)
-    except Exception:
-        log.exception("an answer could not be delivered")
+    log.exception("an answer could not be delivered")

@@ -35,12 +35,16 @@ class Batch(NamedTuple):
     """Of the last operation that is in it."""
 
 
-def encoded(records: Sequence[StateRecord], now_ms: int) -> list[Record]:
-    return [Record(0, now_ms, encode_key(record.key), encode_value(record)) for record in records]
-
-
-def size_of(records: list[Record]) -> int:
-    return sum(len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES for record in records)
+def encoded(records: Sequence[StateRecord], now_ms: int) -> tuple[list[Record], int]:
+    """The records as they are written, and how many bytes they take at most."""
+    written: list[Record] = []
+    size = 0
+    for record in records:
+        key = encode_key(record.key)
+        value = encode_value(record)
+        size += len(key) + (0 if value is None else len(value)) + RECORD_OVERHEAD_BYTES
+        written.append(Record(0, now_ms, key, value))
+    return written, size
 
 
 class Unsent:

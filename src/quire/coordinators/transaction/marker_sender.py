@@ -165,7 +165,6 @@ class MarkerSender:
 
     def _route(self, unsettled: Unsettled, now_ms: float, by_node: dict[int, _Request]) -> None:
         image = self._image()
-        to_node: dict[int, list[Partition]] = {}
         for partition, (due_ms, _) in list(unsettled.missing.items()):
             if due_ms > now_ms:
                 continue
@@ -176,9 +175,10 @@ class MarkerSender:
                 unsettled.back_off(partition, now_ms)
             else:
                 unsettled.missing[partition] = (now_ms + self._answer_timeout_ms, leader)
-                to_node.setdefault(leader, []).append(partition)
-        for node_id, partitions in to_node.items():
-            by_node.setdefault(node_id, []).append((unsettled, partitions))
+                request = by_node.setdefault(leader, [])
+                if not request or request[-1][0] is not unsettled:
+                    request.append((unsettled, []))
+                request[-1][1].append(partition)
 
     def _built(self, request: _Request) -> WriteTxnMarkersRequest:
         return WriteTxnMarkersRequest(
@@ -198,15 +198,14 @@ class MarkerSender:
     # Answers, and none
 
     def _answered(self, request: _Request, answer: Message | ApiError) -> None:
-        now_ms = self._clock.monotonic_ms()
         verdicts = _verdicts(answer)
         for unsettled, partitions in request:
-            of_producer = verdicts.get(unsettled.markers.producer_id, {})
+            producer_id = unsettled.markers.producer_id
             for partition in partitions:
-                if of_producer.get(partition) in _SETTLED:
+                if verdicts.get((producer_id, *partition)) in _SETTLED:
                     unsettled.missing.pop(partition, None)
                 else:
-                    unsettled.back_off(partition, now_ms)
+                    unsettled.back_off(partition, self._clock.monotonic_ms())
         for unsettled, _ in request:
             if not unsettled.missing or not self._is_sending:
                 self._conclude(unsettled)
@@ -274,13 +273,13 @@ def _by_topic(partitions: list[Partition]) -> list[WritableTxnMarkerTopic]:
     return [WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
 
 
-def _verdicts(answer: Message | ApiError) -> dict[int, dict[Partition, int]]:
+def _verdicts(answer: Message | ApiError) -> dict[tuple[int, str, int], int]:
     """Error codes by producer id and partition; none where the node could not be asked."""
-    verdicts: dict[int, dict[Partition, int]] = {}
-    if isinstance(answer, WriteTxnMarkersResponse):
-        for marker in answer.markers:
-            of_producer = verdicts.setdefault(marker.producer_id, {})
-            for topic in marker.topics:
-                for partition in topic.partitions:
-                    of_producer[topic.name, partition.partition_index] = partition.error_code
-    return verdicts
+    if not isinstance(answer, WriteTxnMarkersResponse):
+        return {}
+    return {
+        (marker.producer_id, topic.name, partition.partition_index): partition.error_code
+        for marker in answer.markers
+        for topic in marker.topics
+        for partition in topic.partitions
+    }

@@ -4,6 +4,8 @@ In a partition of `__consumer_offsets` the group coordinator has to hear of it t
 shard. Every marker is answered when it is committed; one that was written before is answered without writing it again.
 """
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
@@ -35,25 +37,17 @@ def handle(node: "Node", context: Context, request: WriteTxnMarkersRequest) -> P
         or node.authorizer.allows(context, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME)
     ):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "ending transactions is not allowed")
-    response = _answers(request, ErrorCode.NONE)
-    writing: list[Pending[ApiError | None]] = []
-    results: list[WritableTxnMarkerPartitionResult] = []
-    for marker, answer in zip(request.markers, response.markers, strict=True):
-        for topic in answer.topics:
-            for result in topic.partitions:
-                writing.append(_write(node, marker, topic.name, result.partition_index))
-                results.append(result)
-
-    def answered(errors: list[ApiError | None]) -> WriteTxnMarkersResponse:
-        for result, error in zip(results, errors, strict=True):
-            result.error_code = ErrorCode.NONE if error is None else error.code
-        return response
-
-    return gather(writing).then(answered)
+    writing = [
+        _write(node, marker, topic.name, index)
+        for marker in request.markers
+        for topic in marker.topics
+        for index in topic.partition_indexes
+    ]
+    return gather(writing).then(lambda errors: _answers(request, iter(errors)))
 
 
 def refuse(request: WriteTxnMarkersRequest, error: ApiError) -> WriteTxnMarkersResponse:
-    return _answers(request, error.code)
+    return _answers(request, repeat(error))
 
 
 def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> Pending[ApiError | None]:
@@ -110,7 +104,8 @@ def _check_coordinator(node: "Node", marker: WritableTxnMarker, partition: Parti
         )
 
 
-def _answers(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
+def _answers(request: WriteTxnMarkersRequest, errors: Iterator[ApiError | None]) -> WriteTxnMarkersResponse:
+    """`errors` are those of the partitions, in the order of the request."""
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
@@ -119,7 +114,7 @@ def _answers(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarker
                     WritableTxnMarkerTopicResult(
                         name=topic.name,
                         partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=_code(next(errors)))
                             for index in topic.partition_indexes
                         ],
                     )
@@ -129,3 +124,7 @@ def _answers(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarker
             for marker in request.markers
         ]
     )
+
+
+def _code(error: ApiError | None) -> int:
+    return 0 if error is None else error.code

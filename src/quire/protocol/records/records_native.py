@@ -51,6 +51,7 @@ _RELEASE_GIL_BYTES = cython.declare(cython.Py_ssize_t, 1 << 20)
 
 # No timestamp lies as far off; two of them can be added and subtracted in 64 bits.
 _FAR = cython.declare(cython.longlong, 1 << 62)
+_TRANSACTIONAL = cython.declare(cython.longlong, 0x10)
 
 
 @cython.cfunc
@@ -180,14 +181,15 @@ def check_plain(
 ) -> BatchHeader | None:
     """The header of the one batch in `batch` if that is plain and passes every check of `validator.validate`.
 
-    Plain is: neither compressed nor transactional nor marked in any way, with timestamps that no sum here can overflow.
-    None for everything else, good or bad: `validate` takes the time to tell which, and what is wrong.
+    Plain is: neither compressed nor marked in any way other than as part of a transaction, with timestamps that no sum
+    here can overflow. None for everything else, good or bad: `validate` takes the time to tell which, and why.
     """
     data: cython.const[cython.uchar][::1] = batch
     total: cython.Py_ssize_t = len(data)
     length: cython.longlong
     count: cython.longlong
     base: cython.longlong
+    attributes: cython.longlong
     producer_id: cython.longlong
     lowest: cython.longlong
     highest: cython.longlong
@@ -199,13 +201,14 @@ def check_plain(
     length = int32(data, 8)
     count = int32(data, 57)
     base = int64(data, 27)
+    attributes = int16(data, 21)
     producer_id = int64(data, 43)
     if (
         length != total - 12
         or count <= 0
         or int32(data, 23) != count - 1
         or int64(data, 0) != 0
-        or int16(data, 21) != 0
+        or not (attributes == 0 or (attributes == _TRANSACTIONAL and producer_id >= 0))
         or (producer_id >= 0 and (int16(data, 51) < 0 or int32(data, 53) < 0))
         or not 0 <= base < _FAR
         or not 0 <= now_ms < _FAR
@@ -233,7 +236,7 @@ def check_plain(
     header.leader_epoch = int32(data, 12)
     header.magic = 2
     header.crc = uint32(data, 17)
-    header.attributes = 0
+    header.attributes = attributes
     header.last_offset_delta = count - 1
     header.base_timestamp = base
     header.max_timestamp = base + latest

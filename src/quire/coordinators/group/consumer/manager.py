@@ -33,7 +33,7 @@ from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.runtime.result import Result
-from quire.coordinators.runtime.unsent import encoded, size_of
+from quire.coordinators.runtime.unsent import encoded
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_describe import DescribedGroup
@@ -227,7 +227,7 @@ class ConsumerGroups:
             return None
         as_classic = downgraded(draft, remaining, self._surroundings.image(), now_ms, rebalances=rebalances)
         # All of a classic group is one record, which may be more than the log takes; here it is one for each member.
-        fits = size_of(encoded(as_classic, now_ms)) <= self._settings.most_bytes_at_once
+        fits = encoded(as_classic, now_ms)[1] <= self._settings.most_bytes_at_once
         return as_classic if fits else None
 
     def _forget(self, group_id: str, member_id: str) -> None:
