@@ -52,6 +52,7 @@ class Coordinators:
 
     def stop(self) -> None:
         self._started = False
+        self.transactions.send_now()
         self.groups.stop()
         self.transactions.stop()
 
@@ -148,8 +149,9 @@ class Coordinators:
             node.producer_ids.next_id().when_done(run_with)
 
         def machine(timers: Timers) -> TransactionMachine:
-            sender = MarkerSender(node.channel, node.clock, lambda: node.image, leader_epoch, run)
-            return TransactionMachine(self._surroundings(timers), sender, run_with_producer_id)
+            surroundings = self._surroundings(timers)
+            sender = MarkerSender(node.channel, node.clock, surroundings.image, leader_epoch, run)
+            return TransactionMachine(surroundings, sender, run_with_producer_id)
 
         shard = Shard(
             f"{TRANSACTION_STATE}-{partition}",
@@ -179,7 +181,8 @@ class Coordinators:
 
     def _surroundings(self, timers: Timers) -> Surroundings:
         node = self._node
-        return Surroundings(node.config, node.random, timers, lambda: node.image)
+        controller = node.controller
+        return Surroundings(node.config, node.random, timers, lambda: controller.image)
 
 
 def _created_or_removed(image: ClusterImage, delta: ImageDelta) -> list[str]:

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+# An enum's member is looked up anew each time it is named by its class.
+_WRITE = Operation.WRITE
+_TRANSACTIONAL_ID = Resource.TRANSACTIONAL_ID
+
 
 def check_transactional_id(node: "Node", context: Context, transactional_id: str, needed: Operation) -> None:
-    if not node.authorizer.allows(context, needed, Resource.TRANSACTIONAL_ID, transactional_id):
+    if not node.authorizer.allows(context, needed, _TRANSACTIONAL_ID, transactional_id):
         raise ApiError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"using transactional id {transactional_id} is not allowed"
         )
@@ -31,7 +35,7 @@ def run_in_transaction(
     operation: Callable[["TransactionMachine", int], Result[R]],
 ) -> Pending[R | ApiError]:
     """Runs `operation` on (machine, now) of the shard that keeps the id; ApiError where that cannot be."""
-    check_transactional_id(node, context, transactional_id, Operation.WRITE)
+    check_transactional_id(node, context, transactional_id, _WRITE)
     return node.coordinators.transactions.shard_for(transactional_id).run(operation)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from quire.protocol import varints
 from quire.protocol.errors import EncodeError
-from quire.protocol.packing import FIXED, SHORT_ROW, short_rows
+from quire.protocol.packing import FIXED, SHORT_ROW, SIZES, short_rows
 from quire.protocol.record_parts import add_records, records_size
 from quire.protocol.schema import FRESH, Field, Message, Struct
 from quire.protocol.source import Source
@@ -187,7 +187,6 @@ class _Encoder:
 
     def _tags(self, known: list[Field], value: str) -> None:
         source = self.source
-        tags = source.variable("tags")
         if not known:
             self._write("x", "")
             self._flush()
@@ -196,6 +195,32 @@ class _Encoder:
                 source.line(f"write_tags({self._out}, {{}}, {value}.unknown_tags)")
             return
         self._flush()
+        if all(field.kind in FIXED and (field.tag or 0) < 128 for field in known):
+            with source.block(f"if {value}.unknown_tags is None"):
+                self._small_tags(known, value)
+            with source.block("else"):
+                self._any_tags(known, value)
+        else:
+            self._any_tags(known, value)
+
+    def _small_tags(self, known: list[Field], value: str) -> None:
+        """Those that are set, one behind the other, with their number before them."""
+        source = self.source
+        start = source.variable("start")
+        source.line(f"{start} = len({self._out})")
+        source.line(f"{self._out}.append(0)")
+        for field in known:
+            place = f"{value}.{field.name}"
+            with source.block(f"if {self._is_set(field, place)}"):
+                self._write("B", str(field.tag))
+                self._write("B", str(SIZES[field.kind]))
+                self._write(FIXED[field.kind], place)
+                self._flush()
+                source.line(f"{self._out}[{start}] += 1")
+
+    def _any_tags(self, known: list[Field], value: str) -> None:
+        source = self.source
+        tags = source.variable("tags")
         out = self._out
         any_set = [self._is_set(field, f"{value}.{field.name}") for field in known]
         with source.block(f"if {' or '.join([*any_set, f'{value}.unknown_tags is not None'])}"):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quire.coordinators.runtime.result import Result, WrittenBy
-from quire.coordinators.runtime.shard import State
+from quire.coordinators.runtime.shard import LONGEST_WAIT_MS, State
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from tests.coordinators.runtime.notebook import WRITE_TIMEOUT_MS, Desk, MemoryLog, note
@@ -63,6 +63,57 @@ def test_a_shared_append_is_no_larger_than_the_log_takes() -> None:
     desk.log.release()
     assert len(desk.log.batches) > 2
     assert max(map(len, desk.log.batches)) <= 500
+
+
+def test_records_that_nobody_waits_for_share_the_append_of_what_comes_next() -> None:
+    desk = Desk()
+    desk.run(lambda _: Result(0, [note("a", 1)], can_wait=True))
+    assert desk.log.batches == []
+    assert desk.put("b", 2).value == 2
+    assert len(desk.log.batches) == 1
+    assert desk.log.end == 2
+
+
+def test_records_that_nobody_waits_for_are_appended_before_an_answer_that_rests_on_them() -> None:
+    desk = Desk()
+    desk.run(lambda _: Result(0, [note("a", 1)], can_wait=True))
+    desk.log.holding = True
+    answer = desk.get("a")
+    assert not answer.done
+    desk.log.release()
+    assert answer.value == 1
+
+
+def test_records_that_nobody_waits_for_are_appended_soon_by_themselves() -> None:
+    desk = Desk()
+    answer = desk.run(lambda _: Result(1, [note("a", 1)], can_wait=True))
+    desk.clock.run_for(LONGEST_WAIT_MS)
+    assert answer.value == 1
+    assert desk.log.end == 1
+
+
+def test_records_that_can_wait_do_so_also_when_they_come_of_an_answer_being_given() -> None:
+    desk = Desk()
+
+    def written(_reason: ErrorCode) -> None:
+        desk.run(lambda _: Result(0, [note("b", 2)], can_wait=True))
+
+    desk.run(lambda _: Result(1, [note("a", 1)], when_written=written))
+    assert desk.log.end == 1
+    desk.shard.send_now()
+    assert desk.log.end == 2
+
+
+def test_records_that_can_wait_are_forgotten_with_a_shard_that_starts_over() -> None:
+    desk = Desk()
+    desk.run(lambda _: Result(0, [note("a", 1)], can_wait=True))
+    desk.log.end = 7
+    assert code_of(desk.put("b", 2)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    desk.log.end = 0
+    desk.clock.run_for(60_000)
+    assert desk.shard.state is State.ACTIVE
+    assert desk.notebook.numbers == {}
+    assert desk.log.batches == []
 
 
 def test_what_is_too_large_is_refused_and_changes_nothing() -> None:
@@ -256,7 +307,7 @@ def test_what_was_acknowledged_is_in_the_log_whatever_appends_do(steps: list[tup
 
     def put(name: str, number: int) -> None:
         try:
-            answer = desk.put(name, number)
+            answer = desk.run(lambda _: Result(number, [note(name, number)], can_wait=number % 2 == 0))
         except ApiError:
             return
         answer.when_done(lambda got: None if isinstance(got, ApiError) else acknowledged.append((name, number)))

@@ -27,9 +27,12 @@ class Result(Generic[R]):
     others), possibly from a `when_written`. `when_written` is called with NONE when the records are committed, or with
     the reason why nobody knows; then the machine is about to be thrown away and may only answer whom it let wait.
     To refuse a request, an operation raises ApiError, and has changed nothing.
+
+    Records that nobody waits for (`can_wait`) are appended together with those that come next, or a moment later.
     """
 
     response: R | Pending[R | ApiError]
     records: Sequence[StateRecord] = ()
     when_written: Callable[[ErrorCode], None] | None = None
     transaction: WrittenBy | None = None
+    can_wait: bool = False

@@ -68,6 +68,11 @@ class CoordinatorRuntime(Generic[M]):
         if shard is not None:
             shard.unload()
 
+    def send_now(self) -> None:
+        """Appends what could wait."""
+        for shard in self:
+            shard.send_now()
+
     def stop(self) -> None:
         for partition in list(self._shards):
             self.resigned(partition)

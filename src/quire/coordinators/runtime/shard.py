@@ -32,6 +32,8 @@ R = TypeVar("R")
 
 FIRST_RETRY_MS = 100.0
 LONGEST_RETRY_MS = 30_000.0
+LONGEST_WAIT_MS = 100.0
+"""Of records that nobody waits for, for others to share an append with."""
 
 
 class State(Enum):
@@ -41,6 +43,10 @@ class State(Enum):
     """Its log cannot be replayed; that is tried again."""
     UNLOADED = auto()
 
+
+# An enum's member is looked up anew each time it is named by its class.
+_ACTIVE = State.ACTIVE
+_NONE = ErrorCode.NONE
 
 _REFUSALS = {
     State.LOADING: (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is replaying its log: try again"),
@@ -73,7 +79,7 @@ class _Answer:
 
     def give(self) -> None:
         if self.when_written is not None:
-            self.when_written(ErrorCode.NONE)
+            self.when_written(_NONE)
         if self.pending is not None:
             self.pending.complete_once(self.value)
 
@@ -100,6 +106,8 @@ class Shard(Generic[M]):
         "_next_offset",
         "_retry_ms",
         "_retry_timer",
+        "_send_timer",
+        "_send_up_to",
         "_state_log",
         "_timers",
         "_unsent",
@@ -138,9 +146,12 @@ class Shard(Generic[M]):
         """Where the log ends, as far as appends have been answered."""
         self._next_offset = 0
         """Where it ends when everything that is on its way has arrived."""
+        self._send_up_to = 0
+        """The number of the last operation that somebody waits for; what comes after it can wait for the next."""
         self._in_flight: Batch | None = None
         self._append_timer: Timer | None = None
         self._retry_timer: Timer | None = None
+        self._send_timer: Timer | None = None
         self._retry_ms = FIRST_RETRY_MS
         self._timers: ShardTimers
         self._machine: M
@@ -195,10 +206,10 @@ class Shard(Generic[M]):
         self.state = state
         self._loader.cancel()
         self._timers.cancel_all()
-        for timer in (self._append_timer, self._retry_timer):
+        for timer in (self._append_timer, self._retry_timer, self._send_timer):
             if timer is not None:
                 timer.cancel()
-        self._append_timer = self._retry_timer = None
+        self._append_timer = self._retry_timer = self._send_timer = None
         self._in_flight = None
         self._unsent.clear()
         # Nobody waits for what was given up: from here on answers rest on what will be found in the log.
@@ -219,7 +230,8 @@ class Shard(Generic[M]):
 
         ApiError when the shard is not active.
         """
-        self._check_active()
+        if self.state is not _ACTIVE:
+            raise _refusal(self.state)
         now_ms = self._clock.now_ms()
         try:
             result = operation(self._machine, now_ms)
@@ -235,7 +247,7 @@ class Shard(Generic[M]):
                 self._answer_later(None, None, result.when_written)
             self._send()
             return response
-        return self._answer(response, result.when_written)
+        return self._answer(response, result.when_written, can_wait=result.can_wait)
 
     def end_transaction(
         self, producer_id: int, producer_epoch: int, *, committed: bool, coordinator_epoch: int
@@ -290,22 +302,40 @@ class Shard(Generic[M]):
             self._next_offset += 1
         return None
 
-    def _answer(self, value: Any, when_written: Callable[[ErrorCode], None] | None = None) -> Pending[Any]:
+    def _answer(
+        self, value: Any, when_written: Callable[[ErrorCode], None] | None = None, can_wait: bool = False
+    ) -> Pending[Any]:
         pending: Pending[Any] = Pending()
         self._answer_later(pending, value, when_written)
-        self._send()
+        if not can_wait:
+            self._send()
+        elif self._send_timer is None:
+            self._send_timer = self._clock.call_later(LONGEST_WAIT_MS, self._waited)
         return pending
+
+    def _waited(self) -> None:
+        self._send_timer = None
+        self._send()
 
     def _answer_later(
         self, pending: Pending[Any] | None, value: Any, when_written: Callable[[ErrorCode], None] | None
     ) -> None:
         self._answers.append(_Answer(self._last_number, pending, value, when_written))
 
+    def send_now(self) -> None:
+        """Appends also what could wait."""
+        if self.state is State.ACTIVE:
+            self._send()
+
     def _send(self) -> None:
         """Appends what is unsent, as long as appends are answered at once, and gives the answers that are due."""
+        self._send_up_to = self._last_number
         if not self._unsent:
             self._give_answers()
-        while self._unsent and self._in_flight is None:
+        self._send_wanted()
+
+    def _send_wanted(self) -> None:
+        while self._in_flight is None and self._unsent.has(self._send_up_to):
             batch = self._in_flight = self._unsent.next_batch()
             appended = self._state_log.append(batch.content, self._append_offset)
             if appended.done:
@@ -316,7 +346,7 @@ class Shard(Generic[M]):
 
     def _appended_late(self, batch: Batch, error: ApiError | None) -> None:
         self._appended(batch, error)
-        self._send()
+        self._send_wanted()
 
     def _appended(self, batch: Batch, error: ApiError | None) -> None:
         if self._in_flight is not batch:

@@ -57,6 +57,10 @@ class Unsent:
     def __bool__(self) -> bool:
         return bool(self._writes)
 
+    def has(self, number: int) -> bool:
+        """Whether there is anything of operation `number` or of one before it."""
+        return bool(self._writes) and self._writes[0].number <= number
+
     def add(self, write: Write) -> None:
         self._writes.append(write)
 

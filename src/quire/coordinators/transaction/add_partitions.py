@@ -27,6 +27,9 @@ from quire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 
+# An enum's member is looked up anew each time it is named by its class.
+_ONGOING = State.ONGOING
+
 _KNOWS_FENCED = 2
 """The version from which on clients of both requests know PRODUCER_FENCED."""
 _FROM_BROKERS = 4
@@ -121,7 +124,8 @@ def _found(
         raise ApiError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known: initialize the producer"
         )
-    if transaction.is_ending and not verify_only:
+    is_ending = transaction.is_ending
+    if is_ending and not verify_only:
         # First of all: the producer may already go by the id and epoch that it will have when the end is complete.
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
     if producer_id != transaction.producer_id:
@@ -133,7 +137,7 @@ def _found(
         raise ApiError(
             ErrorCode.PRODUCER_FENCED, f"{transactional_id} has been taken over by a newer producer: close this one"
         )
-    if transaction.is_ending:
+    if is_ending:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
     return transaction
 
@@ -146,16 +150,17 @@ def _add(
     now_ms: int,
     response: R,
 ) -> Result[R]:
-    current = transaction.partitions if transaction.state is State.ONGOING else NO_PARTITIONS
+    is_open = transaction.state is _ONGOING
+    current = transaction.partitions if is_open else NO_PARTITIONS
     partitions = _union(current, added)
     if partitions is current:
         return Result(response)
     record = transaction.record(
-        State.ONGOING,
+        _ONGOING,
         now_ms,
         transactions.log_version,
         partitions=partitions,
-        start_ms=None if transaction.state is State.ONGOING else now_ms,
+        start_ms=None if is_open else now_ms,
         client_version=client_version,
     )
     return Result(response, [record])

@@ -84,6 +84,21 @@ def end_txn(
         )
     bumps_epoch = api_version >= _PROTOCOL_2 and transactions.transaction_version >= BUMPS_EPOCH
     outcome = (_protocol_2 if bumps_epoch else _protocol_1)(transaction, request)
+    if outcome is not Outcome.END:
+        return _not_ended(transaction, request, api_version, outcome)
+    decision = by_its_producer(transactions, transaction, request.committed, bumps_epoch, now_ms, fresh_id)
+    value = decision.value
+    assert isinstance(value, TransactionLogValue)
+    if value.next_producer_id != NO_PRODUCER_ID:
+        response = _response(api_version, value.next_producer_id, 0)
+    else:
+        response = _response(api_version, value.producer_id, value.producer_epoch)
+    return decided(transactions, transaction, response, decision)
+
+
+def _not_ended(
+    transaction: Transaction, request: EndTxnRequest, api_version: int, outcome: Outcome
+) -> Result[EndTxnResponse]:
     if outcome is Outcome.FENCED:
         raise fenced(
             f"{request.transactional_id} has been taken over or has timed out: close this producer",
@@ -95,16 +110,8 @@ def end_txn(
             ErrorCode.INVALID_TXN_STATE,
             f"{request.transactional_id} is {NAMES[transaction.state]}: there is nothing to be {asked}",
         )
-    if outcome is Outcome.DONE:
-        return Result(_response(api_version, *identity_after(transaction)))
-    decision = by_its_producer(transactions, transaction, request.committed, bumps_epoch, now_ms, fresh_id)
-    value = decision.value
-    assert isinstance(value, TransactionLogValue)
-    if value.next_producer_id != NO_PRODUCER_ID:
-        response = _response(api_version, value.next_producer_id, 0)
-    else:
-        response = _response(api_version, value.producer_id, value.producer_epoch)
-    return decided(transactions, transaction, response, decision)
+    assert outcome is Outcome.DONE
+    return Result(_response(api_version, *identity_after(transaction)))
 
 
 def _protocol_1(transaction: Transaction, request: EndTxnRequest) -> Outcome:

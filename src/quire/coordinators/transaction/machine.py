@@ -109,7 +109,8 @@ class TransactionMachine:
         transaction = self._transactions.get(markers.transactional_id)
         if transaction is None or not transaction.is_prepared or not _are_of(markers, transaction):
             return Result(None)
-        return Result(None, [completed(self._transactions, transaction, now_ms)])
+        # Until that is in the log a coordinator that is loaded writes the markers again, and nobody else can tell.
+        return Result(None, [completed(self._transactions, transaction, now_ms)], can_wait=True)
 
     def _want_producer_id(self, transactional_id: str) -> None:
         self._with_producer_id(

@@ -8,6 +8,10 @@ from quire.coordinators.transaction.states import AT_REST, ENDING, IN_THE_LOG, M
 from quire.protocol.errors import ProtocolError
 from quire.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
+# An enum's member is looked up anew each time it is named by its class.
+_EMPTY = State.EMPTY
+_ONGOING = State.ONGOING
+
 NO_TIMESTAMP = -1
 BUMPS_EPOCH = 2
 """The transaction version whose ends of transactions give a producer its next epoch."""
@@ -92,9 +96,9 @@ class Transaction:
         self.client_version = value.client_transaction_version
 
     def _last_epoch(self, state: State, value: TransactionLogValue) -> int:
-        if state is State.EMPTY:
+        if state is _EMPTY:
             return self.continues_from
-        if state is not State.ONGOING and value.client_transaction_version >= BUMPS_EPOCH:
+        if state is not _ONGOING and value.client_transaction_version >= BUMPS_EPOCH:
             rotated = value.producer_epoch == 0 and value.previous_producer_id != value.producer_id
             return HIGHEST_EPOCH - 1 if rotated else value.producer_epoch - 1
         same = value.producer_id == self.producer_id and value.producer_epoch == self.producer_epoch
@@ -127,7 +131,7 @@ class Transaction:
             transaction_timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
             transaction_status=int(state),
             # Kafka writes none, rather than an empty list, where there cannot be any.
-            transaction_partitions=None if state is State.EMPTY else _as_schema(partitions),
+            transaction_partitions=None if state is _EMPTY else _as_schema(partitions),
             transaction_last_update_timestamp_ms=now_ms,
             transaction_start_timestamp_ms=self.start_ms if start_ms is None else start_ms,
         )

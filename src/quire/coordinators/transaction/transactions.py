@@ -10,6 +10,9 @@ from quire.coordinators.transaction.transaction import Partitions, Transaction
 from quire.metadata.features import TRANSACTION_VERSION
 from quire.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
 
+# An enum's member is looked up anew each time it is named by its class.
+_ONGOING = State.ONGOING
+
 
 class Markers(NamedTuple):
     """What is to be written to each partition of a transaction, to end it there."""
@@ -69,7 +72,7 @@ class Transactions:
             self._by_id[transactional_id] = transaction
         else:
             transaction.take_over(record.value)
-        if transaction.state is State.ONGOING:
+        if transaction.state is _ONGOING:
             self.ongoing[transactional_id] = transaction
         else:
             self.ongoing.pop(transactional_id, None)
