@@ -19,35 +19,32 @@ class Pending(Generic[T]):
     a request that waited is gone when it is answered, not when garbage is collected.
     """
 
-    __slots__ = ("_abandoned", "_callback", "_change", "_done", "_value", "on_abandoned")
+    __slots__ = ("_abandoned", "_callback", "_change", "_value", "done", "on_abandoned")
 
     def __init__(self, on_abandoned: Callable[[], None] | None = None) -> None:
         self.on_abandoned = on_abandoned
-        self._done = False
+        self.done = False
+        """Whether the result is there; for others to read. An attribute, because it is asked for all the time."""
         self._abandoned = False
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
         self._change: Callable[[Any], T] | None = None
 
     @property
-    def done(self) -> bool:
-        return self._done
-
-    @property
     def value(self) -> T:
         """The result; only to be asked for when `done`."""
-        assert self._done, "asked a pending result for its value before it was there"
+        assert self.done, "asked a pending result for its value before it was there"
         return self._value  # type: ignore[return-value]
 
     def complete(self, value: T) -> None:
-        assert not self._done, "a pending result was completed twice"
+        assert not self.done, "a pending result was completed twice"
         self.complete_once(value)
 
     def complete_once(self, value: T) -> bool:
         """Completes unless somebody was faster: for the race between an event and its timeout."""
-        if self._done or self._abandoned:
+        if self.done or self._abandoned:
             return False
-        self._done = True
+        self.done = True
         self.on_abandoned = None
         if self._change is not None:
             change, self._change = self._change, None
@@ -61,14 +58,14 @@ class Pending(Generic[T]):
     def when_done(self, callback: Callable[[T], None]) -> None:
         """Calls `callback` with the result, now if it is there already."""
         assert self._callback is None, "a pending result has one waiter"
-        if self._done:
+        if self.done:
             callback(self._value)  # type: ignore[arg-type]
         else:
             self._callback = callback
 
     def abandon(self) -> None:
         """Whoever waited is gone: timers and places in queues that stood for it can be given back."""
-        if self._done or self._abandoned:
+        if self.done or self._abandoned:
             return
         self._abandoned = True
         self._callback = self._change = None
@@ -82,7 +79,7 @@ class Pending(Generic[T]):
         To be called by whoever would wait for it, instead of `when_done`.
         """
         assert self._callback is None, "a pending result has one waiter"
-        if self._done:
+        if self.done:
             self._value = change(self._value)  # type: ignore[arg-type, assignment]
         elif self._change is None:
             self._change = change  # type: ignore[assignment]
@@ -119,6 +116,6 @@ def gather(parts: Sequence[Pending[T]]) -> Pending[list[T]]:
 def completed(value: T) -> Pending[T]:
     """A result that is there already, for whoever expects one that comes later."""
     pending: Pending[T] = Pending()
-    pending._done = True
+    pending.done = True
     pending._value = value
     return pending

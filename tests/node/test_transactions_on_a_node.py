@@ -351,6 +351,36 @@ def test_a_restart_in_the_middle_of_a_transaction_loses_nothing(node: SimulatedN
     assert committed(again, 1) == ([0], 2)
 
 
+@BOTH
+def test_after_a_clean_stop_no_marker_is_written_again(node: SimulatedNode, protocol: int) -> None:
+    producer = begun(node, protocol, 0)
+    producer.produce(0)
+    assert producer.end(commit=True) == 0
+    again = SimulatedNode(node.stop(), settings={"transaction.state.log.num.partitions": "2"}).start()
+    again.clock.run_until(lambda: all(shard.state is State.ACTIVE for shard in again.node.coordinators.transactions))
+    again.clock.run_for(1_000)
+    assert again.node.partitions.leader(TOPIC, None, 0).log.end_offset == 2
+
+
+@BOTH
+def test_a_kill_right_after_the_end_of_a_transaction_changes_nothing_for_readers(
+    node: SimulatedNode, protocol: int
+) -> None:
+    producer = begun(node, protocol, 0)
+    producer.produce(0)
+    assert producer.end(commit=True) == 0
+    again = SimulatedNode(node.disk.kill(), settings={"transaction.state.log.num.partitions": "2"}).start()
+    again.clock.run_until(lambda: all(shard.state is State.ACTIVE for shard in again.node.coordinators.transactions))
+    again.clock.run_for(1_000)
+    assert committed(again)[0] == [0]
+    producer.node = again
+    if protocol == PROTOCOL_1:
+        assert producer.add_partitions(0) == [0]
+    assert producer.produce(0) == [0]
+    assert producer.end(commit=True) == 0
+    assert len(committed(again)[0]) == 2
+
+
 def test_what_a_start_finds_unfinished_is_ended_in_a_leader_epoch_of_its_own(node: SimulatedNode) -> None:
     """A power loss may have freed offsets: a reader could not tell a marker there from what it has read before."""
     channel = node.node.channel = MarkerlessChannel(node.node.channel)

@@ -249,7 +249,8 @@ class Node:
     @property
     def image(self) -> ClusterImage:
         """The cluster as committed."""
-        return self.controller.image
+        assert self._controller is not None, "the node has not been started"
+        return self._controller.image
 
     def is_controller_listener(self, name: str) -> bool:
         return name in self._controller_listeners

@@ -1,5 +1,7 @@
 """What the handlers of transactional requests have in common: whether they may, and the way to the shard."""
 
+from __future__ import annotations  # Those of functions in functions are evaluated for every request otherwise.
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +23,7 @@ _WRITE = Operation.WRITE
 _TRANSACTIONAL_ID = Resource.TRANSACTIONAL_ID
 
 
-def check_transactional_id(node: "Node", context: Context, transactional_id: str, needed: Operation) -> None:
+def check_transactional_id(node: Node, context: Context, transactional_id: str, needed: Operation) -> None:
     if not node.authorizer.allows(context, needed, _TRANSACTIONAL_ID, transactional_id):
         raise ApiError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"using transactional id {transactional_id} is not allowed"
@@ -29,10 +31,10 @@ def check_transactional_id(node: "Node", context: Context, transactional_id: str
 
 
 def run_in_transaction(
-    node: "Node",
+    node: Node,
     context: Context,
     transactional_id: str,
-    operation: Callable[["TransactionMachine", int], Result[R]],
+    operation: Callable[[TransactionMachine, int], Result[R]],
 ) -> Pending[R | ApiError]:
     """Runs `operation` on (machine, now) of the shard that keeps the id; ApiError where that cannot be."""
     check_transactional_id(node, context, transactional_id, _WRITE)
@@ -40,10 +42,10 @@ def run_in_transaction(
 
 
 def run_with_producer_id(
-    node: "Node",
+    node: Node,
     context: Context,
     transactional_id: str,
-    operation: Callable[["TransactionMachine", int, int], Result[R]],
+    operation: Callable[[TransactionMachine, int, int], Result[R]],
 ) -> Pending[R | ApiError]:
     """Runs `operation` on (machine, now, producer id): without an id first, and with a new one if it needs that."""
 
@@ -58,7 +60,7 @@ def run_with_producer_id(
     return _again_with_producer_id(node, first, run)
 
 
-def _again_with_producer_id(node: "Node", first: Pending[Any], run: Callable[[int], Pending[Any]]) -> Pending[Any]:
+def _again_with_producer_id(node: Node, first: Pending[Any], run: Callable[[int], Pending[Any]]) -> Pending[Any]:
     """What becomes of `first`; or of running it again, should it turn out that it needs a producer id."""
     from quire.coordinators.transaction.producer_epochs import NeedsProducerId
 

@@ -202,8 +202,8 @@ class Partition:
         Transactional batches must come in a request that is `in_transaction`, the first with its `admission`.
         """
         settings = self.settings
-        if acks_all:
-            self._check_in_sync()
+        if acks_all and len(self.isr) < settings.min_insync_replicas:
+            raise self._not_in_sync()
         view = memoryview(records)
         header = check_plain(
             view,
@@ -247,12 +247,11 @@ class Partition:
             expansion=expansion,
         )[0]
 
-    def _check_in_sync(self) -> None:
-        if len(self.isr) < self.settings.min_insync_replicas:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(self.isr)} in-sync replicas and needs {self.settings.min_insync_replicas}",
-            )
+    def _not_in_sync(self) -> ApiError:
+        return ApiError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{self} has {len(self.isr)} in-sync replicas and needs {self.settings.min_insync_replicas}",
+        )
 
     def _check_admitted(self, header: BatchHeader, admission: Admission | None, in_transaction: bool) -> None:
         """What belongs to an open transaction may come; whatever would open one must have been admitted to it."""
@@ -301,7 +300,8 @@ class Partition:
         With `expected_offset` only if the log ends there: OFFSET_OUT_OF_RANGE tells a coordinator that it does not know
         what its log holds.
         """
-        self._check_in_sync()
+        if len(self.isr) < self.settings.min_insync_replicas:
+            raise self._not_in_sync()
         if expected_offset is not None and expected_offset != self.log.end_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{self} ends at {self.log.end_offset}, not at {expected_offset}"
@@ -309,10 +309,11 @@ class Partition:
         view = memoryview(batch)
         header = read_header(view)
         began_at = None
-        if header.is_control:
-            began_at = self.log.producer_state.open_since(header.producer_id)
-        else:
-            self.log.check_producer(header)
+        if header.producer_id >= 0:
+            if header.is_control:
+                began_at = self.log.producer_state.open_since(header.producer_id)
+            else:
+                self.log.check_producer(header)
         try:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
@@ -349,7 +350,7 @@ class Partition:
             reached = high_watermark(current, own_end, self._follower_ends, self._in_sync_followers)
         if reached > current:
             try:
-                self._high_watermark = log.position_of(reached)
+                self._high_watermark = log.end if reached == log.end_offset else log.position_of(reached)
             except OSError as error:
                 # Its directory goes offline, and whoever waits here is told with that.
                 self._storage_error(error)

@@ -42,7 +42,6 @@ class Log:
         "_cache",
         "_disk",
         "_flush_state",
-        "_producers",
         "_recent",
         "_remove_retired",
         "_segments",
@@ -53,6 +52,7 @@ class Log:
         "epochs",
         "on_roll",
         "path",
+        "producer_state",
         "start_offset",
     )
 
@@ -64,7 +64,8 @@ class Log:
         self._remove_retired = remove_retired
         self._segments = opened.segments
         self._snapshots = opened.snapshots
-        self._producers = opened.producers
+        self.producer_state: ProducerState = opened.producers
+        """What is known of each producer, as far as that is not expired: it follows from what is in the log."""
         self._recent = RecentPositions()
         self._flush_state = FlushState(opened.recovery_point, opened.unsynced, opened.epochs_saved, opened.roll_marks)
         self.path = path
@@ -198,11 +199,11 @@ class Log:
                 if header.is_control:
                     self._end_transaction(records, header)
                 else:
-                    self._producers.update(header)
+                    self.producer_state.update(header)
 
     def _end_transaction(self, records: Buffer, header: BatchHeader) -> None:
         marker = read_end_marker(records, header)
-        aborted = self._producers.end_transaction(header, marker) if marker is not None else None
+        aborted = self.producer_state.end_transaction(header, marker) if marker is not None else None
         if aborted is not None:
             self._segments.active.add_aborted(aborted)
 
@@ -222,7 +223,7 @@ class Log:
         if self._flush_state.may_reach(base_offset):
             self._flush_state.rolls(make_mark(self._disk, self.path, base_offset))
         completed.save_indexes()
-        self._flush_state.wrote([*completed.index_paths, self._snapshots.write(base_offset, self._producers)])
+        self._flush_state.wrote([*completed.index_paths, self._snapshots.write(base_offset, self.producer_state)])
         segment = Segment.create(self._disk, self.path, base_offset, self.config, self._cache, now_ms=now_ms)
         completed.unpin_indexes()
         self._segments.add(segment)
@@ -316,15 +317,10 @@ class Log:
 
     def check_producer(self, header: BatchHeader, *, from_zero: bool = False) -> RememberedBatch | None:
         """None if a producer's batch may be appended, the original if it was before; ApiError if it must not be."""
-        return self._producers.check(header, from_zero=from_zero) if header.producer_id >= 0 else None
-
-    @property
-    def producer_state(self) -> ProducerState:
-        """What is known of each producer, as far as that is not expired: it follows from what is in the log."""
-        return self._producers
+        return self.producer_state.check(header, from_zero=from_zero) if header.producer_id >= 0 else None
 
     def producers(self) -> list[ProducerEntry]:
-        return list(self._producers)
+        return list(self.producer_state)
 
     def aborted_transactions(self, offset: int, part: FileSlice | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that `part` (or else the log), read from `offset` on, may have records of."""
@@ -371,8 +367,8 @@ class Log:
         self.end_offset = max(self._segments.active.truncate_to(offset), self.start_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self._snapshots.remove_after(self.end_offset)
-        if len(self._producers):
-            self._producers = replay_producers(
+        if len(self.producer_state):
+            self.producer_state = replay_producers(
                 self._segments, self._snapshots, self._segments[0].base_offset, self.end_offset
             )
 
@@ -409,7 +405,7 @@ class Log:
         self._flush_state.created_file()
         self.epochs.clear()
         self._snapshots.remove_all()
-        self._producers = ProducerState()
+        self.producer_state = ProducerState()
 
     def _retire(self, segments: list[Segment]) -> None:
         if segments:
@@ -465,8 +461,8 @@ class Log:
             # right; but it takes the word of that of aborted transactions.
             paths = active.index_paths
             self._flush_state.wrote(paths if active.offset_index.count else paths[2:])
-        if (len(self._producers) or self._snapshots.offsets) and self.end_offset not in self._snapshots.offsets:
-            self._flush_state.wrote([self._snapshots.write(self.end_offset, self._producers)])
+        if (len(self.producer_state) or self._snapshots.offsets) and self.end_offset not in self._snapshots.offsets:
+            self._flush_state.wrote([self._snapshots.write(self.end_offset, self.producer_state)])
         self.epochs.truncate_from_end(self.end_offset)
 
     def close(self) -> None:

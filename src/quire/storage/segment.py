@@ -151,7 +151,7 @@ class Segment:
         # Compaction leaves empty batches, with the timestamp of what was in them.
         if header.record_count and (self._max_timestamp is None or header.max_timestamp > self._max_timestamp):
             self._max_timestamp = header.max_timestamp
-            self._max_timestamp_offset = header.last_offset
+            self._max_timestamp_offset = header.base_offset + header.last_offset_delta
         if position == 0:
             self._first_timestamp = header.max_timestamp
         if self._unindexed_bytes > self._config.index_interval_bytes:

@@ -46,16 +46,17 @@ class UnknownRecordError(Exception):
 
 def encode_key(key: Message) -> bytes:
     assert key.API_KEY is not None, f"{type(key).__name__} is no key"
-    return _encode(key.API_KEY, key, 0)
+    out = bytearray(_PREFIX.pack(key.API_KEY))
+    encoder(type(key), 0)(key, out)
+    return bytes(out)
 
 
 def encode_value(record: StateRecord) -> bytes | None:
-    return None if record.value is None else _encode(record.version, record.value, record.version)
-
-
-def _encode(prefix: int, message: Message, version: int) -> bytes:
-    out = bytearray(_PREFIX.pack(prefix))
-    encoder(type(message), version)(message, out)
+    value = record.value
+    if value is None:
+        return None
+    out = bytearray(_PREFIX.pack(record.version))
+    encoder(type(value), record.version)(value, out)
     return bytes(out)
 
 

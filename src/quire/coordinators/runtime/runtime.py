@@ -41,7 +41,9 @@ class CoordinatorRuntime(Generic[M]):
 
     def shard_for(self, name: str) -> Shard[M]:
         """The shard that keeps what goes by this name; ApiError when this node does not have it."""
-        return self.shard(self.partition_for(name))
+        count = self._partition_count
+        found = self._shards.get(partition_for(name, count)) if count else None
+        return self.shard(self.partition_for(name)) if found is None else found
 
     def shard(self, partition: int) -> Shard[M]:
         shard = self._shards.get(partition)

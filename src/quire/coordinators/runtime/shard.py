@@ -60,34 +60,21 @@ def _refusal(state: State) -> ApiError:
     return ApiError(*_REFUSALS[state])
 
 
-class _Answer:
-    """Given when operation `number` and all before it are committed."""
+_Answer = tuple[int, Pending[Any] | None, Any, Callable[[ErrorCode], None] | None]
+"""Who waits for operation `number` and all before it to be committed: number, pending, its value, `when_written`."""
 
-    __slots__ = ("number", "pending", "value", "when_written")
 
-    def __init__(
-        self,
-        number: int,
-        pending: Pending[Any] | None,
-        value: Any,
-        when_written: Callable[[ErrorCode], None] | None,
-    ) -> None:
-        self.number = number
-        self.pending = pending
-        self.value = value
-        self.when_written = when_written
-
-    def give(self) -> None:
-        if self.when_written is not None:
-            self.when_written(_NONE)
-        if self.pending is not None:
-            self.pending.complete_once(self.value)
-
-    def refuse(self, error: ApiError) -> None:
-        if self.when_written is not None:
-            self.when_written(error.code)
-        if self.pending is not None:
-            self.pending.complete_once(error)
+def _give(
+    pending: Pending[Any] | None, value: Any, when_written: Callable[[ErrorCode], None] | None, code: ErrorCode
+) -> None:
+    try:
+        if when_written is not None:
+            when_written(code)
+        if pending is not None:
+            pending.complete_once(value)
+    except Exception:
+        # One waiter's trouble with its answer must not keep the others from theirs.
+        log.exception("an answer could not be delivered")
 
 
 class Shard(Generic[M]):
@@ -215,11 +202,8 @@ class Shard(Generic[M]):
         # Nobody waits for what was given up: from here on answers rest on what will be found in the log.
         self._committed = self._last_number
         answers, self._answers = self._answers, deque()
-        for answer in answers:
-            try:
-                answer.refuse(error)
-            except Exception:
-                _not_delivered()
+        for _, pending, _, when_written in answers:
+            _give(pending, error, when_written, error.code)
         if was_active:
             self._machine.unloaded(error.code)
 
@@ -244,7 +228,7 @@ class Shard(Generic[M]):
         response = result.response
         if isinstance(response, Pending):
             if result.when_written is not None:
-                self._answer_later(None, None, result.when_written)
+                self._answers.append((self._last_number, None, None, result.when_written))
             self._send()
             return response
         return self._answer(response, result.when_written, can_wait=result.can_wait)
@@ -306,7 +290,7 @@ class Shard(Generic[M]):
         self, value: Any, when_written: Callable[[ErrorCode], None] | None = None, can_wait: bool = False
     ) -> Pending[Any]:
         pending: Pending[Any] = Pending()
-        self._answer_later(pending, value, when_written)
+        self._answers.append((self._last_number, pending, value, when_written))
         if not can_wait:
             self._send()
         elif self._send_timer is None:
@@ -317,11 +301,6 @@ class Shard(Generic[M]):
         self._send_timer = None
         self._send()
 
-    def _answer_later(
-        self, pending: Pending[Any] | None, value: Any, when_written: Callable[[ErrorCode], None] | None
-    ) -> None:
-        self._answers.append(_Answer(self._last_number, pending, value, when_written))
-
     def send_now(self) -> None:
         """Appends also what could wait."""
         if self.state is State.ACTIVE:
@@ -329,10 +308,11 @@ class Shard(Generic[M]):
 
     def _send(self) -> None:
         """Appends what is unsent, as long as appends are answered at once, and gives the answers that are due."""
-        self._send_up_to = self._last_number
-        if not self._unsent:
+        if self._unsent:
+            self._send_up_to = self._last_number
+            self._send_wanted()
+        else:
             self._give_answers()
-        self._send_wanted()
 
     def _send_wanted(self) -> None:
         while self._in_flight is None and self._unsent.has(self._send_up_to):
@@ -373,14 +353,6 @@ class Shard(Generic[M]):
 
     def _give_answers(self) -> None:
         answers = self._answers
-        while answers and answers[0].number <= self._committed and answers is self._answers:
-            answer = answers.popleft()
-            try:
-                answer.give()
-            except Exception:
-                _not_delivered()
-
-
-def _not_delivered() -> None:
-    """One waiter's trouble with its answer must not keep the others from theirs."""
-    log.exception("an answer could not be delivered")
+        while answers and answers[0][0] <= self._committed and answers is self._answers:
+            _, pending, value, when_written = answers.popleft()
+            _give(pending, value, when_written, _NONE)

@@ -9,7 +9,8 @@ known when markers are sent has been deleted.
 
 from collections.abc import Sequence
 
-from quire.coordinators.runtime.result import R, Result
+from quire.coordinators.runtime.record import StateRecord
+from quire.coordinators.runtime.result import Result
 from quire.coordinators.transaction.producer_epochs import HIGHEST_EPOCH
 from quire.coordinators.transaction.states import State
 from quire.coordinators.transaction.transaction import BUMPS_EPOCH, NO_PARTITIONS, Partitions, Transaction
@@ -29,6 +30,7 @@ from quire.protocol.messages.add_partitions_to_txn import (
 
 # An enum's member is looked up anew each time it is named by its class.
 _ONGOING = State.ONGOING
+_NONE = ErrorCode.NONE
 
 _KNOWS_FENCED = 2
 """The version from which on clients of both requests know PRODUCER_FENCED."""
@@ -42,41 +44,63 @@ def add_partitions(
     transactions: Transactions, request: AddPartitionsToTxnRequest, api_version: int, now_ms: int
 ) -> Result[AddPartitionsToTxnResponse]:
     """As clients ask, in versions 0 to 3."""
-    transaction = AddPartitionsToTxnTransaction(
-        transactional_id=request.v3_and_below_transactional_id,
-        producer_id=request.v3_and_below_producer_id,
-        producer_epoch=request.v3_and_below_producer_epoch,
-        topics=request.v3_and_below_topics,
+    results, records = _add_topics(
+        transactions,
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        request.v3_and_below_topics,
+        False,
+        api_version,
+        now_ms,
     )
-    result = add_partitions_of(transactions, transaction, api_version, now_ms)
-    assert isinstance(result.response, AddPartitionsToTxnResult)
-    response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.response.topic_results)
-    return Result(response, result.records)
+    return Result(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results), records)
 
 
 def add_partitions_of(
     transactions: Transactions, request: AddPartitionsToTxnTransaction, api_version: int, now_ms: int
 ) -> Result[AddPartitionsToTxnResult]:
-    """One transaction of those that a broker asks about, in versions 4 and 5. Refusals are in the result."""
-    topics = request.topics
-    if not all(transactions.has_partition(topic.name, index) for topic in topics for index in topic.partitions):
-        return Result(_of(request, _unknown_partitions(transactions, topics)))
+    """One transaction of those that a broker asks about, in versions 4 and 5."""
+    results, records = _add_topics(
+        transactions,
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.topics,
+        request.verify_only,
+        api_version,
+        now_ms,
+    )
+    result = AddPartitionsToTxnResult(transactional_id=request.transactional_id, topic_results=results)
+    return Result(result, records)
+
+
+def _add_topics(
+    transactions: Transactions,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    topics: Topics,
+    verify_only: bool,
+    api_version: int,
+    now_ms: int,
+) -> tuple[list[AddPartitionsToTxnTopicResult], list[StateRecord]]:
+    """What is answered for each partition, refusals too, and what is to be written."""
+    if not transactions.has_partitions(topics):
+        return _unknown_partitions(transactions, topics), []
     try:
-        transaction = _found(
-            transactions, request.transactional_id, request.producer_id, request.producer_epoch, request.verify_only
-        )
+        transaction = _found(transactions, transactional_id, producer_id, producer_epoch, verify_only)
     except ApiError as error:
         is_old = api_version < _KNOWS_FENCED and error.code is ErrorCode.PRODUCER_FENCED
-        code = ErrorCode.INVALID_PRODUCER_EPOCH if is_old else error.code
-        return Result(_of(request, partition_errors(topics, code)))
-    if request.verify_only:
-        return Result(_of(request, _verified(transaction, topics)))
-    result = _of(request, partition_errors(topics, ErrorCode.NONE))
+        return partition_errors(topics, ErrorCode.INVALID_PRODUCER_EPOCH if is_old else error.code), []
+    if verify_only:
+        return _verified(transaction, topics), []
     added = {topic.name: topic.partitions for topic in topics}
     if len(added) < len(topics):
         added = {name: [index for each in topics if each.name == name for index in each.partitions] for name in added}
     is_protocol_2 = api_version >= _FROM_BROKERS and transactions.transaction_version >= BUMPS_EPOCH
-    return _add(transactions, transaction, added, BUMPS_EPOCH if is_protocol_2 else 0, now_ms, result)
+    records = _added(transactions, transaction, added, BUMPS_EPOCH if is_protocol_2 else 0, now_ms)
+    return partition_errors(topics, _NONE), records
 
 
 def add_offsets(
@@ -95,8 +119,8 @@ def add_offsets(
         if api_version < _KNOWS_FENCED and error.code is ErrorCode.PRODUCER_FENCED:
             raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
         raise
-    response = AddOffsetsToTxnResponse()
-    return _add(transactions, transaction, {GROUP_OFFSETS: [offsets_partition]}, 0, now_ms, response)
+    added = {GROUP_OFFSETS: [offsets_partition]}
+    return Result(AddOffsetsToTxnResponse(), _added(transactions, transaction, added, 0, now_ms))
 
 
 def partition_errors(topics: Topics, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
@@ -142,19 +166,15 @@ def _found(
     return transaction
 
 
-def _add(
-    transactions: Transactions,
-    transaction: Transaction,
-    added: Partitions,
-    client_version: int,
-    now_ms: int,
-    response: R,
-) -> Result[R]:
+def _added(
+    transactions: Transactions, transaction: Transaction, added: Partitions, client_version: int, now_ms: int
+) -> list[StateRecord]:
+    """The record after which these partitions are part of the transaction, unless they are now."""
     is_open = transaction.state is _ONGOING
     current = transaction.partitions if is_open else NO_PARTITIONS
     partitions = _union(current, added)
     if partitions is current:
-        return Result(response)
+        return []
     record = transaction.record(
         _ONGOING,
         now_ms,
@@ -163,7 +183,7 @@ def _add(
         start_ms=None if is_open else now_ms,
         client_version=client_version,
     )
-    return Result(response, [record])
+    return [record]
 
 
 def _union(current: Partitions, added: Partitions) -> Partitions:
@@ -181,9 +201,9 @@ def _union(current: Partitions, added: Partitions) -> Partitions:
 
 
 def _verified(transaction: Transaction, topics: Topics) -> list[AddPartitionsToTxnTopicResult]:
-    results = partition_errors(topics, ErrorCode.NONE)
+    results = partition_errors(topics, _NONE)
     for topic in results:
-        known = set(transaction.partitions.get(topic.name, ()))
+        known = frozenset(transaction.partitions.get(topic.name, ()))
         for partition in topic.results_by_partition:
             if partition.partition_index not in known:
                 partition.partition_error_code = ErrorCode.TRANSACTION_ABORTABLE
@@ -198,9 +218,3 @@ def _unknown_partitions(transactions: Transactions, topics: Topics) -> list[AddP
             if not transactions.has_partition(topic.name, partition.partition_index):
                 partition.partition_error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return results
-
-
-def _of(
-    request: AddPartitionsToTxnTransaction, topic_results: list[AddPartitionsToTxnTopicResult]
-) -> AddPartitionsToTxnResult:
-    return AddPartitionsToTxnResult(transactional_id=request.transactional_id, topic_results=topic_results)

@@ -24,6 +24,7 @@ NO_PARTITIONS: Partitions = {}
 
 class Transaction:
     __slots__ = (
+        "_key",
         "client_version",
         "continues_from",
         "last_epoch",
@@ -41,6 +42,7 @@ class Transaction:
 
     def __init__(self, transactional_id: str, producer_id: int = NO_PRODUCER_ID) -> None:
         self.transactional_id = transactional_id
+        self._key = TransactionLogKey(transactional_id=transactional_id)
         self.state = State.EMPTY
         self.producer_id = producer_id
         self.producer_epoch = NO_EPOCH
@@ -140,7 +142,7 @@ class Transaction:
             value.previous_producer_id = self.producer_id
             value.next_producer_id = next_producer_id
             value.client_transaction_version = self.client_version if client_version is None else client_version
-        return StateRecord(TransactionLogKey(transactional_id=self.transactional_id), value, log_version)
+        return StateRecord(self._key, value, log_version)
 
 
 def _by_topic(schema: list[PartitionsSchema] | None) -> Partitions:

@@ -8,6 +8,7 @@ from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.transaction.states import State
 from quire.coordinators.transaction.transaction import Partitions, Transaction
 from quire.metadata.features import TRANSACTION_VERSION
+from quire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
 from quire.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
 
 # An enum's member is looked up anew each time it is named by its class.
@@ -97,7 +98,19 @@ class Transactions:
     @property
     def log_version(self) -> int:
         """The version that values are written in."""
-        return 1 if self.transaction_version >= 1 else 0
+        return 1 if self.surroundings.image().features.get(TRANSACTION_VERSION, 0) >= 1 else 0
+
+    def has_partitions(self, topics: Iterable[AddPartitionsToTxnTopic]) -> bool:
+        """Whether there are all of them."""
+        by_name = self.surroundings.image().topics_by_name
+        for topic in topics:
+            found = by_name.get(topic.name)
+            if found is None:
+                return False
+            for index in topic.partitions:
+                if index not in found.partitions:
+                    return False
+        return True
 
     def has_partition(self, topic: str, partition: int) -> bool:
         found = self.surroundings.image().topic(topic)

@@ -27,7 +27,8 @@ from quire.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from quire.protocol.records import HEADER_BYTES, BatchHeader, Compression, InvalidRecords, read_header
+from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
+from quire.protocol.records.batch import transactional_producer
 from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
 from quire.seams import Buffer
@@ -129,36 +130,25 @@ def _to_be_admitted(
     partitions: list[Partition] = []
     for topic in request.topic_data:
         for data in topic.partition_data:
-            header = _transactional_header(data.records)
-            if header is None:
+            sender = None if data.records is None else transactional_producer(data.records)
+            if sender is None:
                 continue
             try:
                 partition = node.partitions.leader(topic.name, topic.topic_id, data.index)
             except ApiError:
                 continue  # The append will be refused for the same reason.
-            if partition.log.producer_state.has_open_transaction(header.producer_id, header.producer_epoch):
+            if partition.log.producer_state.has_open_transaction(*sender):
                 continue
             if producer is None:
                 producer = Producer(
                     transactional_id,
-                    header.producer_id,
-                    header.producer_epoch,
+                    *sender,
                     bumps_epoch=context.api_version >= FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2,
                     knows_abortable=context.api_version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE,
                 )
-            if (header.producer_id, header.producer_epoch) == (producer.producer_id, producer.epoch):
+            if sender == (producer.producer_id, producer.epoch):
                 partitions.append(partition)
     return producer, partitions
-
-
-def _transactional_header(records: Buffer | None) -> BatchHeader | None:
-    if records is None or len(records) < HEADER_BYTES:
-        return None
-    try:
-        header = read_header(records)
-    except InvalidRecords:
-        return None
-    return header if header.is_transactional else None
 
 
 def refuse(request: ProduceRequest, error: ApiError) -> ProduceResponse:

@@ -38,6 +38,8 @@ NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
 _HEADER = Struct(">qiibIhiqqqhii")
+_PRODUCER = Struct(">h20xqh")
+"""From the attributes on: these, the producer id and the producer epoch."""
 _MAGIC_POSITION = 16
 _CRC_POSITION = 17
 _ATTRIBUTES_POSITION = 21
@@ -173,6 +175,14 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if header.length < HEADER_BYTES - LENGTH_END:
         raise corrupt(f"A record batch has the impossible length {header.length}.")
     return header
+
+
+def transactional_producer(buffer: Buffer) -> tuple[int, int] | None:
+    """The producer id and epoch of the batch at the beginning of `buffer`, if it is part of a transaction."""
+    if len(buffer) < HEADER_BYTES or buffer[_MAGIC_POSITION] != MAGIC:
+        return None
+    attributes, producer_id, producer_epoch = _PRODUCER.unpack_from(buffer, _ATTRIBUTES_POSITION)
+    return (producer_id, producer_epoch) if attributes & TRANSACTIONAL_BIT else None
 
 
 def _int8(byte: int) -> int:

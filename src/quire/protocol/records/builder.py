@@ -49,7 +49,7 @@ def build_batch(
         out,
         len(records),
         base_timestamp,
-        max(record.timestamp for record in records),
+        max([record.timestamp for record in records]),
         base_offset=base_offset,
         compression=compression,
         level=level,
