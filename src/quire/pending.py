@@ -115,7 +115,9 @@ def gather(parts: Sequence[Pending[T]]) -> Pending[list[T]]:
 
 def completed(value: T) -> Pending[T]:
     """A result that is there already, for whoever expects one that comes later."""
-    pending: Pending[T] = Pending()
+    pending: Pending[T] = Pending.__new__(Pending)
+    # The rest is for those whose result is not there yet, and not looked at here.
     pending.done = True
     pending._value = value
+    pending._callback = None
     return pending
