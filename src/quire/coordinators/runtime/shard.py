@@ -198,7 +198,7 @@ class Shard(Generic[M]):
                 timer.cancel()
         self._append_timer = self._retry_timer = self._send_timer = None
         self._in_flight = None
-        self._unsent.clear()
+        self._unsent.writes.clear()
         # Nobody waits for what was given up: from here on answers rest on what will be found in the log.
         self._committed = self._last_number
         answers, self._answers = self._answers, deque()
@@ -246,7 +246,7 @@ class Shard(Generic[M]):
             timestamp=self._clock.now_ms(),
         )
         self._last_number += 1
-        self._unsent.add(Write(self._last_number, [], 0, marker=marker))
+        self._unsent.writes.append(Write(self._last_number, [], 0, marker=marker))
         self._next_offset += 1
         self._machine.replay_end(producer_id, producer_epoch, committed)
         return self._answer(None)
@@ -279,7 +279,7 @@ class Shard(Generic[M]):
                 )
             )
         self._last_number += 1
-        self._unsent.add(Write(self._last_number, records, size, result.transaction))
+        self._unsent.writes.append(Write(self._last_number, records, size, result.transaction))
         producer: WrittenBy | tuple[()] = result.transaction or ()
         for record in result.records:
             self._machine.replay(record, Origin(self._next_offset, *producer))
@@ -308,14 +308,15 @@ class Shard(Generic[M]):
 
     def _send(self) -> None:
         """Appends what is unsent, as long as appends are answered at once, and gives the answers that are due."""
-        if self._unsent:
+        if self._unsent.writes:
             self._send_up_to = self._last_number
             self._send_wanted()
         else:
             self._give_answers()
 
     def _send_wanted(self) -> None:
-        while self._in_flight is None and self._unsent.has(self._send_up_to):
+        writes = self._unsent.writes
+        while self._in_flight is None and writes and writes[0].number <= self._send_up_to:
             batch = self._in_flight = self._unsent.next_batch()
             appended = self._state_log.append(batch.content, self._append_offset)
             if appended.done:

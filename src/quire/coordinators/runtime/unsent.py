@@ -48,27 +48,15 @@ def encoded(records: Sequence[StateRecord], now_ms: int) -> tuple[list[Record], 
 
 
 class Unsent:
-    __slots__ = ("_max_bytes", "_writes")
+    __slots__ = ("_max_bytes", "writes")
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._writes: deque[Write] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._writes)
-
-    def has(self, number: int) -> bool:
-        """Whether there is anything of operation `number` or of one before it."""
-        return bool(self._writes) and self._writes[0].number <= number
-
-    def add(self, write: Write) -> None:
-        self._writes.append(write)
-
-    def clear(self) -> None:
-        self._writes.clear()
+        self.writes: deque[Write] = deque()
+        """In the order of their operations."""
 
     def next_batch(self) -> Batch:
-        write = self._writes.popleft()
+        write = self.writes.popleft()
         if write.marker is not None:
             return Batch(write.marker, 1, write.number)
         if write.transaction is not None:
@@ -76,8 +64,8 @@ class Unsent:
             content = build_batch(write.records, producer_id=producer_id, producer_epoch=epoch, transactional=True)
             return Batch(content, len(write.records), write.number)
         records, size, last = write.records, write.size, write.number
-        while self._writes and self._may_join(size, self._writes[0]):
-            write = self._writes.popleft()
+        while self.writes and self._may_join(size, self.writes[0]):
+            write = self.writes.popleft()
             records, size, last = records + write.records, size + write.size, write.number
         return Batch(build_batch(records), len(records), last)
 
