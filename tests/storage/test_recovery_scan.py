@@ -187,19 +187,23 @@ def test_remains_of_an_overwritten_log_do_not_bear_witness_against_what_was_writ
     assert values_of(open_log(disk)) == [b"a" * 50, b"a" * 50, b"x" * 50]
 
 
+@pytest.mark.parametrize("lost_bytes", [8, 9, 11])
 @pytest.mark.parametrize("recovery_point", [0, 1, 2])
-def test_a_write_that_was_torn_between_a_batchs_offset_and_its_checksum_ends_the_log(
-    disk: SimDisk, recovery_point: int
+def test_a_write_that_was_torn_before_what_a_batchs_checksum_covers_ends_the_log(
+    disk: SimDisk, recovery_point: int, lost_bytes: int
 ) -> None:
-    """The sector that its offset is in was not written, and the next one was: all of it checks out but the offset."""
+    """The sector that its offset is in was not written, and the next one was: all of it checks out but the offset.
+
+    The batch has less than 256 bytes: the first three of its length, behind the offset, are zero anyway.
+    """
     log = open_log(disk, PLAIN._replace(segment_bytes=1 << 20))
     first = batch(b"")
-    append(log, batch(bytes(SECTOR - 8 - len(first) - 2)))
+    append(log, batch(bytes(SECTOR - lost_bytes - len(first) - 2)))
     for value in (b"torn", b"behind", b"it"):
         append(log, batch(value))
     (path, position, _), *_ = places(disk)[1:]
-    assert position == SECTOR - 8, "so that the offset, and nothing else of the batch, is in the first sector"
-    disk.open(path).pwritev([bytes(8)], position)
+    assert position == SECTOR - lost_bytes, "so that so much of the batch is in the first sector"
+    disk.open(path).pwritev([bytes(lost_bytes)], position)
     again = open_log(disk.kill(), PLAIN._replace(segment_bytes=1 << 20), recovery_point=recovery_point)
     if recovery_point < 2:
         assert again.end_offset == 1, "what was not on disk may be lost, but not in the middle"

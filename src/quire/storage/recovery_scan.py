@@ -6,7 +6,7 @@ learned on the way, epochs, producers and aborted transactions, is the log's fro
 A crash tears the end of a log, beyond the recovery point: there the log ends at the first batch that does not fit.
 What lay below the recovery point was on disk. If it does not fit it has been damaged since, and so has a batch whose
 offset alone is wrong, between two neighbours that leave room for it: a torn write leaves no checksum that matches,
-unless it is torn right there, between the offset and what the checksum covers. Such a batch is left where it is and
+unless it is torn before what the checksum covers. Such a batch is left where it is and
 passed over, because the log would otherwise lose all that is intact behind it; the check before the first serving
 (`range_check`) finds it again and refuses it.
 
@@ -26,7 +26,8 @@ from quire.storage.producer_state import ProducerState
 from quire.storage.segment import Segment
 
 MAX_OFFSET = (1 << 63) - 1
-OFFSET_BYTES = 8
+CHECKED_FROM = 21
+"""Where in a batch begins what its checksum covers. Before that are its offset, length and epoch, and the checksum."""
 SECTOR = 512
 """What a disk writes as a whole, or a part of that."""
 
@@ -130,7 +131,7 @@ class RecoveryScan:
         header = intact_at(segment.file, damage.position, segment.size)
         if header is not None and header.leader_epoch >= self._epochs.latest:
             behind = self._behind(header, damage.position)
-            may_be_torn = walk.next_offset >= self._recovery_point and _ends_a_sector_in_its_offset(damage.position)
+            may_be_torn = walk.next_offset >= self._recovery_point and _ends_a_sector_unchecked(damage.position)
             if behind is not None and not may_be_torn and only_its_offset_is_wrong(header, walk.next_offset, behind):
                 is_last = damage.position + header.size == segment.size
                 walk.next_offset += header.last_offset_delta + 1
@@ -147,6 +148,9 @@ class RecoveryScan:
         return position if offset <= self._recovery_point or self._may_have_gaps else None
 
 
-def _ends_a_sector_in_its_offset(position: int) -> bool:
-    """Whether a crash could have kept all of a batch but some of its offset, by keeping every sector but one."""
-    return position // SECTOR != (position + OFFSET_BYTES) // SECTOR
+def _ends_a_sector_unchecked(position: int) -> bool:
+    """Whether a crash could have kept of a batch all that is checked: every sector but the one that it begins in.
+
+    What was there before, zeros mostly, then stands for its offset. Its length has zeros of its own to begin with.
+    """
+    return position // SECTOR != (position + CHECKED_FROM) // SECTOR
