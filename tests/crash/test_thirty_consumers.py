@@ -91,7 +91,7 @@ def come_and_go(cluster: Cluster, changes: int, settings: dict[str, Any]) -> Non
         wait_until_shared_out(members, TOPIC, PARTITIONS)
         load.stop()
         ends = end_offsets(bootstrap)
-        eventually(lambda: read(group.everyone) == {(p, offset) for p, end in ends.items() for offset in range(end)})
+        wait_until_read(group.everyone, {(p, offset) for p, end in ends.items() for offset in range(end)})
         before = promised(group.everyone)
         after = kept(bootstrap, GROUP, before)
         assert {place: offset for place, offset in before.items() if after[place] < offset} == {}, after
@@ -107,6 +107,18 @@ def wait_until_it_knows_that_it_has_joined(member: CommittingMember) -> None:
 def end_offsets(bootstrap: str) -> dict[int, int]:
     with WireConnection(bootstrap) as connection:
         return {number: list_offset(connection, TOPIC, -1, partition=number).offset for number in range(PARTITIONS)}
+
+
+def wait_until_read(members: list[CommittingMember], wanted: set[tuple[int, int]]) -> None:
+    """Waits as long as they get on: after many rebalances of a busy machine there is much to catch up with."""
+
+    def count() -> int:
+        return sum(len(each.received) for each in members)
+
+    while missing := wanted - read(members):
+        enough = count() + max(1, len(missing) // 10)
+        eventually(lambda enough=enough: count() >= enough)  # type: ignore[misc]
+    assert read(members) == wanted
 
 
 def read(members: list[CommittingMember]) -> set[tuple[int, int]]:
