@@ -214,6 +214,22 @@ def test_an_index_that_went_missing_with_another_is_made_anew(disk: SimDisk) -> 
     assert index_files(disk) == right
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_power_loss_after_missing_indexes_were_made_anew_hides_no_aborted_transaction(
+    disk: SimDisk, clean: bool, seed: int
+) -> None:
+    written(disk).close()
+    for name in index_files(disk):
+        for suffix in (".txnindex", ".index", ".timeindex"):
+            disk.remove(f"{FOLDER}/{name.replace('.txnindex', suffix)}")
+    disk.sync_dir(FOLDER)
+    open_log(disk, CONFIG, clean=clean, recovery_point=13)
+    again = open_log(disk.crash(SimRandom(seed)), CONFIG, recovery_point=13)
+    assert all_aborted(again) == ABORTED
+    assert len(read_all(again, 2)) == 11
+
+
 def test_an_index_goes_with_its_segment(disk: SimDisk) -> None:
     log = written(disk)
     log.roll(0)

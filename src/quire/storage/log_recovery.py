@@ -9,7 +9,6 @@ not lose its end to damage in its middle is opened with `only_torn`: then nothin
 """
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Required, TypedDict, Unpack
 
@@ -181,7 +180,7 @@ class _Opener:
 
     def read_end(self) -> bool:
         """Opens what was stopped cleanly; False when the last segment is not as a clean stop leaves it."""
-        self._rebuild_missing_indexes(self._segments)
+        self._rebuild_missing_indexes(len(self._segments))
         try:
             self.end_offset = self._segments.active.load_tail()
         except (DamagedBatchError, CorruptIndexError) as error:
@@ -190,11 +189,17 @@ class _Opener:
         self._check_last_offset()
         return True
 
-    def _rebuild_missing_indexes(self, segments: Iterable[Segment]) -> None:
-        """Of segments that are not scanned. Not when somebody looks something up: then everybody would wait for it."""
-        for segment in segments:
-            if segment.size and not self._has_indexes(segment):
-                self._rebuild_indexes(segment, CorruptIndexError("an index is missing"))
+    def _rebuild_missing_indexes(self, count: int) -> None:
+        """Of so many segments, which are not scanned. At the first look-up everybody would have to wait for it.
+
+        The recovery point may have passed them, so a power loss has to find that they are new (see `roll_mark`).
+        """
+        segments = self._segments
+        for slot in range(count):
+            if segments[slot].size and not self._has_indexes(segments[slot]):
+                if segments[slot] is not segments.active:
+                    self._roll_marks.append(make_mark(self._disk, self._folder, segments[slot + 1].base_offset))
+                self._rebuild_indexes(segments[slot], CorruptIndexError("an index is missing"))
 
     def _rebuild_indexes(self, segment: Segment, reason: CorruptIndexError) -> None:
         segment.rebuild_indexes(reason)
@@ -219,7 +224,7 @@ class _Opener:
         """Checks every byte from the recovery point's segment on."""
         segments, recovery_point = self._segments, self._recovery_point
         first = segments[segments.slot_of(recovery_point)]
-        self._rebuild_missing_indexes(segment for segment in segments if segment.base_offset < first.base_offset)
+        self._rebuild_missing_indexes(segments.slot_of(recovery_point))
         on_disk = LeaderEpochs(self._epochs.entries)
         self._learn_epochs_before(first.base_offset)
         if self._is_below_known_epochs(first):

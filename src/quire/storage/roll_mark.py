@@ -3,8 +3,9 @@
 A start after a crash scans nothing before the recovery point. If everything was on disk when a segment was completed,
 that point is where the next segment begins, while the indexes of the completed one have only just been written: a power
 loss could leave them empty or half as long, and nobody would look. So such a roll makes this file first, the flush that
-brings the indexes to disk removes it, and a start that finds it makes the indexes before it anew. It relies on a folder
-keeping the order in which its names change, as the swaps of compaction do.
+brings the indexes to disk removes it, and a start that finds it makes the indexes before it anew. So does a start that
+has to make missing indexes of a segment that it does not scan. It relies on a folder keeping the order in which its
+names change, as the swaps of compaction do.
 
 `00000000000000000170.rolled.tmp`: Apache Kafka takes no notice of it.
 """
@@ -18,7 +19,7 @@ _KIND = ".rolled"
 
 
 def make_mark(disk: Disk, folder: str, base_offset: int) -> str:
-    """Before the segment at `base_offset` is begun and anything beside the one before it is written."""
+    """Before anything beside the segment before `base_offset` is written, and the one there is begun."""
     path = f"{folder}/{file_names.offset_file(base_offset, _KIND)}{file_names.TEMPORARY}"
     disk.open(path, create=True).close()
     return path
