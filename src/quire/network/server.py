@@ -84,7 +84,8 @@ class Server:
         if self._stopped is not None and not self._connections:
             if self._deadline is not None:
                 self._deadline.cancel()
-            self._stopped()
+            # Not within the call that ended it: that may be from the midst of what is stopped next.
+            self.clock.call_soon(self._stopped)
 
     def memory_is_short(self) -> None:
         self._reclaim.wake()
