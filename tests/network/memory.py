@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from quire.seams import Clock, FileSlice, Part, Receiver, Transport
 
 
-def frame(payload: bytes) -> bytes:
-    return len(payload).to_bytes(4, "big") + payload
+def frame(payload: bytes | memoryview) -> bytes:
+    return len(payload).to_bytes(4, "big") + bytes(payload)
 
 
 def frames_in(data: bytes | bytearray) -> list[bytes]:

@@ -6,6 +6,7 @@ import pytest
 
 from quire.coordinators.runtime.channel import Channel
 from quire.coordinators.runtime.shard import State
+from quire.network.server import Server
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import TRANSACTION_STATE
@@ -25,6 +26,7 @@ from quire.protocol.messages.write_txn_markers import (
 )
 from quire.protocol.records.batch import walk_batches
 from quire.protocol.schema import Message
+from tests.network.memory import MemoryNetwork, frame
 from tests.node.conftest import SimulatedNode
 from tests.node.transactional_producer import PROTOCOL_1, PROTOCOL_2, TOPIC, TransactionalProducer
 
@@ -215,15 +217,29 @@ def test_a_coordinator_that_does_not_answer_is_not_waited_for_without_end(node: 
     assert node.node.partitions.leader(TOPIC, None, 0).log.end_offset == 0
 
 
-def test_a_client_that_goes_away_while_the_coordinator_is_asked_leaves_nothing_behind(node: SimulatedNode) -> None:
-    producer = begun(node, PROTOCOL_2)
+@BOTH
+def test_of_a_client_that_has_gone_nothing_is_written_before_what_it_sent_first(
+    node: SimulatedNode, protocol: int
+) -> None:
+    producer = begun(node, protocol, 0)
     channel = HeldChannel(node.node.channel)
     node.node.channel = channel
-    reply = node.dispatch(node.info, node.frame(producer.request(0), producer.produce_version))
-    assert isinstance(reply, Pending)
-    reply.abandon()
+    network = MemoryNetwork(node.clock)
+    server = Server(network, node.node.clock, node.dispatch)
+    server.listen("PLAINTEXT", "127.0.0.1", 0)
+    client = network.client()
+    requests = [producer.request(0, sequence=sequence) for sequence in (0, 1)]
+    client.send(b"".join(frame(node.frame(request, producer.produce_version)) for request in requests))
+    client.hang_up()
+    node.clock.run_for(10)
     channel.let_go()
-    assert node.node.partitions.leader(TOPIC, None, 0).log.end_offset == 0
+    node.clock.run_for(10)
+    assert server.counters.connections == 0
+    node.node.channel = channel.channel
+    producer.sequences[0] = 2
+    assert producer.produce(0) == [0]
+    assert producer.end(commit=True) == 0
+    assert committed(node) == ([0, 1, 2], 4)
 
 
 def test_a_newer_producer_fences_the_older_one(node: SimulatedNode) -> None:

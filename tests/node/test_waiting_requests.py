@@ -1,4 +1,4 @@
-"""Requests that waited, for a flush or for records, leave nothing behind that only the garbage collector would find."""
+"""Requests that waited, for a flush or for records, hold up nothing and leave no circles when their client is gone."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from quire.network.connection import Answer
+from quire.network.server import Server
 from quire.pending import Pending
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from quire.protocol.records import Record, build_batch
+from tests.network.memory import MemoryNetwork, frame
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
 
@@ -91,3 +93,21 @@ def test_a_request_whose_client_is_gone_goes_too(
         # Its place in the partition's queue goes when its turn comes.
         node.clock.run_for(1000)
     assert garbage() == []
+
+
+@pytest.mark.parametrize("waits", [produce_frame, lambda node: fetch_frame(node, 0)], ids=["produce", "fetch"])
+def test_a_request_that_waits_holds_up_nothing_of_a_client_that_has_gone(
+    node: SimulatedNode, waits: Callable[[SimulatedNode], memoryview]
+) -> None:
+    node.create_topic("t", flush_messages="1")
+    network = MemoryNetwork(node.clock)
+    server = Server(network, node.node.clock, node.dispatch)
+    server.listen("PLAINTEXT", "127.0.0.1", 0)
+    client = network.client()
+    client.send(frame(waits(node)) + frame(produce_frame(node)))
+    written = node.node.partitions.leader("t", None, 0).log
+    before = written.end_offset
+    client.hang_up()
+    node.clock.run_for(0)
+    assert written.end_offset == before + 1
+    assert server.counters.connections == 0

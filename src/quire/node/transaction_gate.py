@@ -76,7 +76,7 @@ class _Question:
             partition: partition.admissions.take(producer.producer_id, producer.epoch, bumps_epoch=producer.bumps_epoch)
             for partition in partitions
         }
-        self._verdicts: Pending[Verdicts] = Pending(on_abandoned=self._abandoned)
+        self._verdicts: Pending[Verdicts] = Pending()
         self._answered = False
         self._timer: Timer | None = None
         self._asked_ms = node.clock.monotonic_ms()
@@ -142,9 +142,6 @@ class _Question:
     def _time_out(self) -> None:
         self._finish({}, ErrorCode.REQUEST_TIMED_OUT)
 
-    def _abandoned(self) -> None:
-        self._finish({}, ErrorCode.REQUEST_TIMED_OUT)
-
     def _finish(self, codes: Codes, otherwise: int) -> None:
         if self._answered:
             return
@@ -159,8 +156,7 @@ class _Question:
             else:
                 partition.admissions.give_back(admission)
                 verdicts[partition] = _refusal(ErrorCode(code), self._producer)
-        if not self._verdicts.complete_once(verdicts):
-            give_back(verdicts)
+        self._verdicts.complete(verdicts)
 
 
 def give_back(verdicts: Verdicts) -> None:

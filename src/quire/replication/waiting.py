@@ -25,7 +25,7 @@ class CommitWait(Pending[dict["Partition", ErrorCode]]):
     __slots__ = ("_failed", "_timer", "_waiting")
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(on_abandoned=self._forget)
         self._waiting: dict[Partition, None] = {}
         self._failed: dict[Partition, ErrorCode] = {}
         self._timer: Timer | None = None
@@ -55,18 +55,15 @@ class CommitWait(Pending[dict["Partition", ErrorCode]]):
             self._failed[partition] = ErrorCode.REQUEST_TIMED_OUT
         self._end()
 
-    def abandon(self) -> None:
-        """The client is gone. Its place in the partitions' queues goes when its turn comes."""
-        self._waiting.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-        super().abandon()
-
     def _end(self) -> None:
+        self._forget()
+        self.complete_once(self._failed)
+
+    def _forget(self) -> None:
+        """Also when the client is gone. Its place in the partitions' queues goes when its turn comes."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
-        self.complete_once(self._failed)
 
 
 class FetchWait:

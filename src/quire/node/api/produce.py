@@ -102,7 +102,8 @@ def _in_transaction(node: "Node", context: Context, request: ProduceRequest, tra
         for data in topic.partition_data:
             if data.records is not None:
                 data.records = bytearray(data.records)  # The connection is about to reuse its buffer.
-    pending: Pending[ProduceResponse | None] = Pending(on_abandoned=asked.abandon)
+    # Not to be given up before the append, even if the client goes: what it sent next must not be handled without this.
+    pending: Pending[ProduceResponse | None] = Pending()
     asked.when_done(lambda verdicts: _complete(pending, _append_admitted(node, context, request, verdicts)))
     return pending
 

@@ -64,7 +64,8 @@ def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> 
         knows_abortable=context.api_version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE,
     )
     asked = admit(node, producer, [partition])
-    answer: Answer = Pending(on_abandoned=asked.abandon)
+    # Not to be given up, even if the client goes: what it sent next must not be handled without this.
+    answer: Answer = Pending()
 
     def go_on(verdicts: Verdicts) -> None:
         verdict = verdicts[partition]
