@@ -1,6 +1,7 @@
 """The server on real sockets: many clients, pipelined and torn, large requests, and a stop in the middle of it."""
 
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -106,6 +107,24 @@ def test_what_a_client_sent_behind_a_request_in_progress_is_handled_although_it_
     waiting[0].complete([frame(b"wait...1")])
     world.until(lambda: world.server.counters.connections == 0)
     assert handled == [b"wait...1", b"echo...2"]
+
+
+def test_a_client_that_reset_its_connection_behind_its_request_is_known_to_be_gone_while_that_waits(
+    world: EchoWorld,
+) -> None:
+    waiting: list[Pending[Answer]] = []
+
+    def handle(info: ConnectionInfo, request: memoryview) -> Pending[Answer]:
+        waiting.append(Pending())
+        return waiting[0]
+
+    world.server.handle = handle
+    with socket.create_connection(("127.0.0.1", world.port)) as connection:
+        connection.sendall(frame(b"wait...1"))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    world.until(lambda: bool(waiting))
+    world.until(lambda: world.network.connections == 0)
+    world.until(lambda: world.server.counters.connections == 0)
 
 
 def test_a_stop_under_load_cuts_no_answer_in_two(world: EchoWorld) -> None:

@@ -154,7 +154,13 @@ class SocketTransport:
                     self._end("closed by the other side")
                     return
                 receiver.received(size)
-                if size < len(room) or self._paused or self._closing or self._ended:
+                if self._closing or self._ended:
+                    return
+                if self._paused:
+                    # uvloop tells of a reset once, here if bytes came before it, and of nothing afterwards.
+                    self._readable_while_paused()
+                    return
+                if size < len(room):
                     return
                 received += size
         except Exception:
