@@ -13,7 +13,7 @@ import sys
 def main() -> None:
     path, command = sys.argv[1], sys.argv[2:]
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    lock = os.open(path, os.O_RDONLY)
+    lock = os.open(path, os.O_RDWR)  # On NFS only a file that is open for writing can be locked for oneself alone.
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
