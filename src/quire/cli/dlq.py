@@ -153,9 +153,8 @@ def replay(
         if not replayed and not from_beginning:
             _refuse_what_may_have_been_sent(client, name, places)
         elif replayed:
-            _send_back(
-                client, producer, [], replayed
-            )  # keeps it from being forgotten, whether there are letters or not
+            # Keeps it from being forgotten, whether there are letters or not.
+            _send_back(client, producer, [], replayed)
         letters = read_letters(client, places, {} if from_beginning else replayed)
         while chunk := list(islice(letters, IN_ONE_TRANSACTION)):
             back = [letter for letter in chunk if _goes_back(letter, pattern, max_attempts)]
