@@ -117,6 +117,11 @@ class PartitionBook:
         written.copies += 1
         self.sent_bytes += len(value) + RECORD_OVERHEAD_BYTES
 
+    def give_up_order(self, value: bytes) -> None:
+        """A record may be in the log without those before it, but still not twice: it is a session of its own now."""
+        written = self.written[value]
+        written.session += f"?{written.number}"
+
     def learn(self, offset: int, known: Known, *, idempotent: bool) -> None:
         if offset not in self.known or known.timestamp is not None:
             self.known[offset] = known

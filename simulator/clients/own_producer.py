@@ -3,6 +3,7 @@
 Only a power loss may make it give up records, because the node may then have lost what came before them.
 """
 
+from itertools import chain
 from typing import NamedTuple
 
 from quire.client.batch import Delivery, Receipt
@@ -102,7 +103,12 @@ def acknowledge(
 ) -> None:
     """Writes down what a producer was told of a batch, when it is told."""
     values = client.batches.pop(delivery)
-    if error is None and delivery.base_offset >= 0:
+    if error is not None:
+        # The producer goes on behind the gap at once, and others may see that before the last record is settled.
+        on_their_way = [waiting for other, waiting in client.batches.items() if other.place == delivery.place]
+        for value in chain(values, *on_their_way):
+            book.give_up_order(value)
+    elif delivery.base_offset >= 0:
         client.scene.checker.acknowledged(
             book,
             client.network.era,
@@ -121,7 +127,4 @@ def settle(client: OwnClient, sent: list[Sent], *, excused: bool) -> bool:
         return True
     if not excused:
         raise Violation("errors have a cause", f"{client.name} had to give up records: {failure}")
-    # Some of them may be in the log and others not, but none of them twice.
-    for number, (book, value, _) in enumerate(sent):
-        book.written[value].session += f"?{number}"
     return False
