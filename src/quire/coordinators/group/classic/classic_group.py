@@ -12,7 +12,7 @@ from quire.coordinators.group.classic.subscribed_topics import CONSUMER_PROTOCOL
 from quire.coordinators.group.group import CheckPartition, GroupType
 from quire.coordinators.runtime.record import StateRecord, tombstone
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.messages.group_records import GroupMetadataKey
+from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
 
 NO_GENERATION = -1
 
@@ -29,7 +29,6 @@ class ClassicGroup:
         "_topics",
         "_topics_generation",
         "_vote",
-        "assigned_generation",
         "generation",
         "group_id",
         "is_first_round",
@@ -45,6 +44,7 @@ class ClassicGroup:
         "static_members",
         "unsynced_members",
         "waiting_joins",
+        "written",
     )
 
     def __init__(self, group_id: str, heard_of: Callable[[Member], None]) -> None:
@@ -61,10 +61,10 @@ class ClassicGroup:
         """Member ids by group.instance.id."""
         self.state_since_ms = -1
         """-1 where an old record does not tell."""
+        self.written: GroupMetadataValue | None = None
+        """What its log says of it, or is about to."""
         # What is about the present.
         self.state = ClassicState.EMPTY
-        self.assigned_generation = NO_GENERATION
-        """The last generation whose leader has handed in an assignment."""
         self.is_first_round = False
         """The members of an empty group gather: they get a while, however few they are."""
         self.joined_since = False
@@ -158,6 +158,11 @@ class ClassicGroup:
     def rebalance_timeout_ms(self) -> int:
         """As long as the slowest member may take."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def assigned_generation(self) -> int:
+        """The last generation whose leader has handed in an assignment."""
+        return NO_GENERATION if self.written is None else self.written.generation
 
     @property
     def is_leaderless(self) -> bool:

@@ -2,6 +2,7 @@
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.group_record import (
+    is_about_the_past,
     is_about_the_present,
     restore,
     take_assignments,
@@ -105,6 +106,8 @@ class ClassicGroups:
         if value is None:
             if known is not None:
                 self._forget(known)
+        elif known is not None and self._is_loaded and is_about_the_past(known, value):
+            known.written = value
         elif known is not None and self._is_loaded and is_about_the_present(known, value):
             take_assignments(known, value)
         else:

@@ -1,6 +1,7 @@
 """A classic group as it is written down, and back: one record has all of it."""
 
 from collections.abc import Mapping
+from copy import copy
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.member import Member
@@ -34,6 +35,22 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = 
     return StateRecord(GroupMetadataKey(group=group.group_id), value, VERSION)
 
 
+def renamed_record(group: ClassicGroup, member: Member) -> StateRecord | None:
+    """What the log says of the group, with the static member's new id in place of the one it has there; None where it
+    is not there. What else has changed since is a round's, and written at its end."""
+    if group.written is None or not member.is_static:
+        return None
+    value = copy(group.written)
+    for index, before in enumerate(value.members):
+        if before.group_instance_id == member.instance_id:
+            renamed = copy(before)
+            renamed.member_id = member.member_id
+            value.members = [*value.members[:index], renamed, *value.members[index + 1 :]]
+            value.leader = member.member_id if value.leader == before.member_id else value.leader
+            return StateRecord(GroupMetadataKey(group=group.group_id), value, VERSION)
+    return None
+
+
 def _member_value(member: Member, subscription: bytes, assignment: bytes) -> MemberMetadata:
     return MemberMetadata(
         member_id=member.member_id,
@@ -57,8 +74,13 @@ def is_about_the_present(group: ClassicGroup, value: GroupMetadataValue) -> bool
     )
 
 
+def is_about_the_past(group: ClassicGroup, value: GroupMetadataValue) -> bool:
+    """Whether it is a `renamed_record`: the group is in a later round, and knows the new id."""
+    return group.state is not ClassicState.STABLE and group.assigned_generation == value.generation
+
+
 def take_assignments(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    group.assigned_generation = value.generation
+    group.written = value
     for written in value.members:
         group.members[written.member_id].assignment = written.assignment
 
@@ -78,7 +100,8 @@ def restore(group: ClassicGroup, value: GroupMetadataValue) -> None:
         group.leader_id = None
     group.protocol_type = value.protocol_type
     group.protocol_name = value.protocol
-    group.generation = group.assigned_generation = value.generation
+    group.written = value
+    group.generation = value.generation
     group.state = ClassicState.STABLE if group.members else ClassicState.EMPTY
     group.state_since_ms = value.current_state_timestamp
 

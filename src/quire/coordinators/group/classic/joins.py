@@ -9,7 +9,7 @@ timeout, gets a new one, and finds its assignment as it was; whoever still uses 
 from typing import NamedTuple
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup, fenced
-from quire.coordinators.group.classic.group_record import group_record
+from quire.coordinators.group.classic.group_record import group_record, renamed_record
 from quire.coordinators.group.classic.join_response import join_response, rejoined_response
 from quire.coordinators.group.classic.member import JoinAnswer, Member, Protocols
 from quire.coordinators.group.classic.member_id import new_member_id
@@ -157,6 +157,7 @@ class Joins:
         group.joined_since = True
         self._sessions.start(group, member)
         self._rounds.begin_or_go_on(group, attempt.now_ms, attempt.outcome)
+        _write_new_id(group, member, attempt.outcome)
         return attempt.outcome.result(answer)
 
     def _forget(self, group: ClassicGroup, member: Member, answer: JoinAnswer) -> None:
@@ -194,6 +195,7 @@ class Joins:
         group.wait_in_join(member, answer)
         if group.state is not ClassicState.STABLE or group.preferred_protocol() != group.protocol_name:
             self._rounds.begin_or_go_on(group, attempt.now_ms, attempt.outcome)
+            _write_new_id(group, member, attempt.outcome)
             return attempt.outcome.result(answer)
 
         def written(error: ErrorCode) -> None:
@@ -215,6 +217,14 @@ class Joins:
         self._sessions.end(group, old.member_id)
         group.replace(old, new)
         self._sessions.start(group, new)
+
+
+def _write_new_id(group: ClassicGroup, member: Member, outcome: Outcome) -> None:
+    """A round is written down at its end, but who is told its id, or that it is fenced, hears of it before that. If the
+    log were replayed then, the former member would be let in again, and this one be fenced: for good, say clients."""
+    record = renamed_record(group, member)
+    if record is not None:
+        outcome.write(record)
 
 
 def _protocols(request: JoinGroupRequest) -> Protocols:
