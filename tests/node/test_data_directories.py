@@ -223,6 +223,18 @@ def test_of_two_logs_of_different_topics_the_one_that_is_gone_is_set_aside() -> 
     assert [name for name in again.disk.list_dir("/two") if name.endswith("-stray")] != []
 
 
+def test_a_log_that_lost_the_id_of_its_topic_with_the_power_is_used_beside_one_of_a_topic_that_is_gone() -> None:
+    """The topic was deleted and created again while the directory with the older log was offline."""
+    node, first, _ = two_topics()
+    disk = node.stop()
+    copy_log(disk, f"/one/{first}-0", f"/two/{first}-0")
+    write_atomically(disk, f"/two/{first}-0/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAEQ")
+    write_atomically(disk, f"/one/{first}-0/partition.metadata", b"")
+    again = SimulatedNode(disk, TWO, seed=2).start()
+    assert values_of(again, first) == [b"v"]
+    assert [name for name in again.disk.list_dir("/two") if name.endswith("-stray")] != []
+
+
 def test_a_node_does_not_begin_a_second_metadata_log_when_the_first_is_gone() -> None:
     disk = two_topics()[0].stop()
     disk.rename("/one", "/unmounted")

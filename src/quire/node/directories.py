@@ -2,6 +2,7 @@
 
 from quire.config.broker_config import BrokerConfig
 from quire.controller.format import format_node, unfinished_formatting
+from quire.metadata.image import ClusterImage
 from quire.seams import Clock, Disk, Jobs, Random
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.errors import DataDirectoryError
@@ -64,17 +65,19 @@ def open_directories(
     return opened
 
 
-def check_that_no_log_is_there_twice(directories: list[LogDirectory]) -> None:
+def check_that_no_log_is_there_twice(directories: list[LogDirectory], image: ClusterImage) -> None:
     """Of two logs of one partition nobody can tell which one is right: either may be a copy that was left behind.
 
-    Where the folders say that they are of different topics, only one of these can be in use.
+    A log whose folder says that it is of another topic, one that is gone, is of no partition.
     """
     first: dict[TopicPartition, LogDirectory] = {}
     for directory in directories:
         for key in directory.logs:
+            topic = image.topic(key[0])
+            if topic is None or directory.topic_ids[key] not in (None, topic.topic_id):
+                continue
             other = first.setdefault(key, directory)
-            ids = {other.topic_ids[key], directory.topic_ids[key]} - {None}
-            if other is not directory and len(ids) < 2:
+            if other is not directory:
                 raise DataDirectoryError(
                     f"{key[0]}-{key[1]} is both in {other.path} and in {directory.path}; "
                     "move the folder that is out of date elsewhere, and start again."

@@ -133,7 +133,7 @@ class Node:
         """Everything committed has been replayed and this node leads: it can see to its logs, and then take part."""
         with self._starting():
             self._load()
-            check_that_no_log_is_there_twice(self.partitions.directories())
+            check_that_no_log_is_there_twice(self.partitions.directories(), self.image)
             each_of(self.partitions.directories(), LogDirectory.prepare_use, self._logs_ready)
 
     def _logs_ready(self) -> None:
