@@ -229,7 +229,8 @@ class OwnTransactionalProducer(OwnClient):
             settle(self, sent, excused=True)
             raise ApiError(ErrorCode.PRODUCER_FENCED) from error
         settle(self, sent, excused=not commit)
-        if sent or transaction.commits:
+        if transaction.commits or any(each.receipt.delivered for each in sent):
+            # Otherwise an abort may have come before anything was sent, and nobody was asked.
             self.scene.checker.transactions.let_in(session, was_superseded, "the end of a transaction")
         self._ended(transaction, commit)
         identity = producer.identity
