@@ -6,8 +6,7 @@
   who still speaks of an earlier one is told so, and changes nothing. (A generation in which nobody was assigned
   anything yet is not written down: after a crash its number is given again.)
 - An assignment is handed out as the leader made it: all of it from one of its attempts.
-- A static member that was replaced is let in nowhere, once the one in its place is written down: it has joined a
-  generation that is, or was told what it owns. Before that a crash, or a full disk, may bring the old one back.
+- A static member that was replaced is let in nowhere.
 
 `Standing` is for the end of a run: which members that live, and are heard of, have come to rest in one generation.
 """
@@ -38,8 +37,6 @@ class MemberBook:
     """Its instance id, if it is static; else its member id."""
     joined_tick: int
     replaced: bool = False
-    in_place_of: Sequence["MemberBook"] = ()
-    """Whom it replaces, being the same static member, once it is written down."""
 
     def __repr__(self) -> str:
         return self.member_id
@@ -79,8 +76,7 @@ class GroupBook:
         self._counts = counts
         self._ticks = ticks
         self._generations: dict[int, Generation] = {}
-        self._static: dict[str, dict[str, MemberBook]] = {}
-        """By instance id and member id."""
+        self._static: dict[str, list[MemberBook]] = {}
 
     def __repr__(self) -> str:
         return self.name
@@ -96,12 +92,12 @@ class GroupBook:
             raise Violation(NEVER_BACK, f"{member_id} joined generation {generation} of {self}, after {floor}")
         member = MemberBook(member_id, instance_id or member_id, self._ticks.next())
         if instance_id is not None:
-            known = self._static.setdefault(instance_id, {})
-            member = known.setdefault(member_id, member)
-            # Of two that asked at the same time nobody knows who replaced whom.
-            member.in_place_of = [each for each in known.values() if each.joined_tick < asked_tick and each != member]
-            if generation == floor:
-                _written_down(member)
+            for other in self._static.setdefault(instance_id, []):
+                if other.member_id == member_id:
+                    return other
+                # Of two that asked at the same time nobody knows who replaced whom.
+                other.replaced = other.replaced or other.joined_tick < asked_tick
+            self._static[instance_id].append(member)
         return member
 
     def handed_in(self, generation: int, assignment: Mapping[str, Owned]) -> None:
@@ -121,7 +117,6 @@ class GroupBook:
         if not fitting:
             raise Violation(AS_MADE, f"{member} was told to own {owned} in generation {generation} of {self}")
         book.attempts = fitting
-        _written_down(member)
         self._counts.assignments += 1
         self.assigned = max(self.assigned, generation)
 
@@ -151,11 +146,6 @@ class GroupBook:
 
     def _generation(self, number: int) -> Generation:
         return self._generations.setdefault(number, Generation())
-
-
-def _written_down(member: MemberBook) -> None:
-    for each in member.in_place_of:
-        each.replaced = True
 
 
 def _without_uuid(member_id: str) -> str:

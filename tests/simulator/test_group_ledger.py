@@ -98,25 +98,6 @@ class TestStaticMembers:
         with expect(REPLACED):
             run.group.let_in(-1, 1, before, before.replaced, "OffsetCommit")
 
-    def test_it_is_replaced_for_good_when_the_generation_was_assigned_before(self, run: Run) -> None:
-        before = run.join("a1", 1, static=True)
-        run.group.handed_in(1, {before.member_id: (P0,)})
-        run.tell(before, 1, P0)
-        run.join("a2", 1, static=True)
-        assert before.replaced
-
-    def test_it_may_come_back_while_the_one_in_its_place_is_not_written_down(self, run: Run) -> None:
-        before = run.join("a1", 1, static=True)
-        run.group.handed_in(1, {before.member_id: (P0,)})
-        run.tell(before, 1, P0)
-        after = run.join("a2", 2, static=True)
-        assert not before.replaced, "nobody was assigned anything in generation 2, and a crash takes it back"
-        assert run.join("a1", 2, static=True) is before
-        run.group.handed_in(2, {before.member_id: (P0,)})
-        run.tell(before, 2, P0)
-        assert not before.replaced
-        assert after.replaced
-
     def test_its_share_may_stand_under_an_id_that_nobody_heard_of(self, run: Run) -> None:
         run.group.handed_in(1, {"a" + UUID + "1": (P0,)})
         run.tell(run.join("a2", 1, static=True), 1, P0)
