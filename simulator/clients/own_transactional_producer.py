@@ -48,6 +48,7 @@ class OwnTransactionalProducer(OwnClient):
         self._session: Session | None = None
         self._era = -1
         self._began_ms = 0.0
+        self._began_life = 0
         self._clock_changes = 0
 
     def new_cluster(self) -> Cluster:
@@ -130,6 +131,7 @@ class OwnTransactionalProducer(OwnClient):
         for topic in dict.fromkeys(book.topic.name for book in self._books()):
             await self._insist(partial(producer.prepare, topic))
         self._began_ms = self.scene.clock.monotonic_ms()
+        self._began_life = self.scene.life.number
         self._clock_changes = self.scene.clock_changes
         producer.begin()
         return self.scene.ledger.transactions.begin(self._session)
@@ -239,11 +241,16 @@ class OwnTransactionalProducer(OwnClient):
             session.owner.moved_on(session, (identity.producer_id, identity.epoch))
 
     def _check_excuse(self, session: Session, error: Exception) -> None:
-        """A producer may be fenced by another, or by the coordinator when it takes too long, and for nothing else."""
+        """A producer may be fenced by another, or by the coordinator when it takes too long, and for little else.
+
+        By the old protocol it asks for the next epoch itself. If it was given that and has not heard of it, it asks
+        again with the epoch before, which is not written down: a coordinator that was started anew cannot know it.
+        """
         took_ms = self.scene.clock.monotonic_ms() - self._began_ms
         late = took_ms >= self._timeout_ms or self.scene.clock_changes != self._clock_changes
         era_changed = self._era != self.scene.life.era
-        if not (session.may_be_fenced or late or era_changed):
+        forgotten = self._protocol == 1 and self._began_life != self.scene.life.number
+        if not (session.may_be_fenced or late or era_changed or forgotten):
             raise Violation("errors have a cause", f"{self.name} could not end its transaction: {error!r}")
 
     def _ended(self, transaction: TransactionBook, commit: bool) -> None:

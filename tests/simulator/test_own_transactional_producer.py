@@ -1,5 +1,7 @@
 """Quire's own producer in transactions, in the simulation: when the end of one says that it was let in."""
 
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -9,6 +11,7 @@ from quire.client.errors import ClientError
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer
 from quire.client.steps import Steps
+from quire.protocol.errors import ApiError, ErrorCode
 from simulator.clients.own_producer import Sent
 from simulator.clients.own_transactional_producer import OwnTransactionalProducer
 from simulator.ledger import TopicBook
@@ -47,3 +50,20 @@ def test_a_producer_that_was_replaced_may_abort_what_it_has_not_sent() -> None:
 def test_a_producer_that_was_replaced_may_not_end_what_it_has_sent() -> None:
     with pytest.raises(Violation, match="a producer that was replaced is let in nowhere"):
         abort_after_another_took_over(None)
+
+
+@pytest.mark.parametrize(("protocol", "lives", "excused"), [(1, 1, True), (1, 0, False), (2, 1, False)])
+def test_only_by_the_old_protocol_may_a_start_of_the_node_make_a_producer_a_stranger(
+    protocol: int, lives: int, excused: bool
+) -> None:
+    world = World(0, cast=lambda _: [])
+    scene = world.scene
+    producer = OwnTransactionalProducer(scene, "own", "id", protocol, [], abandons=False)
+    ids = scene.ledger.transactions.id_named("id")
+    init = ids.asking(scene.ledger.ticks.next())
+    init.settled_tick = scene.ledger.ticks.next()
+    session = ids.given("own", Identity(5, 0), init)
+    producer._era, producer._began_life = scene.life.era, scene.life.number
+    scene.life = replace(scene.life, number=scene.life.number + lives)
+    with nullcontext() if excused else pytest.raises(Violation, match="errors have a cause"):
+        producer._check_excuse(session, ApiError(ErrorCode.PRODUCER_FENCED))
