@@ -1,5 +1,9 @@
 """What a read_committed fetch gets from a log with transactions in it."""
 
+import itertools
+
+import pytest
+
 from quire.pending import Pending
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from quire.protocol.records.batch import walk_batches
@@ -79,3 +83,25 @@ def test_whoever_waits_for_committed_records_is_not_bothered_with_open_ones_and_
     node.clock.run_for(10)
     assert waiting.done
     assert len(waiting.value or b"") > 300, "all of it is there"
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_disk_that_fails_at_any_read_of_a_fetch_that_waits_is_not_unforeseen(
+    failing: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = node_with(batch(), transactional(1, 0), batch())
+    partition = node.node.partitions.leader("t", None, 0)
+    partition.log.roll(node.clock.now_ms())
+    reads = itertools.count(1)
+    node.disk.fail_when(
+        lambda call: (
+            call.kind == "read" and call.path.endswith("/t-0/00000000000000000000.log") and next(reads) == failing
+        )
+    )
+    waiting = waiting_fetch(node, min_bytes=10_000)
+    partition.append_own(batch(), node.clock.now_ms())
+    node.clock.run_for(10)
+    assert next(reads) > failing, "it has failed"
+    assert waiting.done, "the client hears of it at once"
+    assert "unexpectedly" not in caplog.text
+    assert "waking those who wait" not in caplog.text

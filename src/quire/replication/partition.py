@@ -420,15 +420,18 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self} holds offsets {self.log.start_offset} to {self.log.end_offset}, not {offset}",
             )
+        upper = self.readable_end(committed_only)
         try:
-            upper = self.readable_end(committed_only)
             return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch)
         except OSError as error:
             raise self._storage_error(error) from error
 
     def readable_end(self, committed_only: bool) -> LogPosition:
         if committed_only and (stable := self.last_stable_offset) < self.high_watermark:
-            return self.log.position_of(stable)
+            try:
+                return self.log.position_of(stable)
+            except OSError as error:
+                raise self._storage_error(error) from error
         return self._high_watermark
 
     def aborted_transactions(self, offset: int, part: FileSlice) -> list[AbortedTransaction]:

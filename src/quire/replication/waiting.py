@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from quire.pending import Pending
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.seams import Clock, Timer
 from quire.storage import LogPosition
 
@@ -70,7 +70,7 @@ class FetchWait:
     """A fetch that found less than it asked for and is answered when `missing_bytes` more can be read.
 
     With `committed_only` what counts is how far the last stable offset moves: to such a reader the records of an open
-    transaction come with its end.
+    transaction come with its end. ApiError when that cannot be found, because a disk fails.
     """
 
     __slots__ = ("_partitions", "_stable_ends", "_timer", "finish", "missing_bytes")
@@ -96,7 +96,12 @@ class FetchWait:
 
     def more_bytes(self, partition: "Partition", size: int) -> None:
         """`size` bytes more are committed in this partition, which is a reason to look how many can be read."""
-        self.missing_bytes -= size if self._stable_ends is None else self._stable_bytes(partition, self._stable_ends)
+        try:
+            self.missing_bytes -= (
+                size if self._stable_ends is None else self._stable_bytes(partition, self._stable_ends)
+            )
+        except ApiError:
+            self.missing_bytes = 0  # Its disk fails: the client must hear of that now.
         if self.missing_bytes <= 0:
             self._end()
 

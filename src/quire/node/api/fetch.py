@@ -202,19 +202,24 @@ class _Fetch:
         else:
             pending.complete_once(answer)
 
-    def _wait(self) -> Pending[FetchResponse]:
+    def _wait(self) -> FetchResponse | Pending[FetchResponse]:
         pending: Pending[FetchResponse] = Pending()
         self._waited = True
 
         def finish() -> None:
             self._read_again(pending)
 
-        wait = FetchWait(
-            self._followed,
-            self._request.min_bytes - self._bytes,
-            finish,
-            committed_only=self._request.isolation_level == READ_COMMITTED,
-        )
+        try:
+            wait = FetchWait(
+                self._followed,
+                self._request.min_bytes - self._bytes,
+                finish,
+                committed_only=self._request.isolation_level == READ_COMMITTED,
+            )
+        except ApiError:
+            # A disk has just failed: who reads again hears which partitions are offline.
+            self.read()
+            return self.go_on()
         pending.on_abandoned = wait.cancel
         wait.start(self._node.clock, self._request.max_wait_ms)
         return pending
