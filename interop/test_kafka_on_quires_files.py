@@ -49,8 +49,9 @@ def written(
     data_dir = tmp_path_factory.mktemp(scenario.name) / "data"
     with Cluster(data_dir=data_dir, config=ONE_PARTITION_EACH | dict(scenario.settings)) as quire:
         kept = scenario.fill(Server(kafka, quire.bootstrap_servers, data_dir))
-        served = settled(quire.bootstrap_servers)
+        # In this order: who asks a coordinator has it write first what could have waited a moment.
         known = coordinated(quire.bootstrap_servers)
+        served = settled(quire.bootstrap_servers)
         if end == "killed":
             quire.kill()
     del kept
