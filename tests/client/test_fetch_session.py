@@ -49,6 +49,13 @@ def test_the_first_fetch_names_everything_and_asks_for_a_session() -> None:
     assert request.topics[0].topic_id == T
 
 
+def test_partitions_are_named_in_the_order_given_also_where_topics_alternate() -> None:
+    other = TopicPartition("u", 0)
+    request = ask(FetchSession(), {A: at(1), C: at(4), other: at(2, U), B: at(3)})
+    assert list(told(request)) == [A, C, other, B]
+    assert [topic.topic_id for topic in request.topics] == [T, U, T]
+
+
 def test_later_fetches_name_what_moved_came_or_went() -> None:
     session = begun({A: at(1), B: at(2)})
     request = ask(session, {A: at(1), B: at(5), C: at(0)})

@@ -91,12 +91,16 @@ class FetchSession:
 
 
 def _topics(told: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
-    topics: dict[str, FetchTopic] = {}
+    """Only neighbours share a topic's entry: what comes first is served first where room is short, so the order counts.
+
+    A topic named once, with all of its partitions, would let a partition that was just served slip in front of other
+    topics again, whenever a quiet partition of the same topic stands before them; those would never be read.
+    """
+    topics: list[FetchTopic] = []
     for place, wanted in told.items():
-        topic = topics.get(place.topic)
-        if topic is None:
-            topic = topics[place.topic] = FetchTopic(topic=place.topic, topic_id=wanted.topic_id)
-        topic.partitions.append(
+        if not topics or topics[-1].topic != place.topic:
+            topics.append(FetchTopic(topic=place.topic, topic_id=wanted.topic_id))
+        topics[-1].partitions.append(
             FetchPartition(
                 partition=place.partition,
                 current_leader_epoch=wanted.leader_epoch,
@@ -104,7 +108,7 @@ def _topics(told: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
                 partition_max_bytes=wanted.max_bytes,
             )
         )
-    return list(topics.values())
+    return topics
 
 
 def _forgotten(places: Mapping[TopicPartition, Wanted]) -> list[ForgottenTopic]:
