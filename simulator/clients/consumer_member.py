@@ -71,6 +71,8 @@ class ConsumerMember(SimClient):
         self._clock_changes = self.scene.clock_changes
         self._in_doubt = True
         """Something may not have arrived: the next heartbeat says everything."""
+        self._in_doubt_since_ms: float | None = None
+        """Since when the coordinator may have told it things that it has not heard."""
         self._told: frozenset[PartitionBook] = frozenset()
         self._reported: frozenset[PartitionBook] | None = None
         self._releases: dict[PartitionBook, float] = {}
@@ -135,7 +137,7 @@ class ConsumerMember(SimClient):
         try:
             answer = await self.ask(request, at_least=FIRST_VERSION_WITH_REGEX)
         except Lost:
-            self._in_doubt = True
+            self._doubt(sent_ms)
             raise
         error = self.expect(answer.error_code, "ConsumerGroupHeartbeat", *NOT_NOW, *self.excuses, *OUT, *NOT_YET)
         if error in OUT:
@@ -146,17 +148,25 @@ class ConsumerMember(SimClient):
             self._joins_anew(self._member.member_id)
             return
         if error is not ErrorCode.NONE:
-            # Whether it was written down nobody knows.
-            self._in_doubt = self._in_doubt or error not in NOT_YET
+            if error not in NOT_YET:
+                self._doubt(sent_ms)  # Whether it was written down nobody knows.
             await self.back_off()
             return
-        self._in_doubt = self.sent_twice
+        told_since_ms = sent_ms if self._in_doubt_since_ms is None else self._in_doubt_since_ms
+        self._in_doubt, self._in_doubt_since_ms = False, None
+        if self.sent_twice:
+            self._doubt(sent_ms)
         self._reported = owned
         self._heard_ms, self._clock_changes = sent_ms, clock_changes
         self._has_joined = True
         if not self._releases:
             self._releasing_since_ms = None
-        self._take(answer, floor, asked_tick)
+        self._take(answer, floor, asked_tick, told_since_ms)
+
+    def _doubt(self, since_ms: float) -> None:
+        self._in_doubt = True
+        if self._in_doubt_since_ms is None:
+            self._in_doubt_since_ms = since_ms
 
     def _request(self, epoch: int, *, full: bool) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
@@ -171,7 +181,7 @@ class ConsumerMember(SimClient):
             request.subscribed_topic_regex = REGEX if self._by_regex else ""
         return request
 
-    def _take(self, answer: ConsumerGroupHeartbeatResponse, floor: int, asked_tick: int) -> None:
+    def _take(self, answer: ConsumerGroupHeartbeatResponse, floor: int, asked_tick: int, told_since_ms: float) -> None:
         self._group.told_epoch(self._member, floor, answer.member_epoch)
         self._interval_ms = float(answer.heartbeat_interval_ms)
         if answer.assignment is None:
@@ -186,7 +196,7 @@ class ConsumerMember(SimClient):
             late = self.random.between(0.0, 1.2) if self.random.chance(0.2) else 0.0
             self._releases[book] = now_ms + late * self._rebalance_timeout_ms
             if self._releasing_since_ms is None:
-                self._releasing_since_ms = self._heard_ms
+                self._releasing_since_ms = told_since_ms
         for book in told:
             self._releases.pop(book, None)
         gained = [
