@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from quire.client.steps import Steps, wait
 from quire.protocol.errors import ApiError, ErrorCode
@@ -48,6 +49,18 @@ def append_bytes(client: BlockingClient, topic: str, records: bytes, partition: 
         return result.base_offset
 
     return client.run(steps())
+
+
+def open_transaction(client: BlockingClient, topic: str, records: int = 1) -> Producer:
+    """Writes so many records, `open` each, to partition 0 in a transaction that is the caller's to end."""
+    producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
+    client.run(producer.init_transactions())
+    client.run(producer.prepare(topic))
+    producer.begin()
+    for _ in range(records):
+        producer.send(topic, b"open", partition=0)
+    client.loop.run_until(producer.flush())
+    return producer
 
 
 def read(spark: SparkSession, servers: str, **options: Any) -> DataFrame:

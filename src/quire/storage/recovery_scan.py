@@ -14,7 +14,7 @@ No checksum covers a batch's offset and leader epoch, but the batch behind it be
 of them rises further than it has to, that witness is heard before the batch is believed.
 """
 
-from quire.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
+from quire.protocol.records.batch import CHECKED_FROM, HEADER_BYTES, BatchHeader, read_header
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.batch_walk_native import BatchWalk
 from quire.storage.damage import next_intact
@@ -26,8 +26,6 @@ from quire.storage.producer_state import ProducerState
 from quire.storage.segment import Segment
 
 MAX_OFFSET = (1 << 63) - 1
-CHECKED_FROM = 21
-"""Where in a batch begins what its checksum covers. Before that are its offset, length and epoch, and the checksum."""
 SECTOR = 512
 """What a disk writes as a whole, or a part of that."""
 

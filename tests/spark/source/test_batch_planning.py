@@ -13,10 +13,9 @@ from pyspark_quire.options import Options, Use
 from quire.client.admin.topics import delete_records
 from quire.client.errors import UnreachableError
 from quire.client.offsets import TopicPartition
-from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from tests.spark.conftest import MakeTopic
-from tests.spark.filling import DAY_MS, append, record
+from tests.spark.filling import DAY_MS, append, open_transaction, record
 
 
 def plan(client: BlockingClient, **given: Any) -> dict[int, tuple[int, int]]:
@@ -151,13 +150,7 @@ def test_an_end_behind_an_open_transaction_is_not_taken_for_lost_records(
 ) -> None:
     topic = make_topic()
     append(client, topic, [record(b"x")] * 2)
-    producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
-    client.run(producer.init_transactions())
-    client.run(producer.prepare(topic))
-    producer.begin()
-    for _ in range(3):
-        producer.send(topic, b"open", partition=0)
-    client.loop.run_until(producer.flush())
+    producer = open_transaction(client, topic, records=3)
     committed: dict[str, Any] = {"subscribe": topic, "kafka.isolation.level": "read_committed"}
     assert plan(client, **committed) == {0: (0, 2)}
     sentence = f"^{topic}-0: offset 4 cannot be read yet .* open from offset 2 on .*quire transactions list"

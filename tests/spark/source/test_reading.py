@@ -27,7 +27,7 @@ from quire.testing import Cluster
 from tests.client.model_cluster import ModelCluster
 from tests.protocol.records.raw_batches import raw_batch
 from tests.spark.conftest import MakeTopic
-from tests.spark.filling import DAY_MS, append, append_bytes, record
+from tests.spark.filling import DAY_MS, append, append_bytes, open_transaction, record
 
 
 class Reader:
@@ -157,12 +157,7 @@ def test_who_waits_in_vain_behind_an_open_transaction_is_told_how_to_find_it(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()
-    producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
-    client.run(producer.init_transactions())
-    client.run(producer.prepare(topic))
-    producer.begin()
-    producer.send(topic, b"open", partition=0)
-    client.loop.run_until(producer.flush())
+    producer = open_transaction(client, topic)
     options = {"kafka.isolation.level": "read_committed", "kafkaConsumer.pollTimeoutMs": "100"}
     with pytest.raises(
         QuireError, match=r"at offset 0, although .* to 1; if a transaction is open .*transactions list"

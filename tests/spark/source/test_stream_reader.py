@@ -18,11 +18,10 @@ from quire.client.admin.group_lag import group_details
 from quire.client.admin.topics import create_partitions, delete_records, delete_topics
 from quire.client.group_offsets import fetch_offsets
 from quire.client.offsets import TopicPartition
-from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
 from tests.spark.conftest import MakeTopic
-from tests.spark.filling import DAY_MS, append, record
+from tests.spark.filling import DAY_MS, append, open_transaction, record
 
 ALL = ReadAllAvailable()
 MakeReader = Callable[..., StreamReader]
@@ -285,12 +284,7 @@ def test_a_stream_that_goes_on_with_read_committed_loses_and_repeats_nothing_whi
 ) -> None:
     topic = make_topic()
     fill(client, topic, 2)
-    producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
-    client.run(producer.init_transactions())
-    client.run(producer.prepare(topic))
-    producer.begin()
-    producer.send(topic, b"open", partition=0)
-    client.loop.run_until(producer.flush())
+    producer = open_transaction(client, topic)
     everything = make_reader(subscribe=topic, startingOffsets="earliest")
     start = everything.latestOffset(everything.initialOffset(), ALL)
     assert offsets(start) == {topic: {"0": 3}}

@@ -43,6 +43,8 @@ _PRODUCER = Struct(">h20xqh")
 _MAGIC_POSITION = 16
 _CRC_POSITION = 17
 _ATTRIBUTES_POSITION = 21
+CHECKED_FROM = _ATTRIBUTES_POSITION
+"""Where in a batch begins what its checksum covers. Before that are its offset, length and epoch, and the checksum."""
 _MAX_TIMESTAMP_POSITION = 35
 
 _INT16 = Struct(">h")
@@ -220,7 +222,7 @@ def walk_batches(buffer: Buffer, position: int = 0) -> list[BatchHeader]:
 def compute_crc(buffer: Buffer, header: BatchHeader) -> int:
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     start = header.position
-    return crc32c(view[start + _ATTRIBUTES_POSITION : start + LENGTH_END + header.length])
+    return crc32c(view[start + CHECKED_FROM : start + LENGTH_END + header.length])
 
 
 def check_crc(buffer: Buffer, header: BatchHeader) -> None:
@@ -273,7 +275,7 @@ def write_header(
         record_count,
     )
     with memoryview(buffer) as view:
-        crc = crc32c(view[position + _ATTRIBUTES_POSITION : position + size])
+        crc = crc32c(view[position + CHECKED_FROM : position + size])
     _UINT32.pack_into(buffer, position + _CRC_POSITION, crc)
 
 

@@ -229,7 +229,7 @@ class Cleaner:
         if self._stopped:
             return
         directory, _, log, _ = cleaning.candidate
-        if log.closed or log.truncations != cleaning.this.truncations or not cleaning.is_current():
+        if not cleaning.is_of_that_log() or not cleaning.is_current():
             # What it read has been deleted meanwhile, and was missed.
             pass
         elif isinstance(error, OSError):
@@ -285,9 +285,12 @@ class Cleaning:
         return event
 
     def is_of_use(self) -> bool:
+        return self.is_of_that_log() and self.candidate.directory.failure is None
+
+    def is_of_that_log(self) -> bool:
         """Whether what is cleaned is still that log: what was cut off it must not come back, nor count as clean."""
-        log, directory = self.candidate.log, self.candidate.directory
-        return not log.closed and directory.failure is None and log.truncations == self.this.truncations
+        log = self.candidate.log
+        return not log.closed and log.truncations == self.this.truncations
 
     def is_current(self) -> bool:
         """Whether all segments that are still to be read are in the log."""
