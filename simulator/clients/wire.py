@@ -5,6 +5,7 @@ first part of one, stop reading for a while.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,12 +55,16 @@ class Wire:
     # Asking
 
     def ask(self, request: Message, version: int, timeout_ms: float, *, copies: int = 1) -> list[Promise[Any]]:
-        """Sends the request, `copies` times over, and promises as many answers; Lost when one does not come."""
+        """Sends the request, `copies` times over, and promises as many answers; Lost when one does not come.
+
+        Each copy has its own time: a node takes up the next one when the one before it is answered, and a member that
+        joins twice may rightly wait for two rounds of its group.
+        """
         frame = self.frame(request, version)
         answers = []
-        for _ in range(copies):
+        for copy in range(1, copies + 1):
             answer: Promise[Any] = Promise()
-            timer = self._clock.call_later(timeout_ms, lambda: self._give_up(f"no answer within {timeout_ms:.0f} ms"))
+            timer = self._clock.call_later(copy * timeout_ms, self._giving_up(copy * timeout_ms))
             self._asked.append(_Asked(self._correlation_id, request.API_KEY, version, answer, timer))
             answers.append(answer)
         if self.lost is not None:
@@ -107,6 +112,9 @@ class Wire:
         )
         content = encode(header, apis.request_header_version(request.API_KEY, version)) + encode(request, version)
         return len(content).to_bytes(4, "big") + content
+
+    def _giving_up(self, timeout_ms: float) -> Callable[[], None]:
+        return lambda: self._give_up(f"no answer within {timeout_ms:.0f} ms")
 
     def _give_up(self, reason: str) -> None:
         if self.lost is None:
