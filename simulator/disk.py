@@ -88,6 +88,9 @@ class SimFile:
         self._node.truncate(size)
         self._node.modified_ms = self._disk.now_ms()
 
+    def trim(self, size: int) -> None:
+        self._check_open()
+
     def sync(self) -> None:
         self._check_open()
         trouble = self._disk.calls.change("sync", self._path)

@@ -3,14 +3,19 @@
 Descriptors come from `OpenFiles`, so there may be more open files than descriptors, and a file that is renamed or
 removed stays readable for whoever has it open. Sockets hold a file until a slice of it has been sent, so that its owner
 may close it meanwhile.
+
+A file that grows has the blocks for what comes next set aside in one go (see `RealFile`).
 """
 
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from quire.real.open_files import OpenFile, OpenFiles, raise_descriptor_limit
+from quire.real.reserve_native import reserve
 from quire.seams.disk import Buffer
 
 _IOV_MAX = 1024
@@ -19,11 +24,25 @@ _NOWAIT = getattr(os, "RWF_NOWAIT", None)
 _PROBE_STRIDE = 128 * 1024
 """The kernel reads ahead in steps of this size, so what lies between two cached probes is almost surely cached."""
 
+_RESERVE_FROM = 8 << 20
+_RESERVE_SHARE = 8
+_RESERVE_MAX = 16 << 20
+
 
 class RealFile(OpenFile):
-    """A file of `RealDisk`. Safe to use from the event loop and from jobs at once."""
+    """A file of `RealDisk`. Safe to use from the event loop and from jobs at once.
 
-    __slots__ = ()
+    Left to itself, a file system looks for room block by block as a file grows: a quarter of what a large write costs.
+    So from 8 MB on an eighth of what is there already is set aside at once, at most 16 MB, without making the file
+    longer. `trim` and `truncate` give back what is left of it; after a kill it stays with the file.
+    """
+
+    __slots__ = ("_reserve_at",)
+
+    def __init__(self, files: OpenFiles, path: str, *number: int) -> None:
+        self._reserve_at = _RESERVE_FROM
+        """A write here or behind finds nothing set aside."""
+        super().__init__(files, path, *number)
 
     def size(self) -> int:
         number = self.acquire()
@@ -35,6 +54,8 @@ class RealFile(OpenFile):
     def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
         number = self.acquire()
         try:
+            if position >= self._reserve_at:
+                self._reserve(number, position)
             if len(buffers) == 1:
                 written = os.pwrite(number, buffers[0], position)
                 if written == len(buffers[0]):
@@ -48,6 +69,11 @@ class RealFile(OpenFile):
             return _write_rest(number, buffers, position, written)
         finally:
             self.release()
+
+    def _reserve(self, number: int, position: int) -> None:
+        size = min(position // _RESERVE_SHARE, _RESERVE_MAX)
+        # Where it cannot be done once, it is not tried again: a disk that is full tells the write.
+        self._reserve_at = position + size if reserve(number, position, size) else sys.maxsize
 
     def pread(self, size: int, position: int) -> bytes:
         number = self.acquire()
@@ -124,8 +150,23 @@ class RealFile(OpenFile):
         number = self.acquire()
         try:
             os.ftruncate(number, size)
+            self._reserve_at = _RESERVE_FROM
         finally:
             self.release()
+
+    def trim(self, size: int) -> None:
+        """Only space is given back, and the time of the last write stays: whoever calls need not know of a failure."""
+        if self._reserve_at == _RESERVE_FROM:
+            return
+        with suppress(OSError):
+            number = self.acquire()
+            try:
+                written_ns = os.fstat(number).st_mtime_ns
+                os.ftruncate(number, size)
+                os.utime(number, ns=(written_ns, written_ns))
+                self._reserve_at = _RESERVE_FROM
+            finally:
+                self.release()
 
     def sync(self) -> None:
         """After this the bytes and the length survive a power cut."""

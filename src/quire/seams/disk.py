@@ -44,6 +44,10 @@ class File(ReadableFile, Protocol):
 
     def truncate(self, size: int) -> None: ...
 
+    def trim(self, size: int) -> None:
+        """No more is appended: gives back what a disk may have set aside behind the file's end, which is `size`."""
+        ...
+
     def sync(self) -> None: ...
 
 
