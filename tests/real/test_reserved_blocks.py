@@ -52,9 +52,7 @@ def test_from_eight_megabytes_on_an_eighth_is_set_aside_and_the_file_is_no_longe
     assert set_aside(path) > 0
 
 
-def test_no_more_than_sixteen_megabytes_are_set_aside_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_than_four_megabytes_are_set_aside_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
 
     def note(number: int, position: int, size: int) -> bool:
@@ -63,9 +61,9 @@ def test_no_more_than_sixteen_megabytes_are_set_aside_at_a_time(
 
     monkeypatch.setattr(quire.real.disk, "reserve", note)
     file = RealDisk().open(f"{tmp_path}/a", create=True)
-    for position in range(1024, 1056):
+    for position in range(1024, 1032):
         file.pwritev([b"x"], position * MB)
-    assert asked == [(1024 * MB, 16 * MB), (1040 * MB, 16 * MB)]
+    assert asked == [(1024 * MB, 4 * MB), (1028 * MB, 4 * MB)]
 
 
 def test_what_was_set_aside_is_given_back_and_the_file_is_as_old_as_before(tmp_path: Path) -> None:
@@ -107,6 +105,22 @@ def test_where_nothing_can_be_set_aside_it_is_tried_once(tmp_path: Path, monkeyp
         file.pwritev([b"12345678"], position * MB)
     assert tried == [8 * MB]
     assert file.pread(8, 39 * MB) == b"12345678"
+
+
+def test_the_last_gigabyte_of_a_disk_is_not_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class AlmostFull:
+        f_bavail = 1024 * 256
+        f_frsize = 4096
+
+    path = f"{tmp_path}/a"
+    file = RealDisk().open(path, create=True)
+    file.pwritev([bytes(8 * MB)], 0)
+    monkeypatch.setattr(os, "fstatvfs", lambda number: AlmostFull)
+    file.pwritev([b"x"], 8 * MB)
+    assert set_aside(path) == 0
+    monkeypatch.undo()
+    file.pwritev([b"x"], 9 * MB)
+    assert set_aside(path) > 0
 
 
 def test_a_log_gives_back_at_every_roll_and_when_it_is_closed(tmp_path: Path) -> None:

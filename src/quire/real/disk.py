@@ -26,15 +26,17 @@ _PROBE_STRIDE = 128 * 1024
 
 _RESERVE_FROM = 8 << 20
 _RESERVE_SHARE = 8
-_RESERVE_MAX = 16 << 20
+_RESERVE_MAX = 4 << 20
+_LEAVE_FREE = 1 << 30
 
 
 class RealFile(OpenFile):
     """A file of `RealDisk`. Safe to use from the event loop and from jobs at once.
 
     Left to itself, a file system looks for room block by block as a file grows: a quarter of what a large write costs.
-    So from 8 MB on an eighth of what is there already is set aside at once, at most 16 MB, without making the file
-    longer. `trim` and `truncate` give back what is left of it; after a kill it stays with the file.
+    So from 8 MB on an eighth of what is there already is set aside at once, at most 4 MB, without making the file
+    longer. `trim` and `truncate` give back what is left of it; after a kill it stays with the file. The disk's last
+    gigabyte is not set aside: who writes gets it, block by block.
     """
 
     __slots__ = ("_reserve_at",)
@@ -72,8 +74,10 @@ class RealFile(OpenFile):
 
     def _reserve(self, number: int, position: int) -> None:
         size = min(position // _RESERVE_SHARE, _RESERVE_MAX)
-        # Where it cannot be done once, it is not tried again: a disk that is full tells the write.
-        self._reserve_at = position + size if reserve(number, position, size) else sys.maxsize
+        disk = os.fstatvfs(number)
+        enough = disk.f_bavail * disk.f_frsize >= _LEAVE_FREE + size
+        # A file system that cannot do it once is not asked again.
+        self._reserve_at = position + size if not enough or reserve(number, position, size) else sys.maxsize
 
     def pread(self, size: int, position: int) -> bytes:
         number = self.acquire()
