@@ -154,13 +154,7 @@ class Dispatcher:
             if not response.done:
                 return self._answer_late(route, correlation_id, request, response, throttle_ms)
             response = response.value
-            if isinstance(response, ApiError):
-                response = route.refuse(request, response)
-        if response is None:
-            return None
-        if throttle_ms:
-            response.throttle_time_ms = throttle_ms
-        return route.answer(response, correlation_id)
+        return _answer(route, correlation_id, request, response, throttle_ms)
 
     def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[Answer]:
         """A request that came while the node was starting; its bytes are kept, since the connection reuses them."""
@@ -189,13 +183,7 @@ class Dispatcher:
         def answer(response: Any) -> Answer:
             # Whoever completes a request must not suffer from what goes wrong here.
             try:
-                if response is None:
-                    return None
-                if isinstance(response, ApiError):
-                    response = route.refuse(request, response)
-                if throttle_ms:
-                    response.throttle_time_ms = throttle_ms
-                return route.answer(response, correlation_id)
+                return _answer(route, correlation_id, request, response, throttle_ms)
             except Exception:
                 log.exception("the answer to %s v%d cannot be written", route.name, route.version)
                 return CloseConnection("its request could not be answered")
@@ -242,3 +230,14 @@ class Dispatcher:
             raise CloseConnection("the client id is not valid UTF-8") from None
         controller = self._node.is_controller_listener(info.listener)
         return Client(client_id, context, self._controller_routes if controller else self._broker_routes)
+
+
+def _answer(route: Route, correlation_id: int, request: Any, response: Any, throttle_ms: int) -> Answer:
+    """What a handler came to, as it goes out; None is no answer."""
+    if response is None:
+        return None
+    if isinstance(response, ApiError):
+        response = route.refuse(request, response)
+    if throttle_ms:
+        response.throttle_time_ms = throttle_ms
+    return route.answer(response, correlation_id)
