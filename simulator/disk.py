@@ -88,7 +88,7 @@ class SimFile:
         self._node.truncate(size)
         self._node.modified_ms = self._disk.now_ms()
 
-    def trim(self, size: int) -> None:
+    def trim(self) -> None:
         self._check_open()
 
     def sync(self) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -14,6 +15,11 @@ from tests.storage.batches import append, batch, open_log
 MB = 1 << 20
 FILE_SYSTEM_SLACK = 64 * 1024
 """Blocks that are not the file's bytes: the end of its last block, and where its blocks are written down."""
+
+
+class AlmostFull:
+    f_bavail = 1024 * 256
+    f_frsize = 4096
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +81,22 @@ def test_what_was_set_aside_is_given_back_and_the_file_is_as_old_as_before(tmp_p
         file.pwritev([piece], number * (MB - 7))
     disk.set_modified_ms(path, 1_700_000_000_000)
     assert set_aside(path) > 0
-    file.trim(file.size())
+    file.trim()
     assert set_aside(path) == 0
     assert disk.modified_ms(path) == 1_700_000_000_000
     assert file.pread(20 * MB, 0) == b"".join(written)
+
+
+def test_giving_back_takes_no_byte_that_somebody_else_wrote_behind(tmp_path: Path) -> None:
+    path = f"{tmp_path}/a"
+    disk = RealDisk()
+    file = disk.open(path, create=True)
+    file.pwritev([bytes(20 * MB)], 0)
+    file.pwritev([b"x"], 20 * MB)
+    disk.open(path).pwritev([b"y"], 20 * MB + 1)
+    file.trim()
+    assert file.pread(3, 20 * MB) == b"xy"
+    assert set_aside(path) == 0
 
 
 def test_a_file_that_was_cut_can_have_blocks_set_aside_again(tmp_path: Path) -> None:
@@ -107,11 +125,33 @@ def test_where_nothing_can_be_set_aside_it_is_tried_once(tmp_path: Path, monkeyp
     assert file.pread(8, 39 * MB) == b"12345678"
 
 
-def test_the_last_gigabyte_of_a_disk_is_not_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class AlmostFull:
-        f_bavail = 1024 * 256
-        f_frsize = 4096
+@pytest.mark.parametrize("why", ["cannot", "almost full"])
+def test_a_file_that_has_nothing_set_aside_is_not_cut_at_its_end(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On XFS that would wait until all of the file is on disk."""
+    cut: list[int] = []
+    monkeypatch.setattr(os, "ftruncate", lambda number, size: cut.append(size))
+    if why == "cannot":
+        monkeypatch.setattr(quire.real.disk, "reserve", lambda number, position, size: False)
+    else:
+        monkeypatch.setattr(os, "fstatvfs", lambda number: AlmostFull)
+    file = RealDisk().open(f"{tmp_path}/a", create=True)
+    file.pwritev([bytes(20 * MB)], 0)
+    file.pwritev([b"x"], 20 * MB)
+    file.trim()
+    assert cut == []
 
+
+def test_nothing_is_set_aside_where_it_does_not_pay() -> None:
+    if "tmpfs /dev/shm tmpfs" not in Path("/proc/mounts").read_text():
+        pytest.skip("there is no tmpfs")
+    with TemporaryFile(dir="/dev/shm") as file:
+        assert not reserve(file.fileno(), 0, 4096)
+        assert os.fstat(file.fileno()).st_blocks == 0
+
+
+def test_the_last_gigabyte_of_a_disk_is_not_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"{tmp_path}/a"
     file = RealDisk().open(path, create=True)
     file.pwritev([bytes(8 * MB)], 0)

@@ -33,17 +33,18 @@ _LEAVE_FREE = 1 << 30
 class RealFile(OpenFile):
     """A file of `RealDisk`. Safe to use from the event loop and from jobs at once.
 
-    Left to itself, a file system looks for room block by block as a file grows: a quarter of what a large write costs.
-    So from 8 MB on an eighth of what is there already is set aside at once, at most 4 MB, without making the file
-    longer. `trim` and `truncate` give back what is left of it; after a kill it stays with the file. The disk's last
-    gigabyte is not set aside: who writes gets it, block by block.
+    Left to itself, ext4 looks for room block by block as a file grows: a quarter of what a large write costs. So from
+    8 MB on an eighth of what is there already is set aside at once, at most 4 MB, without making the file longer.
+    `trim` and `truncate` give back what is left of it; after a kill it stays with the file. The disk's last gigabyte is
+    not set aside: who writes gets it, block by block.
     """
 
-    __slots__ = ("_reserve_at",)
+    __slots__ = ("_has_reserved", "_reserve_at")
 
     def __init__(self, files: OpenFiles, path: str, *number: int) -> None:
         self._reserve_at = _RESERVE_FROM
         """A write here or behind finds nothing set aside."""
+        self._has_reserved = False
         super().__init__(files, path, *number)
 
     def size(self) -> int:
@@ -76,8 +77,14 @@ class RealFile(OpenFile):
         size = min(position // _RESERVE_SHARE, _RESERVE_MAX)
         disk = os.fstatvfs(number)
         enough = disk.f_bavail * disk.f_frsize >= _LEAVE_FREE + size
-        # A file system that cannot do it once is not asked again.
-        self._reserve_at = position + size if not enough or reserve(number, position, size) else sys.maxsize
+        if not enough:
+            self._reserve_at = position + size
+        elif reserve(number, position, size):
+            self._reserve_at = position + size
+            self._has_reserved = True
+        else:
+            # A file system that cannot do it once is not asked again.
+            self._reserve_at = sys.maxsize
 
     def pread(self, size: int, position: int) -> bytes:
         number = self.acquire()
@@ -154,23 +161,27 @@ class RealFile(OpenFile):
         number = self.acquire()
         try:
             os.ftruncate(number, size)
-            self._reserve_at = _RESERVE_FROM
+            self._nothing_reserved()
         finally:
             self.release()
 
-    def trim(self, size: int) -> None:
+    def trim(self) -> None:
         """Only space is given back, and the time of the last write stays: whoever calls need not know of a failure."""
-        if self._reserve_at == _RESERVE_FROM:
+        if not self._has_reserved:
             return
         with suppress(OSError):
             number = self.acquire()
             try:
-                written_ns = os.fstat(number).st_mtime_ns
-                os.ftruncate(number, size)
-                os.utime(number, ns=(written_ns, written_ns))
-                self._reserve_at = _RESERVE_FROM
+                written = os.fstat(number)
+                os.ftruncate(number, written.st_size)
+                os.utime(number, ns=(written.st_mtime_ns, written.st_mtime_ns))
+                self._nothing_reserved()
             finally:
                 self.release()
+
+    def _nothing_reserved(self) -> None:
+        self._reserve_at = _RESERVE_FROM
+        self._has_reserved = False
 
     def sync(self) -> None:
         """After this the bytes and the length survive a power cut."""

@@ -44,8 +44,8 @@ class File(ReadableFile, Protocol):
 
     def truncate(self, size: int) -> None: ...
 
-    def trim(self, size: int) -> None:
-        """No more is appended: gives back what a disk may have set aside behind the file's end, which is `size`."""
+    def trim(self) -> None:
+        """No more is appended: gives back what a disk may have set aside behind the file's end, and no written byte."""
         ...
 
     def sync(self) -> None: ...

@@ -226,7 +226,7 @@ class Log:
         self._flush_state.wrote([*completed.index_paths, self._snapshots.write(base_offset, self.producer_state)])
         segment = Segment.create(self._disk, self.path, base_offset, self.config, self._cache, now_ms=now_ms)
         completed.unpin_indexes()
-        completed.file.trim(completed.size)
+        completed.file.trim()
         self._segments.add(segment)
         self._recent.clear()
         self._flush_state.created_file()

@@ -491,7 +491,7 @@ class Segment:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.trim(self.size)
+            self._file.trim()
             self._file.close()
             self._file = None
 

@@ -83,7 +83,7 @@ class CleanedSegment:
         It keeps the time when its last record was written: by that a segment expires whose records do not say theirs.
         """
         assert self._file is not None, "a segment is finished once"
-        self._file.trim(self.size)
+        self._file.trim()
         self._disk.set_modified_ms(self._file.path, modified_ms)
         self._file.sync()
         self.close()
