@@ -1,10 +1,11 @@
 """The same logs on real files: descriptors that come and go, locks, slices that outlive a deletion."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from quire.real.disk import RealDisk
+from quire.real.disk import RealDisk, RealFile
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_config import LogConfig
 from quire.storage.log_directory import LogDirectory
@@ -107,3 +108,35 @@ def test_a_deleted_log_leaves_nothing_behind(world: World) -> None:
     world.jobs.run_all()
     assert not any(name.startswith("orders") for name in world.disk.list_dir(world.path))
     directory.close()
+
+
+def test_retired_files_that_another_job_removes_at_the_same_moment_are_gone_and_that_is_all(tmp_path: Path) -> None:
+    class AnotherIsFaster(RealDisk):
+        def remove(self, path: str) -> None:
+            super().remove(path)
+            if path.endswith(".deleted"):
+                super().remove(path)
+
+    log = open_log(AnotherIsFaster(), SMALL_SEGMENTS, folder=f"{tmp_path}/orders-0")
+    append_values(log, *[b"x" * 100] * 10)
+    log.delete_records_before(log.segments[2].base_offset)
+    assert not [name for name in os.listdir(tmp_path / "orders-0") if name.endswith(".deleted")]
+
+
+def test_a_flush_passes_over_an_index_whose_segment_is_deleted_while_it_is_being_opened(tmp_path: Path) -> None:
+    class RenamedMeanwhile(RealDisk):
+        def open(self, path: str, *, create: bool = False) -> RealFile:
+            file = super().open(path, create=create)
+            if path.endswith("index") and not create:
+                # Not through the disk: the event loop did it before this file was among the open ones.
+                os.rename(path, f"{path}.deleted")
+            return file
+
+    log = open_log(RenamedMeanwhile(), SMALL_SEGMENTS, folder=f"{tmp_path}/orders-0")
+    append_values(log, *[b"x" * 100] * 10)
+    plan = log.start_flush()
+    assert plan is not None
+    assert any(path.endswith(".index") for path in plan.paths)
+    plan.run()
+    log.finish_flush(plan)
+    assert log.recovery_point == 10

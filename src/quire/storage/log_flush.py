@@ -11,6 +11,7 @@ means that more is scanned than needed. A log has one plan under way at a time; 
 
 import errno
 from collections.abc import Iterable
+from contextlib import suppress
 
 from quire.seams import Disk, File
 from quire.storage.errors import is_full
@@ -56,15 +57,13 @@ class FlushPlan:
         for file in self.files:
             _sync(file)
         for path in self.paths:
-            try:
+            # If it is not there any more, its segment has been deleted: before this, or while it was being opened.
+            with suppress(FileNotFoundError):
                 file = self.disk.open(path)
-            except FileNotFoundError:
-                # Its segment has been deleted since.
-                continue
-            try:
-                _sync(file)
-            finally:
-                file.close()
+                try:
+                    _sync(file)
+                finally:
+                    file.close()
         if self.epochs is not None and not self.abandoned:
             write_epochs(self.disk, self.folder, self.epochs)
         if self.names_version is not None:

@@ -1,6 +1,7 @@
 """Segments that left the log but not yet the disk."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from quire.seams import Disk
 from quire.storage.segment import Segment
@@ -27,7 +28,8 @@ class RetiredSegments:
     def remove(self) -> None:
         self.close_files()
         for path in self._paths:
-            if self._disk.exists(path):
+            # Gone if the log was deleted, or if a segment that had the same name was retired and removed meanwhile.
+            with suppress(FileNotFoundError):
                 self._disk.remove(path)
 
 
