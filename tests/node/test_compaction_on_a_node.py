@@ -210,3 +210,14 @@ def test_a_full_disk_puts_cleaning_off() -> None:
     node.disk.capacity_bytes = None
     node.clock.run_for(5 * SECONDS)
     assert len(offsets(node)) == 12
+
+
+def test_a_disk_that_fails_while_a_segment_that_has_waited_too_long_is_completed_goes_offline() -> None:
+    node = node_with_keys(2, max_compaction_lag_ms="1000")
+    node.create_topic("u", 1, **COMPACTED)
+    node.disk.fail_when(lambda operation: operation.path.endswith("/t-0/00000000000000000002.log"))
+    node.clock.run_for(5 * SECONDS)
+    assert node.failures == [
+        "every data directory has failed, the last with: [Errno 5] Input/output error: "
+        "'/data/t-0/00000000000000000002.log'"
+    ]

@@ -105,3 +105,15 @@ def test_a_disk_that_fails_at_any_read_of_a_fetch_that_waits_is_not_unforeseen(
     assert waiting.done, "the client hears of it at once"
     assert "unexpectedly" not in caplog.text
     assert "waking those who wait" not in caplog.text
+
+
+def test_a_disk_that_fails_when_waiting_fetches_are_answered_at_a_stop_does_not_keep_the_node_from_stopping() -> None:
+    node = node_with(batch(), transactional(1, 0), batch())
+    node.node.partitions.leader("t", None, 0).log.roll(node.clock.now_ms())
+    waiting = waiting_fetch(node, min_bytes=10_000)
+    assert not waiting.done
+    node.disk.fail_when(lambda call: call.kind == "read" and call.path.endswith(".log"))
+    stopped = node.node.stop()
+    node.clock.run_for(1000)
+    assert waiting.done
+    assert stopped.done

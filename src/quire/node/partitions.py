@@ -83,7 +83,8 @@ class Partitions:
         config.when_changed(lambda _changed: self._refresh_settings())
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(self._by_name.values())
+        # A copy: whatever is done with one of them, its disk may fail at it, which takes others out.
+        return iter(list(self._by_name.values()))
 
     def __len__(self) -> int:
         return len(self._by_name)

@@ -118,7 +118,8 @@ class Cleaner:
         now_ms = self._clock.now_ms()
         due = []
         lagging: dict[LogDirectory, None] = {}
-        for candidate in self._candidates():
+        # All at once: to roll one of them may take a directory offline, and its logs are no candidates then.
+        for candidate in list(self._candidates()):
             directory, key, log, stable_offset = candidate
             idle = log.path not in self._under_way and log not in self._uncleanable
             if not (idle and log.config.compact and not log.closed and directory.failure is None):
