@@ -29,3 +29,11 @@ def test_writing_again_replaces_longer_content(disk: SimDisk) -> None:
     disk.open(f"{FOLDER}/partition.metadata", create=True).pwritev([b"x" * 100], 0)
     write_topic_id(disk, FOLDER, TOPIC_ID)
     assert read_topic_id(disk, FOLDER) == TOPIC_ID
+
+
+def test_of_zeros_as_a_power_loss_leaves_them_it_is_said_what_they_should_be(
+    disk: SimDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.open(f"{FOLDER}/partition.metadata", create=True).pwritev([bytes(44)], 0)
+    assert read_topic_id(disk, FOLDER) is None
+    assert "expected version 0 and a topic_id" in caplog.text

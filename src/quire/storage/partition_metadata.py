@@ -22,7 +22,7 @@ def format_partition_metadata(topic_id: bytes) -> bytes:
 
 def parse_partition_metadata(content: bytes) -> bytes:
     """The topic id; ValueError when the file says something else."""
-    fields = dict(line.split(": ", 1) for line in content.decode().splitlines() if line)
+    fields = {name: value for name, _, value in (line.partition(": ") for line in content.decode().splitlines())}
     if fields.get("version") != str(VERSION) or "topic_id" not in fields:
         raise ValueError(f"expected version {VERSION} and a topic_id")
     return uuids.from_text(fields["topic_id"])
