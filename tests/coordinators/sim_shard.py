@@ -180,9 +180,18 @@ class SimShard(Generic[M]):
 
     # Inside
 
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(
+            self.config,
+            self.random,
+            self.timers,
+            lambda: self.image,
+            lambda: self.max_batch_bytes or self.config.get_int("message.max.bytes"),
+        )
+
     def _load(self) -> None:
         self.timers = SimTimers(self.clock, self.run)
-        self.machine = self._make(Surroundings(self.config, self.random, self.timers, lambda: self.image))
+        self.machine = self._make(self._surroundings())
         self._offset = 0
         for entry in self.log:
             if entry.key is None:

@@ -7,6 +7,12 @@ from quire.coordinators.runtime.shard import State
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from quire.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from quire.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from quire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -18,6 +24,7 @@ from tests.node.conftest import SimulatedNode
 
 TOPIC, GROUP = "t", "g"
 PARTITIONS = 50
+TOPIC_RESOURCE, BROKER = 2, 4
 
 
 @pytest.fixture
@@ -44,6 +51,17 @@ def delete(node: SimulatedNode, *groups: str) -> dict[str, int]:
     return {result.group_id: result.error_code for result in answer.results}
 
 
+def alter(node: SimulatedNode, resource_type: int, name: str, setting: str, value: int) -> None:
+    resource = AlterConfigsResource(
+        resource_type=resource_type,
+        resource_name=name,
+        configs=[AlterableConfig(name=setting, config_operation=0, value=str(value))],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    (answer,) = node.call(request, 1, IncrementalAlterConfigsResponse).responses
+    assert answer.error_code == ErrorCode.NONE
+
+
 def groups(node: SimulatedNode) -> list[str]:
     return [group.group_id for group in node.call(ListGroupsRequest(), 5, ListGroupsResponse).groups]
 
@@ -63,3 +81,26 @@ def test_a_commit_that_is_too_large_to_be_kept_is_refused_and_changes_nothing(no
     assert set(commit(node, GROUP, *range(10), metadata="m" * 3000)) == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert groups(node) == []
     assert commit(node, GROUP, 1, metadata="m" * 3000) == [ErrorCode.NONE]
+
+
+def test_what_is_too_large_is_as_the_settings_of_now_say_those_of_the_internal_topic_first(node: SimulatedNode) -> None:
+    def outcome() -> set[int]:
+        return set(commit(node, GROUP, *range(10), metadata="m" * 3000))
+
+    alter(node, BROKER, "", "message.max.bytes", 1_000_000)
+    assert outcome() == {ErrorCode.NONE}
+    alter(node, TOPIC_RESOURCE, "__consumer_offsets", "max.message.bytes", 20_000)
+    assert outcome() == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    alter(node, TOPIC_RESOURCE, "__consumer_offsets", "max.message.bytes", 2_000_000)
+    alter(node, BROKER, "", "message.max.bytes", 20_000)
+    assert outcome() == {ErrorCode.NONE}
+
+
+def test_a_group_can_be_deleted_however_little_the_log_takes_at_once(
+    node: SimulatedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tombstones, "MAX_RECORDS", 1_000)
+    commit(node, GROUP, *range(PARTITIONS))
+    alter(node, TOPIC_RESOURCE, "__consumer_offsets", "max.message.bytes", 1_000)
+    assert delete(node, GROUP) == {GROUP: ErrorCode.NONE}
+    assert groups(node) == []

@@ -6,7 +6,7 @@ markers it finds unwritten, would give offsets that a power loss freed a second 
 created when somebody first asks for a coordinator, with Kafka's settings.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quire.coordinators.runtime.machine import StateMachine, Surroundings, Timers
@@ -18,7 +18,7 @@ from quire.metadata.image import ClusterImage, TopicImage
 from quire.node.own_state_log import OwnStateLog
 from quire.node.producer_ids import NO_ID
 from quire.pending import Pending
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
 from quire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
@@ -121,13 +121,14 @@ class Coordinators:
         from quire.coordinators.group.machine import GroupMachine
 
         config = self._node.config
+        max_batch_bytes = self._max_batch_bytes(GROUP_OFFSETS, partition)
         return Shard(
             f"{GROUP_OFFSETS}-{partition}",
             leader_epoch,
             self._state_log(GROUP_OFFSETS, partition, leader_epoch, "offsets.load.buffer.size"),
-            lambda timers: GroupMachine(self._surroundings(timers)),
+            lambda timers: GroupMachine(self._surroundings(timers, max_batch_bytes)),
             self._node.clock,
-            max_batch_bytes=config.get_int("message.max.bytes"),
+            max_batch_bytes=max_batch_bytes,
             write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
         )
 
@@ -136,6 +137,7 @@ class Coordinators:
         from quire.coordinators.transaction.marker_sender import MarkerSender, Operation
 
         node = self._node
+        max_batch_bytes = self._max_batch_bytes(TRANSACTION_STATE, partition)
 
         def run(operation: Operation) -> None:
             if shard.state is State.ACTIVE:
@@ -149,7 +151,7 @@ class Coordinators:
             node.producer_ids.next_id().when_done(run_with)
 
         def machine(timers: Timers) -> TransactionMachine:
-            surroundings = self._surroundings(timers)
+            surroundings = self._surroundings(timers, max_batch_bytes)
             sender = MarkerSender(node.channel, node.clock, surroundings.image, leader_epoch, run)
             return TransactionMachine(surroundings, sender, run_with_producer_id)
 
@@ -159,7 +161,7 @@ class Coordinators:
             self._state_log(TRANSACTION_STATE, partition, leader_epoch, "transaction.state.log.load.buffer.size"),
             machine,
             node.clock,
-            max_batch_bytes=node.config.get_int("message.max.bytes"),
+            max_batch_bytes=max_batch_bytes,
             write_timeout_ms=node.config.get_int("offsets.commit.timeout.ms"),
         )
         return shard
@@ -179,10 +181,22 @@ class Coordinators:
             )
         )
 
-    def _surroundings(self, timers: Timers) -> Surroundings:
+    def _max_batch_bytes(self, topic: str, partition: int) -> Callable[[], int]:
+        """The topic's own setting, or else the broker's; both can be changed while the node runs."""
+        node = self._node
+
+        def max_batch_bytes() -> int:
+            try:
+                return node.partitions.leader(topic, None, partition).settings.max_message_bytes
+            except ApiError:
+                return node.config.get_int("message.max.bytes")  # Nothing can be appended anyway.
+
+        return max_batch_bytes
+
+    def _surroundings(self, timers: Timers, max_batch_bytes: Callable[[], int]) -> Surroundings:
         node = self._node
         controller = node.controller
-        return Surroundings(node.config, node.random, timers, lambda: controller.image)
+        return Surroundings(node.config, node.random, timers, lambda: controller.image, max_batch_bytes)
 
 
 def _created_or_removed(image: ClusterImage, delta: ImageDelta) -> list[str]:

@@ -119,6 +119,7 @@ class Desk:
     def __init__(self, log: MemoryLog | None = None, *, max_batch_bytes: int = 10_000) -> None:
         self.clock = SimClock()
         self.log = log or MemoryLog()
+        self.max_batch_bytes = max_batch_bytes
         self.notebooks: list[Notebook] = []
         self.shard: Shard[Notebook] = Shard(
             "notes-0",
@@ -126,7 +127,7 @@ class Desk:
             self.log,
             self._notebook,
             self.clock,
-            max_batch_bytes=max_batch_bytes,
+            max_batch_bytes=lambda: self.max_batch_bytes,
             write_timeout_ms=WRITE_TIMEOUT_MS,
         )
         self.shard.load()

@@ -65,6 +65,14 @@ def test_a_shared_append_is_no_larger_than_the_log_takes() -> None:
     assert max(map(len, desk.log.batches)) <= 500
 
 
+def test_what_the_log_takes_may_change_from_one_operation_to_the_next() -> None:
+    desk = Desk(max_batch_bytes=500)
+    refused = desk.put("n" * 600, 1)
+    assert isinstance(refused.value, ApiError) and refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    desk.max_batch_bytes = 1_000
+    assert desk.put("n" * 600, 1).value == 1
+
+
 def test_records_that_nobody_waits_for_share_the_append_of_what_comes_next() -> None:
     desk = Desk()
     desk.run(lambda _: Result(0, [note("a", 1)], can_wait=True))

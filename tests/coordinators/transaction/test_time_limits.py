@@ -80,6 +80,34 @@ def test_transactional_ids_of_any_length_cannot_keep_transactions_from_timing_ou
     assert told(cluster, "CompleteAbort") == 40
 
 
+def test_portions_are_no_larger_than_the_log_takes() -> None:
+    cluster = SimCluster()
+    for producer in producers(cluster, 40):
+        producer.produce(T0)
+    cluster.shard.max_batch_bytes = 400
+    cluster.clock.run_for(70_000)
+    assert told(cluster, "CompleteAbort") == 40
+    cluster.clock.run_for(8 * DAY_MS)
+    assert told(cluster, "is gone") == 40
+
+
+def test_a_transaction_that_the_log_no_longer_takes_does_not_keep_others_from_timing_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time_limits, "PORTION_PARTITIONS", 1)
+    cluster = SimCluster()
+    large = SimProducer(cluster, "large", "x" * 1_000)
+    large.init()
+    for producer in [large, *producers(cluster, 3)]:
+        producer.produce(T0)
+    cluster.shard.max_batch_bytes = 400
+    cluster.clock.run_for(70_000)
+    assert told(cluster, "CompleteAbort") == 3
+    cluster.shard.max_batch_bytes = None
+    cluster.clock.run_for(10_000)
+    assert told(cluster, "CompleteAbort") == 4
+
+
 def test_a_single_transaction_larger_than_a_portion_is_aborted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limits, "PORTION_PARTITIONS", 1)
     cluster = SimCluster()
@@ -135,7 +163,7 @@ def test_an_abort_that_the_log_refuses_is_tried_again() -> None:
 
 
 def test_unused_ids_are_forgotten_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_limits, "PORTION_BYTES", 10)
+    monkeypatch.setattr(time_limits, "PORTION_BYTES", 150)
     cluster = SimCluster()
     producers(cluster, 9)
     cluster.clock.run_for(7 * DAY_MS - 1_000)

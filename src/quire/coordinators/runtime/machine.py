@@ -45,6 +45,8 @@ class Surroundings:
     timers: Timers
     image: Callable[[], ClusterImage]
     """The cluster's topics, as committed."""
+    max_batch_bytes: Callable[[], int]
+    """What the log takes at once, as it is set now: an operation with more records than that is refused."""
 
 
 class StateMachine(Protocol):

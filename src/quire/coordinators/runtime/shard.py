@@ -112,7 +112,7 @@ class Shard(Generic[M]):
         make_machine: Callable[[Timers], M],
         clock: Clock,
         *,
-        max_batch_bytes: int,
+        max_batch_bytes: Callable[[], int],
         write_timeout_ms: int,
     ) -> None:
         self.name = name
@@ -268,14 +268,15 @@ class Shard(Generic[M]):
     def _write(self, result: Result[R], now_ms: int) -> Pending[R | ApiError] | None:
         """Queues and replays the records; what is too large for the log is refused before anything has changed."""
         records, size = encoded(result.records, now_ms)
-        if size > self._max_batch_bytes:
+        most = self._max_batch_bytes()
+        if size > most:
             if result.when_written is not None:
                 result.when_written(ErrorCode.MESSAGE_TOO_LARGE)
             # As Kafka answers: no client expects to hear of messages from a coordinator.
             return self._answer(
                 ApiError(
                     ErrorCode.UNKNOWN_SERVER_ERROR,
-                    f"what is to be kept has {size} bytes, and {self.name} takes {self._max_batch_bytes} at once",
+                    f"what is to be kept has {size} bytes, and {self.name} takes {most} at once",
                 )
             )
         self._last_number += 1

@@ -5,7 +5,7 @@ those of a transaction have a batch of their own, and so has the marker that end
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from quire.coordinators.runtime.record import StateRecord, encode_key, encode_value
@@ -50,7 +50,7 @@ def encoded(records: Sequence[StateRecord], now_ms: int) -> tuple[list[Record], 
 class Unsent:
     __slots__ = ("_max_bytes", "writes")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: Callable[[], int]) -> None:
         self._max_bytes = max_bytes
         self.writes: deque[Write] = deque()
         """In the order of their operations."""
@@ -70,4 +70,4 @@ class Unsent:
         return Batch(build_batch(records), len(records), last)
 
     def _may_join(self, size: int, write: Write) -> bool:
-        return write.transaction is None and write.marker is None and size + write.size <= self._max_bytes
+        return write.transaction is None and write.marker is None and size + write.size <= self._max_bytes()

@@ -5,10 +5,12 @@ has been at rest for `transactional.id.expiration.ms` is forgotten. Both are loo
 that is in the records; what is found is dealt with in portions, so that nobody else waits long.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 
 from quire.coordinators.runtime.record import StateRecord, tombstone
 from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.unsent import encoded
 from quire.coordinators.transaction.ending import by_the_coordinator
 from quire.coordinators.transaction.producer_epochs import NeedsProducerId
 from quire.coordinators.transaction.states import State
@@ -17,11 +19,13 @@ from quire.coordinators.transaction.transactions import Transactions
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.transaction_records import TransactionLogKey
 
+log = logging.getLogger("quire.coordinators")
+
 PORTION_PARTITIONS = 1_000
 """Of transactions that are aborted at once; at least one is."""
 PORTION_BYTES = 100_000
-"""Of transactional ids that are forgotten, or whose transactions are aborted, at once: what is more than a batch may
-hold would be refused as a whole, time and again."""
+"""Of transactional ids that are forgotten, or whose transactions are aborted, at once; less where the log takes less:
+what is more than a batch may hold would be refused as a whole, time and again."""
 NO_TIMEOUT_MS = 2**31 - 1
 """Of a transaction that is part of a two-phase commit: Apache Kafka leaves it open for as long as it takes."""
 
@@ -72,19 +76,31 @@ class TimeLimits:
         waiting: list[str] = []
         records: list[StateRecord] = []
         partitions = size = 0
+        log_takes_bytes = self._transactions.surroundings.max_batch_bytes()
         for transaction in self._timed_out(now_ms):
-            partitions += transaction.partition_count
-            size += len(transaction.transactional_id.encode())
-            if records and (partitions > PORTION_PARTITIONS or size > PORTION_BYTES):
-                self._schedule_timeouts(0)
-                break
             try:
-                records.append(by_the_coordinator(self._transactions, transaction, now_ms))
+                record = by_the_coordinator(self._transactions, transaction, now_ms)
             except NeedsProducerId:
                 # Until there is one nobody may touch it. If none comes it is asked for again next time.
                 transaction.state = State.PREPARE_EPOCH_FENCE
                 waiting.append(transaction.transactional_id)
                 continue
+            record_bytes = encoded([record], now_ms)[1]
+            if record_bytes > log_takes_bytes:
+                log.warning(
+                    "the transaction of %s has timed out and cannot be aborted: its record has %d bytes, and the log "
+                    "takes %d. Raise max.message.bytes of __transaction_state",
+                    transaction.transactional_id,
+                    record_bytes,
+                    log_takes_bytes,
+                )
+                continue
+            partitions += transaction.partition_count
+            size += record_bytes
+            if records and (partitions > PORTION_PARTITIONS or size > min(PORTION_BYTES, log_takes_bytes)):
+                self._schedule_timeouts(0)
+                break
+            records.append(record)
             aborted.append(transaction)
         return Result(None, records, self._when_written(aborted, waiting))
 
@@ -117,15 +133,17 @@ class TimeLimits:
         config = self._transactions.surroundings.config
         oldest_ms = now_ms - config.get_int("transactional.id.expiration.ms")
         interval_ms = self._interval_ms("transaction.remove.expired.transaction.cleanup.interval.ms")
+        most_bytes = min(PORTION_BYTES, self._transactions.surroundings.max_batch_bytes())
         records: list[StateRecord] = []
         size = 0
         for transaction in self._transactions:
             if transaction.last_update_ms > oldest_ms or not transaction.is_at_rest:
                 continue
-            size += len(transaction.transactional_id.encode())
-            if records and size > PORTION_BYTES:
+            record = tombstone(TransactionLogKey(transactional_id=transaction.transactional_id))
+            size += encoded([record], now_ms)[1]
+            if records and size > most_bytes:
                 interval_ms = 0
                 break
-            records.append(tombstone(TransactionLogKey(transactional_id=transaction.transactional_id)))
+            records.append(record)
         self._schedule_expiry(interval_ms)
         return Result(None, records)

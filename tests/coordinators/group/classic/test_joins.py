@@ -129,6 +129,22 @@ def test_a_static_member_that_comes_back_with_more_than_fits_changes_nothing() -
     assert group_of(shard).is_empty
 
 
+def test_a_static_member_comes_back_in_a_round_although_the_group_is_larger_than_the_log_takes_by_now() -> None:
+    shard = shard_at_once()
+    answers = [join(shard, instance_id=name, version=9, metadata=bytes(500)) for name in ("one", "two")]
+    shard.wait(0)
+    one, two = (answer.value.member_id for answer in answers)
+    sync(shard, one, 1)
+    sync(shard, two, 1)
+    shard.max_batch_bytes = 1_000
+    waiting = join(shard, one, instance_id="one", version=9, metadata=bytes(100))
+    returned = join(shard, instance_id="two", version=9, metadata=bytes(100))
+    assert waiting.value.generation_id == returned.value.generation_id == 2
+    assert refusal(beat(shard, two, 1)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert sync(shard, one, 2, {returned.value.member_id: b"its own"}).value.error_code == ErrorCode.NONE
+    assert sync(shard, returned.value.member_id, 2).value.assignment == b"its own"
+
+
 def test_a_static_member_may_come_back_again_before_the_first_time_is_written() -> None:
     shard = shard_at_once()
     stable(shard, instance_id="one", version=9)

@@ -31,6 +31,15 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     assert shard.all_offsets("g") == {B: 6} and shard.all_offsets("h") == {}
 
 
+def test_they_go_in_steps_that_the_log_takes() -> None:
+    shard = OffsetsShard({"a": 100, "b": 1})
+    for partition in range(100):
+        shard.commit_offsets("g", {("a", partition): 5})
+    shard.max_batch_bytes = 500
+    change(shard, topics({"b": 1}))
+    assert shard.all_offsets("g") == {}
+
+
 def test_also_where_a_new_topic_has_taken_the_name_at_once() -> None:
     shard = shard_of()
     change(shard, topics({"a": 1}, incarnation=1))

@@ -18,6 +18,7 @@ from quire.coordinators.group.classic.rounds import Rounds
 from quire.coordinators.group.classic.state import ClassicState
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.unsent import encoded
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -32,7 +33,7 @@ PENDING_LIMIT = 10_000
 
 SIZE_LIMIT_RECORDS = 8
 """What the members of one group told may have the size of so many of its records: one has but the protocol in use of
-those that members support, and may be no larger than `message.max.bytes`."""
+those that members support, and may be no larger than what the log takes."""
 
 
 class _Attempt(NamedTuple):
@@ -64,10 +65,11 @@ class _Attempt(NamedTuple):
 
 
 class Joins:
-    __slots__ = ("_config", "_random", "_rounds", "_sessions")
+    __slots__ = ("_config", "_max_batch_bytes", "_random", "_rounds", "_sessions")
 
     def __init__(self, surroundings: Surroundings, rounds: Rounds) -> None:
         self._config = surroundings.config
+        self._max_batch_bytes = surroundings.max_batch_bytes
         self._random = surroundings.random
         self._rounds = rounds
         self._sessions = rounds.sessions
@@ -122,7 +124,7 @@ class Joins:
         """What could never be written down is not kept until SyncGroup, when that would be found out."""
         before = group.members.get(member_id)
         size = group.size_bytes + attempt.member(member_id).size_bytes - (0 if before is None else before.size_bytes)
-        limit = SIZE_LIMIT_RECORDS * self._config.get_int("message.max.bytes")
+        limit = SIZE_LIMIT_RECORDS * self._max_batch_bytes()
         if size > limit:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -157,7 +159,7 @@ class Joins:
         group.joined_since = True
         self._sessions.start(group, member)
         self._rounds.begin_or_go_on(group, attempt.now_ms, attempt.outcome)
-        _write_new_id(group, member, attempt.outcome)
+        self._write_new_id(group, member, attempt)
         return attempt.outcome.result(answer)
 
     def _forget(self, group: ClassicGroup, member: Member, answer: JoinAnswer) -> None:
@@ -195,7 +197,7 @@ class Joins:
         group.wait_in_join(member, answer)
         if group.state is not ClassicState.STABLE or group.preferred_protocol() != group.protocol_name:
             self._rounds.begin_or_go_on(group, attempt.now_ms, attempt.outcome)
-            _write_new_id(group, member, attempt.outcome)
+            self._write_new_id(group, member, attempt)
             return attempt.outcome.result(answer)
 
         def written(error: ErrorCode) -> None:
@@ -218,13 +220,14 @@ class Joins:
         group.replace(old, new)
         self._sessions.start(group, new)
 
-
-def _write_new_id(group: ClassicGroup, member: Member, outcome: Outcome) -> None:
-    """A round is written down at its end, but who is told its id, or that it is fenced, hears of it before that. If the
-    log were replayed then, the former member would be let in again, and this one be fenced: for good, say clients."""
-    record = renamed_record(group, member)
-    if record is not None:
-        outcome.write(record)
+    def _write_new_id(self, group: ClassicGroup, member: Member, attempt: _Attempt) -> None:
+        """A round is written down at its end, but who is told its id, or that it is fenced, hears of it before that. If
+        the log were replayed then, the former member would be let in again, and this one be fenced: for good, say
+        clients. A record that the log no longer takes, because its limit was lowered, must not keep the round from
+        going on: the next one may be smaller."""
+        record = renamed_record(group, member)
+        if record is not None and encoded([record], attempt.now_ms)[1] <= self._max_batch_bytes():
+            attempt.outcome.write(record)
 
 
 def _protocols(request: JoinGroupRequest) -> Protocols:

@@ -227,7 +227,7 @@ class ConsumerGroups:
             return None
         as_classic = downgraded(draft, remaining, self._surroundings.image(), now_ms, rebalances=rebalances)
         # All of a classic group is one record, which may be more than the log takes; here it is one for each member.
-        fits = encoded(as_classic, now_ms)[1] <= self._settings.most_bytes_at_once
+        fits = encoded(as_classic, now_ms)[1] <= self._surroundings.max_batch_bytes()
         return as_classic if fits else None
 
     def _forget(self, group_id: str, member_id: str) -> None:

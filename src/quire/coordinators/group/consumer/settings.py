@@ -46,11 +46,6 @@ class ConsumerSettings:
         return self._config.get_int("group.max.size")
 
     @property
-    def most_bytes_at_once(self) -> int:
-        """What one operation may have written."""
-        return self._config.get_int("message.max.bytes")
-
-    @property
     def may_upgrade(self) -> bool:
         return self._config.get_str("group.consumer.migration.policy").lower() in ("upgrade", "bidirectional")
 

@@ -57,9 +57,9 @@ def _delete_of_topic(
     return OffsetDeleteResponseTopic(name=asked.name, partitions=answers)
 
 
-def deletion_of_all(store: OffsetStore, group_id: str) -> TombstoneStep:
+def deletion_of_all(store: OffsetStore, group_id: str, log_takes_bytes: int) -> TombstoneStep:
     """A step on the way to a group without offsets, which gets none from an open transaction either."""
-    step = TombstoneStep()
+    step = TombstoneStep(log_takes_bytes)
     for topic, partition in store.partitions_of(group_id):
         step.add(group_id, topic, partition)
         if step.is_full:

@@ -50,7 +50,7 @@ class DeletedTopics:
         return NO_TOPIC_ID if image is None else image.topic_id
 
     def _delete(self, _now_ms: int) -> Result[None]:
-        step = TombstoneStep()
+        step = TombstoneStep(self._surroundings.max_batch_bytes())
         for topic, topic_id in list(self._gone):
             self._delete_topic(topic, topic_id, step)
             if step.is_full:

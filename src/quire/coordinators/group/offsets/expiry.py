@@ -41,7 +41,7 @@ class OffsetExpiry:
         self.start()
         if not self._left:
             self._left = list(reversed(self._groups))
-        step = TombstoneStep()
+        step = TombstoneStep(self._surroundings.max_batch_bytes())
         looked_at = 0
         while self._left and looked_at < MAX_LOOKED_AT and not step.is_full:
             group = self._groups.get(self._left[-1])

@@ -71,7 +71,7 @@ class Offsets:
 
     def deletion(self, group_id: str) -> TombstoneStep:
         """What has to be written, now or as a first step, for nothing to be left of a group's offsets."""
-        return deletion_of_all(self._store, group_id)
+        return deletion_of_all(self._store, group_id, self._surroundings.max_batch_bytes())
 
     # Records
 
