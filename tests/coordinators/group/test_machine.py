@@ -32,6 +32,28 @@ def shard_of(**settings: str) -> GroupShard:
     return GroupShard(topics({"t": 1, "u": 1}), {name.replace("_", "."): value for name, value in settings.items()})
 
 
+@pytest.mark.parametrize("reloads", [False, True])
+@pytest.mark.parametrize("leaves", ["by itself", "unheard of"])
+def test_offsets_of_a_consumer_group_live_on_for_their_time_after_its_last_member(leaves: str, reloads: bool) -> None:
+    shard = shard_of(offsets_retention_minutes="10", offsets_retention_check_interval_ms=str(MINUTE_MS))
+    epoch = shard.join_consumer("g", "m", "t")
+    assert shard.commit_offset("g", 7, member="m", generation=epoch) is NONE
+    for _ in range(40):
+        shard.wait(MINUTE_MS / 2)
+        assert not isinstance(shard.beat_as_consumer("g", "m", epoch), ErrorCode)
+    if leaves == "by itself":
+        shard.beat_as_consumer("g", "m", -1)
+    else:
+        shard.wait(45_000)
+    assert shard.listed() == {"g": ("Empty", "consumer")}
+    if reloads:
+        shard.reload()
+    shard.wait(9 * MINUTE_MS)
+    assert shard.offsets("g") == {"t": 7}
+    shard.wait(2 * MINUTE_MS)
+    assert shard.offsets("g") == {} and shard.listed() == {}
+
+
 def delete_offset(shard: GroupShard, group_id: str, topic: str) -> ErrorCode:
     partitions = [OffsetDeleteRequestPartition(partition_index=0)]
     request = OffsetDeleteRequest(

@@ -12,6 +12,15 @@ def answered(answer: ConsumerGroupHeartbeatResponse | ApiError) -> ConsumerGroup
     return answer
 
 
+def test_whoever_joins_a_group_right_after_its_last_member_has_left_does_not_wait() -> None:
+    shard = ConsumerShard({"group.consumer.assignment.interval.ms": "1000"})
+    shard.put_topic("orders", 4)
+    answered(shard.heartbeat(join("alice", "orders")))
+    answered(shard.heartbeat(beat("alice", -1)))
+    partitions = assigned(answered(shard.heartbeat(join("bob", "orders"))))
+    assert partitions is not None and sum(map(len, partitions.values())) == 4
+
+
 def test_a_member_that_comes_before_a_new_target_may_be_made_is_asked_back_when_it_may_be() -> None:
     shard = ConsumerShard({"group.consumer.assignment.interval.ms": "1000"})
     shard.put_topic("orders", 4)

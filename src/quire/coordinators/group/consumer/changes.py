@@ -52,14 +52,19 @@ class GroupChanges:
         self._write_epoch(draft, changed or is_other_assignor, now_ms)
         return changed
 
-    def write_removal(self, draft: Draft, member_ids: Iterable[str]) -> None:
-        """Members are gone, and nobody is left who subscribes to what only they did."""
+    def write_removal(self, draft: Draft, member_ids: Iterable[str], now_ms: int) -> None:
+        """Members are gone, and nobody is left who subscribes to what only they did.
+
+        When all are, the target of nobody is made, for its time: the group's offsets are unused from then on.
+        """
         group_id = draft.group.group_id
         for member_id in member_ids:
             draft.write(*records.member_tombstones(group_id, member_id))
         for regex in sorted(draft.group.resolved.keys() - draft.group.subscribed_regexes.keys()):
             draft.write(records.regular_expression_tombstone(group_id, regex))
         self._write_next_epoch(draft, self._metadata_hash(draft))
+        if not draft.group.members:
+            draft.write(records.target_metadata(group_id, draft.group.group_epoch, now_ms))
 
     def write_topics(self, draft: Draft, now_ms: int) -> None:
         """What has become of the topics since the group last looked at them."""

@@ -158,7 +158,8 @@ class ConsumerGroup:
         return topic in self.subscribed_names or topic in self.subscribed_topics()
 
     def offsets_unused_since(self, commit_ms: int) -> int | None:
-        return commit_ms
+        """The last target of a group without members was made when the last of them went."""
+        return commit_ms if self.members else max(commit_ms, self.assignment_timestamp_ms)
 
     def tombstones(self) -> list[StateRecord]:
         return records.group_tombstones(

@@ -216,7 +216,7 @@ class ConsumerGroups:
         as_classic = self._downgrade(draft, remaining, now_ms, True)
         if as_classic is not None:
             return as_classic
-        self._changes.write_removal(draft, gone)
+        self._changes.write_removal(draft, gone, now_ms)
         return draft.records
 
     def _downgrade(

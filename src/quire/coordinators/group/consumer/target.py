@@ -14,6 +14,8 @@ def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
     """Whether the group needs a new target and may have one: several changes within the interval share one."""
     if group.group_epoch <= group.assignment_epoch:
         return False
+    if not group.targets:
+        return True  # Nobody has anything yet, so nothing would have to move once more.
     made_ms = group.assignment_timestamp_ms
     # A wall clock that was set back must not put this off until it is there again.
     return made_ms == 0 or not made_ms <= now_ms < made_ms + interval_ms
