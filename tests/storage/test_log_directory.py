@@ -203,6 +203,31 @@ class TestLogs:
         world.jobs.run_all()
         assert not world.disk.exists(f"data/{folder}")
 
+    @pytest.mark.parametrize("code", [errno.ENOENT, errno.ENOTEMPTY])
+    def test_a_deleted_log_in_which_a_flush_still_renames_a_file_is_removed_later(
+        self, world: World, code: int
+    ) -> None:
+        directory = world.open()
+        directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        directory.delete_log("orders", 0)
+        world.disk.fail_when(lambda operation: operation.kind == "remove", code)
+        world.clock.run_for(60_000)
+        world.jobs.run_all()
+        assert not world.failures
+        world.clock.run_for(10_000)
+        world.jobs.run_all()
+        assert not any(name.startswith("orders") for name in world.disk.list_dir("data"))
+
+    def test_a_deleted_log_that_somebody_removes_by_hand_is_not_missed(self, world: World) -> None:
+        directory = world.open()
+        directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+        directory.delete_log("orders", 0)
+        (folder,) = [name for name in world.disk.list_dir("data") if name.endswith("-delete")]
+        world.disk.remove_tree(f"data/{folder}")
+        world.clock.run_for(100_000)
+        world.jobs.run_all()
+        assert not world.failures
+
     def test_a_topic_can_be_created_again_at_once(self, world: World) -> None:
         directory = world.open()
         for generation in range(3):

@@ -15,6 +15,7 @@ writes gets KAFKA_STORAGE_ERROR, what is written in the background is tried agai
 room everything goes on. The same holds while the machine is out of file descriptors.
 """
 
+import errno
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -484,7 +485,13 @@ class LogDirectory:
         self._later(delay_ms, lambda: self._jobs.submit(retired.remove, removed, self._job_failed))
 
     def _remove_folder(self, folder: str) -> None:
-        self._jobs.submit(lambda: self._disk.remove_tree(folder), lambda _: None, self._job_failed)
+        def failed(error: Exception) -> None:
+            if not isinstance(error, OSError) or error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                self._job_failed(error)
+            elif self._disk.is_dir(folder):  # A flush that had begun before has renamed a file in it meanwhile.
+                self._later(_DELETE_AGAIN_MS, lambda: self._remove_folder(folder))
+
+        self._jobs.submit(lambda: self._disk.remove_tree(folder), lambda _: None, failed)
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """What is not done before the directory is closed is done by the next start."""
