@@ -24,12 +24,16 @@ def extensions() -> list[Extension]:
             include_dirs=[str(header.parent) for header in HEADERS],
             depends=[str(header) for header in HEADERS],
             extra_compile_args=OPTIMIZE,
-            optional=True,
         )
         for path in NATIVE
     ]
     compiled: list[Extension] = cythonize(modules, build_dir="build/cython", language_level=3, quiet=True)
+    for extension in compiled:
+        extension.optional = True  # said here, because what was said of the source is not kept
     return compiled
 
 
-setup(ext_modules=extensions(), options={"build_ext": {"parallel": 2}})
+setup(
+    ext_modules=extensions(),
+    options={"build_ext": {"parallel": 2}},
+)

@@ -53,7 +53,10 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    consume(arguments.bootstrap_servers, arguments.topic, arguments.group, stop)
+    try:
+        consume(arguments.bootstrap_servers, arguments.topic, arguments.group, stop)
+    except KafkaException as failure:
+        raise SystemExit(f"cannot go on: {failure.args[0].str()}") from failure
 
 
 if __name__ == "__main__":

@@ -27,8 +27,6 @@ class Copier:
         # Where the only broker may go away and come back: librdkafka 2.16 can get stuck looking for another one.
         common = {"bootstrap.servers": bootstrap_servers, "metadata.recovery.strategy": "none"}
         self._producer = Producer(common | {"transactional.id": name})
-        # First of all: aborts what a crashed predecessor left open, and fences it if it still lives.
-        self._producer.init_transactions()
         self._consumer = Consumer(
             common
             | {
@@ -39,10 +37,12 @@ class Copier:
                 "isolation.level": "read_committed",
             }
         )
-        self._consumer.subscribe([source])
+        self._source = source
 
     def run(self, stop: threading.Event) -> None:
         try:
+            self._take_over(stop)
+            self._consumer.subscribe([self._source])
             while not stop.is_set():
                 # Partitions are only taken away in here, where no transaction is open.
                 batch = self._consumer.consume(BATCH, timeout=0.2)
@@ -50,6 +50,16 @@ class Copier:
                     self._copy(batch)
         finally:
             self._consumer.close()
+
+    def _take_over(self, stop: threading.Event) -> None:
+        """First of all: aborts what a crashed predecessor left open, and fences it if it still lives."""
+        while not stop.is_set():
+            try:
+                self._producer.init_transactions(0.5)
+                return
+            except KafkaException as failure:
+                if not failure.args[0].retriable():  # being out of time is: the next call goes on waiting
+                    raise
 
     def _copy(self, batch: list[Message]) -> None:
         try:
@@ -92,7 +102,10 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    Copier(arguments.bootstrap_servers, arguments.source, arguments.sink, arguments.name).run(stop)
+    try:
+        Copier(arguments.bootstrap_servers, arguments.source, arguments.sink, arguments.name).run(stop)
+    except KafkaException as failure:
+        raise SystemExit(f"cannot go on: {failure.args[0].str()}") from failure
 
 
 if __name__ == "__main__":

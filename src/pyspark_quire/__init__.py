@@ -1,7 +1,7 @@
 """Quire for Spark: `spark.read.format("quire")`, `readStream`, `write` and `writeStream`, without a jar.
 
 Spark looks through the packages named `pyspark_*` that Python can import, and takes the `DefaultSource` of each by
-itself: installing `quire[spark]` is all it takes. From the outside in:
+itself: installing Quire with `[spark]` is all it takes. From the outside in:
 
     datasource      what Spark asks for by name: a schema, readers, writers
     options         the options and how their texts are read

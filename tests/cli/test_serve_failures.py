@@ -1,7 +1,10 @@
-"""Data that a node cannot run on: one sentence, exit code 1."""
+"""What a node cannot run on: one sentence, exit code 1. And what it can run on, but slowly."""
 
 from pathlib import Path
 
+import pytest
+
+from quire.cli import serve
 from tests.cli.command import quire
 
 
@@ -35,3 +38,13 @@ def test_a_directory_without_its_bootstrap_records(tmp_path: Path) -> None:
     quire("storage", "format", "--data", str(tmp_path))
     (tmp_path / "bootstrap.checkpoint").unlink()
     assert "bootstrap.checkpoint" in start(tmp_path)
+
+
+def test_a_node_whose_loops_are_not_compiled_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve.warn_if_interpreted()
+    assert not caplog.messages
+    monkeypatch.setattr(serve, "native_compiled", lambda: False)
+    serve.warn_if_interpreted()
+    assert caplog.messages[0].endswith("install a C compiler, then Quire again")

@@ -29,6 +29,11 @@ class RunningExample:
         assert self._process.stdout is not None
         return [self._process.stdout.readline().rstrip("\n") for _ in range(count)]
 
+    def complaint(self) -> str:
+        """The next line that it, or its client, complains with."""
+        assert self._process.stderr is not None
+        return self._process.stderr.readline()
+
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
@@ -40,6 +45,11 @@ class RunningExample:
 
     def stop(self) -> None:
         """Ends it in order, and makes sure that it has nothing to complain about."""
+        assert self.terminate() == ""
+
+    def terminate(self) -> str:
+        """Ends it in order; returns what it has complained about."""
         self._process.terminate()
         _, errors = self._process.communicate(timeout=WAIT_S)
-        assert (self._process.returncode, errors) == (0, "")
+        assert self._process.returncode == 0
+        return errors

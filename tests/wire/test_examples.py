@@ -1,6 +1,7 @@
 """The programs in examples/ do what they say, also when they are killed."""
 
 from quire.testing import WireConnection
+from tests.free_ports import free_port
 from tests.wire.clients import Confluent, Message, eventually
 from tests.wire.conftest import MakeTopic, NewName
 from tests.wire.raw_offsets import committed
@@ -57,3 +58,17 @@ def test_the_copier_copies_every_record_once(
                 copier.kill()
             else:
                 copier.stop()
+
+
+def test_the_copier_can_be_stopped_while_there_is_no_broker() -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    with RunningExample("exactly_once_copy.py", "a", "b", "--name", "c", "--bootstrap-servers", nowhere) as copier:
+        assert "Connection refused" in copier.complaint()
+        copier.terminate()
+
+
+def test_a_topic_that_is_not_there_is_one_sentence(bootstrap: str, new_group: NewName) -> None:
+    arguments = ("--group", new_group(), "--bootstrap-servers", bootstrap)
+    with RunningExample("at_least_once_consumer.py", "nobody-made-it", *arguments) as consumer:
+        assert consumer.complaint().startswith("cannot go on: Subscribed topic not available: nobody-made-it")
+        eventually(consumer.has_ended)

@@ -1,4 +1,4 @@
-"""Reads the archive of an inventory for the check: one row of the lake is one event. Needs quire[spark]."""
+"""Reads the archive of an inventory for the check: one row of the lake is one event. Needs what `[spark]` installs."""
 
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.inventory.check import Archived
@@ -14,7 +14,9 @@ def read_lake(path: str, *, may_be_missing: bool = False) -> dict[str, Archived]
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
     except ImportError as error:
-        raise Failure(f"to look into a lake, {error.name} is needed; `pip install 'quire[spark]'` has it.") from error
+        raise Failure(
+            f"to look into a lake, {error.name} is needed; `pip install '.[spark]'` in Quire's folder brings it."
+        ) from error
     try:
         events = DeltaTable(path).to_pyarrow_table(columns=COLUMNS)
     except TableNotFoundError as error:

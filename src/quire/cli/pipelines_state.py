@@ -43,7 +43,9 @@ def open_folders(names: Sequence[str], folder: str, state: str) -> "list[StateFo
     try:
         import yaml  # noqa: F401  (only to say what is missing)
     except ImportError:
-        raise Failure("pipelines need more than Quire alone; `pip install 'quire[spark]'` brings it.") from None
+        raise Failure(
+            "pipelines need more than Quire alone; `pip install '.[spark]'` in Quire's folder brings it."
+        ) from None
     from quire.spark.pipeline_file import Pipeline, PipelineFileError, find_pipelines, load_pipeline
     from quire.spark.state_folder import StateFolder
 

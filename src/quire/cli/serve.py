@@ -16,6 +16,7 @@ from quire.config.broker_config import BrokerConfig
 from quire.config.listeners import Listener
 from quire.metadata.features import UnsupportedMetadataError
 from quire.node.node import Node
+from quire.protocol.records import native_compiled
 from quire.raft.errors import MetadataLogError
 from quire.real.clock import RealClock
 from quire.real.disk import RealDisk
@@ -33,6 +34,11 @@ _COLLECT_EVERY = 20_000
 
 class NodeFailedError(Exception):
     """One sentence that says why the node ended and what to do."""
+
+
+def warn_if_interpreted() -> None:
+    if not native_compiled():
+        log.warning("the loops over single records are not compiled, and slow: install a C compiler, then Quire again")
 
 
 def check_ports(config: BrokerConfig) -> None:
@@ -68,6 +74,7 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
     With `control` it obeys lines on standard input (see `control`) and stops when they end.
     """
     started = time.monotonic()
+    warn_if_interpreted()
     check_ports(config)
     loop = new_event_loop()
     clock = RealClock(loop)

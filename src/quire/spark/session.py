@@ -126,7 +126,7 @@ def python_path(imported_from: list[str], given: str) -> str:
 def require_spark() -> None:
     """Raises SparkMissingError unless pyspark is installed and a Java that it runs on is there."""
     if find_spec("pyspark") is None:
-        raise SparkMissingError("Spark is not installed; `pip install 'quire[spark]'` brings it")
+        raise SparkMissingError("Spark is not installed; `pip install '.[spark]'` in Quire's folder brings it")
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
     if java is None and home:
