@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from quire.cli.main import quire
 from quire.real.disk import RealDisk
+from quire.storage.clean_shutdown import write_mark
 from tests.storage.batches import append_values, open_log
 
 
@@ -51,6 +52,23 @@ def test_programs_get_json(data: Path) -> None:
     path = damage(data)
     (finding,) = json.loads(verify(data, "--json").output)
     assert finding["path"] == str(path) and finding["position"] > 0
+
+
+def test_indexes_that_a_crash_has_left_unwritten_are_summed_up_and_no_failure(data: Path) -> None:
+    for path in (data / "orders-0").glob("*index"):
+        path.unlink()
+    done = verify(data)
+    assert (done.exit_code, done.stdout.count("\n")) == (0, 1), done.output
+    assert "2 files beside logs (indexes) will be made anew at the next start" in done.stderr
+    assert json.loads(verify(data, "--json").stdout) == []
+
+
+def test_an_index_that_is_missing_after_a_clean_stop_is_a_finding_that_names_it_once(data: Path) -> None:
+    path = data / "orders-0" / f"{0:020d}.index"
+    path.unlink()
+    write_mark(RealDisk(), str(data), 1)
+    done = verify(data)
+    assert (done.exit_code, done.stdout) == (1, f"{path}: is missing\n")
 
 
 def test_a_directory_in_use_is_refused(data: Path) -> None:

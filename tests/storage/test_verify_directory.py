@@ -3,9 +3,12 @@
 import pytest
 
 from quire.protocol.records.batch import walk_batches
+from quire.storage.clean_shutdown import write_mark
 from quire.storage.errors import DataDirectoryError
+from quire.storage.leader_epochs import LeaderEpochs, write_epochs
 from quire.storage.log_config import LogConfig
 from quire.storage.meta_properties import MetaProperties, write_meta
+from quire.storage.roll_mark import make_mark
 from quire.storage.verify.directory import log_bytes, verify_directory
 from quire.storage.verify.finding import Finding
 from simulator.disk import SimDisk
@@ -107,6 +110,36 @@ def test_each_damaged_file_is_named(directory: SimDisk, path: str, content: byte
 def test_each_missing_index_is_named(directory: SimDisk, suffix: str) -> None:
     directory.remove(name(0, suffix))
     assert {finding.path for finding in findings(directory)} == {name(0, suffix)}
+
+
+def test_what_a_crash_leaves_beside_a_log_is_no_damage_where_the_next_start_makes_it_anew(directory: SimDisk) -> None:
+    bases = [int(each[:20]) for each in directory.list_dir(FOLDER) if each.endswith(".log")]
+    scanned = bases[2:]
+    overwrite(directory, CHECKPOINT, b"0\n1\norders 0 %d\n" % (scanned[0] + 1))
+    beside = [name(base, suffix) for base in scanned for suffix in (".index", ".timeindex", ".txnindex")]
+    for path in beside:
+        directory.remove(path)
+    overwrite(directory, name(scanned[-1], ".snapshot"), b"torn")
+    write_epochs(directory, FOLDER, LeaderEpochs([(0, 0)]).to_bytes())
+    found = findings(directory)
+    epochs = f"{FOLDER}/leader-epoch-checkpoint"
+    assert {each.path for each in found if each.is_made_anew} == {*beside, name(scanned[-1], ".snapshot"), epochs}
+    assert all(each.is_made_anew for each in found)
+    write_mark(directory, "data", 1)
+    assert not any(each.is_made_anew for each in findings(directory)), "a clean stop leaves everything in its place"
+
+
+def test_the_next_start_makes_anew_what_a_roll_has_marked(directory: SimDisk) -> None:
+    second = sorted(int(each[:20]) for each in directory.list_dir(FOLDER) if each.endswith(".log"))[1]
+    make_mark(directory, FOLDER, second)
+    directory.remove(name(0, ".index"))
+    assert [(each.path, each.is_made_anew) for each in findings(directory)] == [(name(0, ".index"), True)]
+
+
+def test_damage_of_a_log_is_damage_after_a_crash_too(directory: SimDisk) -> None:
+    directory.remove(CHECKPOINT)
+    overwrite(directory, name(0), b"\xff", 100)
+    assert [each.is_made_anew for each in findings(directory) if each.path == name(0)] == [False]
 
 
 def test_missing_epochs_and_metadata_are_named(directory: SimDisk) -> None:

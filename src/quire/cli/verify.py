@@ -25,18 +25,24 @@ Examples:
 def verify(directories: tuple[str, ...], as_json: bool) -> None:
     """Check every checksum, index and checkpoint of data directories that no process uses.
 
-    Nothing is changed. One line for each thing that is wrong, and exit code 1 if there is any.
+    Nothing is changed. One line for each thing that is wrong, and exit code 1 if there is any. What a crash leaves by
+    design, as indexes that the next start makes anew, is not wrong.
     """
     disk = RealDisk()
     try:
-        findings, size = _verified(disk, directories)
+        found, size = _verified(disk, directories)
     except DataDirectoryError as error:
         raise Failure(str(error)) from error
+    findings = [finding for finding in found if not finding.is_made_anew]
+    made_anew = {finding.path for finding in found if finding.is_made_anew}
     if as_json:
-        print_json([finding._asdict() for finding in findings])
+        print_json([{"path": each.path, "position": each.position, "what": each.what} for each in findings])
     else:
         for finding in findings:
             click.echo(str(finding))
+        if made_anew:
+            files = count(len(made_anew), "file beside a log", "files beside logs")
+            click.echo(f"not stopped cleanly: {files} (indexes) will be made anew at the next start", err=True)
         click.echo(f"{size / 1e6:,.1f} MB checked, {count(len(findings), 'finding')}", err=bool(findings))
     if findings:
         raise click.exceptions.Exit(1)

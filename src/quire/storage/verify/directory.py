@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from quire.seams import Disk
-from quire.storage import checkpoints, file_names, meta_properties
+from quire.storage import checkpoints, clean_shutdown, file_names, meta_properties
 from quire.storage.checkpoints import CheckpointError
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_directory import LOCK_FILE
@@ -43,8 +43,10 @@ def verify_directory(disk: Disk, path: str, progress: Callable[[int], None]) -> 
         yield from _verify_meta(disk, path)
         for name in _CHECKPOINTS:
             yield from _verify_checkpoint(disk, f"{path}/{name}")
+        points = _recovery_points(disk, path)
         for folder in _partitions(disk, path):
-            yield from LogVerifier(disk, folder, progress).findings()
+            recovery_point = None if points is None else points.get(folder, 0)
+            yield from LogVerifier(disk, folder, progress, recovery_point).findings()
     finally:
         if lock is not None:
             lock.close()
@@ -55,17 +57,25 @@ def _partitions(disk: Disk, path: str) -> list[str]:
     return [f"{path}/{name}" for name in names if disk.is_dir(f"{path}/{name}")]
 
 
+def _recovery_points(disk: Disk, path: str) -> dict[str, int] | None:
+    """By folder; without one, as the metadata log has none, a log is scanned as a whole. None after a clean stop."""
+    if clean_shutdown.read_mark(disk, path) is not None:
+        return None
+    points = checkpoints.read_if_sensible(disk, f"{path}/{checkpoints.RECOVERY_POINTS}")
+    return {f"{path}/{file_names.partition_folder(*key)}": offset for key, offset in points.items()}
+
+
 def _verify_meta(disk: Disk, path: str) -> Iterator[Finding]:
     file = f"{path}/{meta_properties.FILE_NAME}"
     try:
         if meta_properties.read_meta(disk, path) is None:
             yield Finding(file, None, "it is missing, so nobody knows whose directory this is")
     except DataDirectoryError as error:
-        yield Finding(file, None, str(error))
+        yield Finding.of_error(file, error)
 
 
 def _verify_checkpoint(disk: Disk, file: str) -> Iterator[Finding]:
     try:
         checkpoints.read_offsets(disk, file)
     except CheckpointError as error:
-        yield Finding(file, None, str(error))
+        yield Finding.of_error(file, error)

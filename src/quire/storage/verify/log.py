@@ -16,6 +16,7 @@ from quire.storage.neighbours import intact_at, only_its_offset_is_wrong
 from quire.storage.offset_index import OffsetIndex
 from quire.storage.producer_snapshot import CorruptSnapshotError, from_bytes
 from quire.storage.producer_state import ProducerState
+from quire.storage.roll_mark import marked_offsets
 from quire.storage.time_index import TimeIndex
 from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
 from quire.storage.verify.finding import Finding
@@ -27,10 +28,14 @@ _STEP_BYTES = 16 << 20
 class LogVerifier:
     """Goes through the files of one folder; also hears of what the scan meets."""
 
-    def __init__(self, disk: Disk, folder: str, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, disk: Disk, folder: str, progress: Callable[[int], None], recovery_point: int | None = None
+    ) -> None:
+        """`recovery_point` is for a log that was not closed: what is beside it from there on is no damage."""
         self._disk = disk
         self._folder = folder
         self._progress = progress
+        self._recovery_point = recovery_point
         self._producers = ProducerState()
         self._aborted: list[AbortedTransaction] = []
         self._epochs: dict[int, int] = {}
@@ -38,23 +43,33 @@ class LogVerifier:
         self._max_timestamp = -1
 
     def findings(self) -> Iterator[Finding]:
-        numbered = [file_names.parse_offset_file(name) for name in self._disk.list_dir(self._folder)]
+        names = self._disk.list_dir(self._folder)
+        numbered = [file_names.parse_offset_file(name) for name in names]
         files = [parsed for parsed in numbered if parsed is not None]
         bases = [offset for offset, suffix in files if suffix == file_names.LOG]
         end_offset = bases[0] if bases else 0
+        scanned_from = self._scanned_from(bases)
+        unbelieved = marked_offsets(names)
         for base, limit in zip(bases, [*bases, _MAX_OFFSET][1:], strict=True):
             self._aborted = []
             end_offset = yield from self._verify_batches(base, max(end_offset, base), limit)
-            yield from self._verify_offset_index(base)
-            yield from self._verify_time_index(base)
-            yield from self._verify_transaction_index(base, min(limit, end_offset))
+            is_made_anew = base >= scanned_from or (self._recovery_point is not None and limit in unbelieved)
+            for finding in self._verify_indexes(base, min(limit, end_offset)):
+                yield finding._replace(is_made_anew=is_made_anew)
         for offset, suffix in files:
             if suffix in file_names.INDEXES and offset not in bases:
                 yield Finding(self._path(offset, suffix), None, "there is no log to it")
             if suffix == file_names.SNAPSHOT:
-                yield from self._verify_snapshot(self._path(offset, suffix))
-        yield from self._verify_epochs(bases[0] if bases else 0)
+                for finding in self._verify_snapshot(self._path(offset, suffix)):
+                    yield finding._replace(is_made_anew=offset > scanned_from)
+        yield from self._verify_epochs(bases[0] if bases else 0, scanned_from)
         yield from self._verify_topic_id()
+
+    def _scanned_from(self, bases: list[int]) -> int:
+        """Where the first segment begins that the next start reads as a whole, making anew what is beside it."""
+        if self._recovery_point is None:
+            return _MAX_OFFSET
+        return max((base for base in bases if base <= self._recovery_point), default=0)
 
     # The batches
 
@@ -112,6 +127,11 @@ class LogVerifier:
 
     # What is beside them
 
+    def _verify_indexes(self, base: int, end_offset: int) -> Iterator[Finding]:
+        yield from self._verify_offset_index(base)
+        yield from self._verify_time_index(base)
+        yield from self._verify_transaction_index(base, end_offset)
+
     def _verify_offset_index(self, base: int) -> Iterator[Finding]:
         path = self._path(base, file_names.OFFSET_INDEX)
         log = self._disk.open(self._path(base, file_names.LOG))
@@ -122,7 +142,7 @@ class LogVerifier:
                     yield Finding(path, number * index.ENTRY.size, f"there is no batch with offset {base + relative}")
                     return
         except CorruptIndexError as error:
-            yield Finding(path, None, str(error))
+            yield Finding.of_error(path, error)
         finally:
             log.close()
 
@@ -137,7 +157,7 @@ class LogVerifier:
                     return
                 last = (entry[0], entry[1])
         except CorruptIndexError as error:
-            yield Finding(path, None, str(error))
+            yield Finding.of_error(path, error)
 
     def _verify_transaction_index(self, base: int, end_offset: int) -> Iterator[Finding]:
         path = self._path(base, file_names.TRANSACTION_INDEX)
@@ -146,7 +166,7 @@ class LogVerifier:
             index.check(end_offset)
             known = {aborted.last_offset for aborted in index}
         except CorruptIndexError as error:
-            yield Finding(path, None, str(error))
+            yield Finding.of_error(path, error)
             return
         for aborted in self._aborted:
             if aborted.last_offset not in known:
@@ -156,18 +176,20 @@ class LogVerifier:
         try:
             from_bytes(self._disk.read_file(path))
         except CorruptSnapshotError as error:
-            yield Finding(path, None, str(error))
+            yield Finding.of_error(path, error)
 
-    def _verify_epochs(self, start_offset: int) -> Iterator[Finding]:
+    def _verify_epochs(self, start_offset: int, scanned_from: int) -> Iterator[Finding]:
         path = f"{self._folder}/{leader_epochs.FILE_NAME}"
         try:
             known = dict(leader_epochs.read_epochs(self._disk, self._folder).entries)
         except CheckpointError as error:
-            yield Finding(path, None, str(error))
+            yield Finding.of_error(path, error)
             return
         for epoch, start in self._epochs.items():
             if epoch not in known and start > start_offset:
-                yield Finding(path, None, f"leader epoch {epoch}, from offset {start} on, is not in it")
+                yield Finding(
+                    path, None, f"leader epoch {epoch}, from offset {start} on, is not in it", start >= scanned_from
+                )
 
     def _verify_topic_id(self) -> Iterator[Finding]:
         path = f"{self._folder}/{partition_metadata.FILE_NAME}"
@@ -177,7 +199,7 @@ class LogVerifier:
             # Whoever opens the log next writes it.
             return
         except ValueError as error:
-            yield Finding(path, None, str(error))
+            yield Finding.of_error(path, error)
 
     def _path(self, offset: int, suffix: str) -> str:
         return f"{self._folder}/{file_names.offset_file(offset, suffix)}"
