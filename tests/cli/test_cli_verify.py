@@ -78,3 +78,11 @@ def test_a_directory_in_use_is_refused(data: Path) -> None:
     lock.close()
     assert done.exit_code == 1
     assert "in use" in done.output
+
+
+def test_what_does_not_exist_has_the_exit_code_for_that_and_a_file_is_called_no_directory(data: Path) -> None:
+    done = verify(data / "nowhere")
+    assert (done.exit_code, done.stderr) == (4, f"quire: {data}/nowhere does not exist.\n")
+    done = verify(data / "meta.properties")
+    assert done.exit_code == 1
+    assert "meta.properties is not a directory" in done.stderr

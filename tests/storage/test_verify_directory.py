@@ -169,5 +169,5 @@ def test_a_directory_in_use_or_not_there_is_refused(directory: SimDisk) -> None:
         findings(directory)
     lock.close()
     assert findings(directory) == []
-    with pytest.raises(DataDirectoryError, match="no directory"):
+    with pytest.raises(DataDirectoryError, match="not a directory"):
         list(verify_directory(directory, "elsewhere", lambda size: None))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from quire.cli.lazy import Failure
+from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.cli.output import count, print_json
 from quire.real.disk import RealDisk
 from quire.storage.errors import DataDirectoryError
@@ -29,6 +29,9 @@ def verify(directories: tuple[str, ...], as_json: bool) -> None:
     design, as indexes that the next start makes anew, is not wrong.
     """
     disk = RealDisk()
+    for directory in directories:
+        if not disk.exists(directory):
+            raise Failure(f"{directory} does not exist.", EXIT_NOT_FOUND)
     try:
         found, size = _verified(disk, directories)
     except DataDirectoryError as error:

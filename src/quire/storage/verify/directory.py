@@ -31,10 +31,10 @@ def log_bytes(disk: Disk, path: str) -> int:
 def verify_directory(disk: Disk, path: str, progress: Callable[[int], None]) -> Iterator[Finding]:
     """All that is wrong; `progress` hears how many more bytes of logs have been read.
 
-    DataDirectoryError when there is no such directory, or a process uses it.
+    DataDirectoryError when it is no directory, or a process uses it.
     """
     if not disk.is_dir(path):
-        raise DataDirectoryError(f"there is no directory {path}.")
+        raise DataDirectoryError(f"{path} is not a directory; name a data directory as a whole.")
     # Without the file nobody can have locked it, and creating it would change something.
     lock = disk.lock(f"{path}/{LOCK_FILE}") if disk.exists(f"{path}/{LOCK_FILE}") else None
     if lock is None and disk.exists(f"{path}/{LOCK_FILE}"):
