@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from quire.cli.options import OWN_VARIABLES
 from quire.config.broker_config import BrokerConfig
+from quire.config.errors import ConfigError
 from quire.config.standalone import CONTROLLER_NAME, EPHEMERAL_SETTINGS
 
 # A free port for the controller even where the clients' is given: the one above theirs may be anybody's in a test run.
@@ -23,8 +24,8 @@ def load_config(
     """ConfigError where a setting cannot be."""
     file = None
     if path is not None:
-        with open(path, encoding="utf-8") as opened:
-            file = (path, opened.read())
+        with open(path, "rb") as opened:
+            file = (path, _text(path, opened.read()))
     return BrokerConfig.load(
         file=file,
         environment={name: value for name, value in os.environ.items() if name not in OWN_VARIABLES},
@@ -34,6 +35,16 @@ def load_config(
         extra=EPHEMERAL if ephemeral else None,
         hostname=socket.gethostname(),
     )
+
+
+def _text(path: str, content: bytes) -> str:
+    """Java takes these files for Latin-1; people write them in UTF-8, which Latin-1 with umlauts hardly ever is."""
+    if b"\0" in content:
+        raise ConfigError("", f"{path} is not a text file (it has NUL bytes); name a server.properties.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def name_options(sentence: str, *, data: str | None, path: str | None) -> str:
