@@ -42,6 +42,31 @@ def test_another_nodes_or_clusters_directory_is_not_taken(tmp_path: Path) -> Non
     assert other_cluster.returncode == 1 and "belongs to cluster" in other_cluster.stderr.decode()
 
 
+def test_what_is_said_of_a_damaged_meta_properties_brings_the_node_back(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started("--data", str(data), "--listen", "127.0.0.1:0") as node:
+        quire("topics", "create", "orders", servers=node.address)
+        cluster_id = json.loads(quire("cluster", "--json", servers=node.address).stdout)["cluster_id"]
+    (data / "meta.properties").write_bytes(b"")
+    for command in (["start"], ["storage", "format"], ["storage", "info"]):
+        refused = quire(*command, "--data", str(data))
+        assert refused.returncode == 1
+        assert "remove it and let `quire storage format` write it anew, with --cluster-id" in refused.stderr.decode()
+    (data / "meta.properties").unlink()
+    assert "let `quire storage format` write it anew" in quire("start", "--data", str(data)).stderr.decode()
+    assert quire("storage", "format", "--data", str(data), "--cluster-id", cluster_id).returncode == 0
+    with started("--data", str(data), "--listen", "127.0.0.1:0") as node:
+        assert b"orders" in quire("topics", "list", servers=node.address).stdout
+
+
+def test_a_folder_with_somebody_elses_files_is_neither_formatted_nor_started_on(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for command in (["start"], ["storage", "format"]):
+        refused = quire(*command, "--data", str(tmp_path))
+        assert (refused.returncode, "holds notes.txt" in refused.stderr.decode()) == (1, True)
+        assert not (tmp_path / "meta.properties").exists()
+
+
 def test_a_cluster_id_must_be_a_uuid(tmp_path: Path) -> None:
     result = quire("storage", "format", "--data", str(tmp_path), "--cluster-id", "mine")
     assert result.returncode == 2 and "random-uuid" in result.stderr.decode()

@@ -15,6 +15,7 @@ from quire.protocol import uuids
 from quire.protocol.messages.metadata_records import FeatureLevelRecord
 from quire.raft.replicas import Endpoint
 from quire.raft.snapshot_file import read_snapshot
+from quire.storage.errors import DataDirectoryError
 from quire.storage.meta_properties import MetaProperties, read_meta
 from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
@@ -107,6 +108,36 @@ def test_a_metadata_log_without_its_owner_is_data() -> None:
     assert "__cluster_metadata-0" in unfinished_formatting(disk, "/data")
     disk.open("/data/__cluster_metadata-0/00000000000000000000.log", create=True)
     assert "__cluster_metadata-0" not in unfinished_formatting(disk, "/data")
+
+
+def test_what_is_not_of_a_data_directory_keeps_all_from_being_formatted() -> None:
+    disk = SimDisk()
+    config = BrokerConfig.standalone({"log.dirs": "/one,/two"})
+    for name in ("lost+found/x", "orders-0/x", f"orders-1.{'0' * 32}-delete/x", f"orders-1.{'0' * 32}-future/x"):
+        disk.make_dirs(f"/two/{name}")
+    for name in (".lock", ".kafka_cleanshutdown", "recovery-point-offset-checkpoint.tmp", "bootstrap.checkpoint.part"):
+        disk.open(f"/two/{name}", create=True)
+    disk.open("/two/notes.txt", create=True)
+    with pytest.raises(DataDirectoryError, match=r"/two holds notes\.txt"):
+        format_node(disk, SimRandom(1), config, now_ms=1)
+    assert not disk.exists("/one") and read_meta(disk, "/two") is None
+    disk.remove("/two/notes.txt")
+    format_node(disk, SimRandom(1), config, now_ms=1)
+    assert read_meta(disk, "/two") is not None
+
+
+def test_a_directory_that_lost_its_metadata_stays_the_voter_that_it_was() -> None:
+    disk = SimDisk()
+    config = BrokerConfig.standalone({"log.dirs": "/data"})
+    cluster_id = format_node(disk, SimRandom(1), config, now_ms=1)
+    disk.open("/data/__cluster_metadata-0/00000000000000000000.log", create=True)
+    before = disk.read_file("/data/meta.properties")
+    disk.remove("/data/meta.properties")
+    other = BrokerConfig.standalone({"log.dirs": "/data", "node.id": "2"})
+    with pytest.raises(DataDirectoryError, match=r"metadata log of node 1; set node\.id=1"):
+        format_node(disk, SimRandom(2), other, now_ms=2, cluster_id=cluster_id)
+    format_node(disk, SimRandom(2), config, now_ms=2, cluster_id=cluster_id)
+    assert disk.read_file("/data/meta.properties") == before
 
 
 def test_a_crash_leaves_a_directory_that_can_be_formatted_again() -> None:

@@ -1,7 +1,7 @@
 """Taking the data directories at start: each locked, formatted where it is empty, and all of one cluster and node."""
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.format import format_node, unfinished_formatting
+from quire.controller.format import check_for_strangers, format_node, unfinished_formatting
 from quire.metadata.image import ClusterImage
 from quire.seams import Clock, Disk, Jobs, Random
 from quire.storage.checkpoints import TopicPartition
@@ -86,12 +86,13 @@ def check_that_no_log_is_there_twice(directories: list[LogDirectory], image: Clu
 
 def _check_empty(disk: Disk, path: str) -> None:
     """A directory that has data but not the file that says whose it is must not be taken for a new one."""
+    check_for_strangers(disk, path)
     ignored = (*IGNORED_WHEN_EMPTY, *unfinished_formatting(disk, path))
     found = [name for name in disk.list_dir(path) if name not in ignored]
     if found:
         raise DataDirectoryError(
             f"{path} holds {found[0]} but no meta.properties, so whose data it is cannot be told; "
-            "restore that file, or start with an empty directory."
+            "restore that file, let `quire storage format` write it anew, or start with an empty directory."
         )
 
 

@@ -17,6 +17,11 @@ FILE_NAME = "meta.properties"
 
 VERSION = 1
 
+_ADVICE = (
+    "restore the file, or remove it and let `quire storage format` write it anew, "
+    "with --cluster-id and --node-id as they were."
+)
+
 
 class MetaProperties(NamedTuple):
     cluster_id: str
@@ -63,11 +68,9 @@ def parse_meta(content: bytes, path: str) -> MetaProperties:
             directory_id=uuids.from_text(properties["directory.id"]),
         )
     except KeyError as missing:
-        raise DataDirectoryError(
-            f"{path} has no {missing.args[0]}; format the directory, or restore the file."
-        ) from None
+        raise DataDirectoryError(f"{path} has no {missing.args[0]}; {_ADVICE}") from None
     except (ValueError, ConfigError) as error:
-        raise DataDirectoryError(f"{path} cannot be understood: {error}") from error
+        raise DataDirectoryError(f"{path} cannot be understood ({error}); {_ADVICE}") from error
 
 
 def read_meta(disk: Disk, folder: str) -> MetaProperties | None:
