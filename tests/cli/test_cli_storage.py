@@ -67,9 +67,17 @@ def test_a_folder_with_somebody_elses_files_is_neither_formatted_nor_started_on(
         assert not (tmp_path / "meta.properties").exists()
 
 
+def test_a_place_below_a_file_can_be_no_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    for command in ("format", "info"):
+        refused = quire("storage", command, "--data", str(tmp_path / "file" / "data"))
+        assert refused.returncode == 1
+        assert "it or a folder above it is a file; change --data." in refused.stderr.decode()
+
+
 def test_a_cluster_id_must_be_a_uuid(tmp_path: Path) -> None:
     result = quire("storage", "format", "--data", str(tmp_path), "--cluster-id", "mine")
-    assert result.returncode == 2 and "random-uuid" in result.stderr.decode()
+    assert result.returncode == 2 and "'mine' is not a UUID; `quire storage random-uuid`" in result.stderr.decode()
     assert not list(tmp_path.iterdir())
 
 

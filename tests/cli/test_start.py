@@ -136,7 +136,7 @@ def test_a_setting_that_cannot_be_is_named(arguments: list[str], words: str, tmp
 def test_what_an_option_said_is_called_by_the_options_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     impossible = quire("start", "--data", str(tmp_path / "file" / "data"), "--listen", "127.0.0.1:0")
-    assert "or change --data." in impossible.stderr.decode()
+    assert "it or a folder above it is a file; change --data." in impossible.stderr.decode()
     assert quire("storage", "format", "--data", str(tmp_path / "five"), "--node-id", "5").returncode == 0
     other = quire("start", "--data", str(tmp_path / "five"), "--listen", "127.0.0.1:0")
     assert "add --set node.id=5 or point --data elsewhere" in other.stderr.decode()

@@ -135,6 +135,16 @@ def test_a_directory_that_cannot_be_opened_at_the_start_is_offline_and_the_other
     assert (values_of(third, second), directory_of(third, second)) == ([b"v"], "/two")
 
 
+def test_a_directory_whose_names_cannot_be_read_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def list_dir(path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    disk = SimDisk()
+    monkeypatch.setattr(disk, "list_dir", list_dir)
+    with pytest.raises(DataDirectoryError, match=r"\(Permission denied\); make it readable and writable"):
+        SimulatedNode(disk, {"log.dirs": "/one"}).start()
+
+
 def test_without_the_metadata_log_or_any_directory_a_node_does_not_start() -> None:
     node, _, _ = two_topics()
     disk = node.stop()

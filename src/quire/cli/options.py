@@ -45,6 +45,27 @@ class Assignment(click.ParamType[str]):
         return str(value)
 
 
+class IntRange(click.IntRange):
+    """Whole numbers from `min` on; says so of whatever else it is given, where click would name its type alone."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number of at least {self.min}", param, ctx)
+
+
+class FloatRange(click.FloatRange):
+    """Numbers from `min` on, or above it where it is open; otherwise as `IntRange`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return float(super().convert(value, param, ctx))
+        except click.BadParameter:
+            bound = "above" if self.min_open else "of at least"
+            self.fail(f"{value!r} is not a number {bound} {self.min}", param, ctx)
+
+
 class ListenAddress(click.ParamType[str]):
     """`HOST:PORT`; an empty host is every interface, port 0 a free one."""
 
@@ -69,6 +90,12 @@ class Pattern(click.ParamType[re.Pattern[str]]):
             self.fail(f"{value!r} is not a regular expression ({error})", param, ctx)
 
 
+def data_option(command: Command) -> Command:
+    """Whoever opens a directory that cannot be read has more to say about that than click would."""
+    where = click.Path(file_okay=False, readable=False)
+    return click.option("-d", "--data", type=where, help="Data directory.  [default: ./quire-data]")(command)
+
+
 def servers_option(command: Command) -> Command:
     return click.option(
         "-b",
@@ -87,7 +114,7 @@ def timeout_option(command: Command) -> Command:
     return click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FloatRange(min=0, min_open=True),
         default=30,
         show_default=True,
         metavar="SECONDS",

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import click
 
 from quire.cli.lazy import EXIT_USAGE, Failure
-from quire.cli.options import Assignment, ListenAddress
+from quire.cli.options import Assignment, ListenAddress, data_option
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 
@@ -29,7 +29,7 @@ wins over the file. An empty data directory is formatted by itself.
 The controller listens too: on 127.0.0.1, on the port above the clients' (9093 by default)."""
 )
 @click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
-@click.option("-d", "--data", type=click.Path(file_okay=False), help="Data directory.  [default: ./quire-data]")
+@data_option
 @click.option("-l", "--listen", type=ListenAddress(), help="Where clients connect.  [default: 127.0.0.1:9092]")
 @click.option(
     "--ephemeral",

@@ -7,14 +7,14 @@ import click
 
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure, HelpfulGroup
 from quire.cli.node_config import load_config, name_options
-from quire.cli.options import Assignment, json_option
+from quire.cli.options import Assignment, IntRange, data_option, json_option
 from quire.cli.output import print_json, print_table
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.protocol import uuids
 from quire.real.disk import RealDisk
 from quire.real.random import RealRandom
-from quire.storage.errors import DataDirectoryError
+from quire.storage.errors import DataDirectoryError, unusable_directory
 from quire.storage.meta_properties import MetaProperties, read_meta
 
 
@@ -38,8 +38,8 @@ Examples:
 )
 @click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
 @click.option("-t", "--cluster-id", metavar="UUID", help="The cluster it will belong to; a new one if not given.")
-@click.option("-d", "--data", type=click.Path(file_okay=False), help="Data directory.  [default: ./quire-data]")
-@click.option("--node-id", type=click.IntRange(min=0), help="The node it will belong to.  [default: 1]")
+@data_option
+@click.option("--node-id", type=IntRange(min=0), help="The node it will belong to.  [default: 1]")
 @click.option("-s", "--set", "assignments", type=Assignment(), multiple=True, help="A setting; repeatable.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="A directory that is formatted already is not an error.")
 @click.option("--standalone", is_flag=True, help="A quorum of this one controller; so far every node is one.")
@@ -56,7 +56,9 @@ def format_storage(
     from quire.controller.format import format_node
 
     if cluster_id is not None and not _is_uuid(cluster_id):
-        raise click.BadParameter("is not a UUID; `quire storage random-uuid` makes one", param_hint="--cluster-id")
+        raise click.BadParameter(
+            f"{cluster_id!r} is not a UUID; `quire storage random-uuid` makes one", param_hint="--cluster-id"
+        )
     if node_id is not None:
         assignments = [*assignments, f"node.id={node_id}"]
     disk = RealDisk()
@@ -69,7 +71,12 @@ def format_storage(
                 raise Failure(
                     f"{where} is formatted already, for cluster {meta.cluster_id}; add --ignore-formatted to keep it."
                 )
-        cluster_id = format_node(disk, RealRandom(), config, now_ms=time.time_ns() // 1_000_000, cluster_id=cluster_id)
+        try:
+            now_ms = time.time_ns() // 1_000_000
+            cluster_id = format_node(disk, RealRandom(), config, now_ms=now_ms, cluster_id=cluster_id)
+        except OSError as error:
+            where = next((each for each in config.data_dirs if str(error.filename).startswith(each)), error.filename)
+            raise unusable_directory(where, error) from error
     except (ConfigError, DataDirectoryError) as error:
         raise Failure(name_options(str(error), data=data, path=path)) from error
     kept = [where for where, _ in formatted]
@@ -80,7 +87,7 @@ def format_storage(
 
 @storage.command(epilog="\b\nExamples:\n  quire storage info\n  quire storage info --config server.properties --json")
 @click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
-@click.option("-d", "--data", type=click.Path(file_okay=False), help="Data directory.  [default: ./quire-data]")
+@data_option
 @json_option
 def info(path: str | None, data: str | None, as_json: bool) -> None:
     """Show whose data directories these are. Exit code 4 if one is not formatted."""
@@ -115,8 +122,13 @@ def _described(meta: MetaProperties | None) -> dict[str, object]:
 
 
 def _metas(disk: RealDisk, config: BrokerConfig) -> list[tuple[str, MetaProperties | None]]:
-    directories = dict.fromkeys((*config.log_dirs, config.metadata_log_dir))
-    return [(directory, read_meta(disk, directory)) for directory in directories]
+    metas: list[tuple[str, MetaProperties | None]] = []
+    for directory in config.data_dirs:
+        try:
+            metas.append((directory, read_meta(disk, directory)))
+        except OSError as error:
+            raise unusable_directory(directory, error) from error
+    return metas
 
 
 def _is_uuid(text: str) -> bool:

@@ -5,7 +5,7 @@ from quire.controller.format import check_for_strangers, format_node, unfinished
 from quire.metadata.image import ClusterImage
 from quire.seams import Clock, Disk, Jobs, Random
 from quire.storage.checkpoints import TopicPartition
-from quire.storage.errors import DataDirectoryError
+from quire.storage.errors import DataDirectoryError, unusable_directory
 from quire.storage.log_directory import LOCK_FILE, LogDirectory, OnFailure
 from quire.storage.meta_properties import MetaProperties, read_meta
 
@@ -33,7 +33,7 @@ def open_directories(
             except (DataDirectoryError, OSError) as error:
                 cause = error if isinstance(error, OSError) else error.__cause__
                 if not isinstance(cause, OSError) or path == config.metadata_log_dir:
-                    raise
+                    raise unusable_directory(path, error) if isinstance(error, OSError) else error from cause
                 unusable[path] = cause
                 if path in opened:
                     opened.pop(path).release()

@@ -27,7 +27,7 @@ from quire.storage import clean_shutdown, file_names, partition_metadata
 from quire.storage.checker import Checker
 from quire.storage.checkpoints import TopicPartition
 from quire.storage.durable_folder import make_durable_folder
-from quire.storage.errors import DataDirectoryError, is_shortage
+from quire.storage.errors import DataDirectoryError, is_shortage, unusable_directory
 from quire.storage.expired_segments import ExpiredSegments
 from quire.storage.flusher import Flusher, Then
 from quire.storage.index_file import IndexCache
@@ -95,9 +95,7 @@ class LogDirectory:
             make_durable_folder(disk, path)
             lock = disk.lock(f"{path}/{LOCK_FILE}")
         except OSError as error:
-            raise DataDirectoryError(
-                f"{path} cannot be used as a data directory ({error.strerror}); make it writable, or change log.dirs."
-            ) from error
+            raise unusable_directory(path, error) from error
         if lock is None:
             raise DataDirectoryError(
                 f"{path} is in use by another process; stop that one first, or point log.dirs to another directory."
