@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from quire.cli.main import quire as root
 from quire.client.shell_blocking import BlockingClient
+from quire.inventory.check import Archived
 from quire.inventory.events import encode_event
 from quire.inventory.generator import Sent
 from quire.inventory.processor import ProcessorConfig
@@ -133,7 +136,8 @@ def test_a_view_of_nothing_and_one_on_a_taken_port_say_so_in_a_sentence(
     with view(servers, inventory.topics.events) as running:
         taken = quire("view", "inventory", "--listen", running.address, servers=servers)
     assert taken.returncode == 1
-    assert taken.stderr.decode() == f"quire: {running.address} cannot be listened on (address already in use).\n"
+    said = f"{running.address} cannot be listened on (address already in use); choose another with --listen HOST:PORT."
+    assert taken.stderr.decode() == f"quire: {said}\n"
 
 
 def test_those_who_leave_before_the_answer_are_no_news(servers: str, inventory: ProcessorConfig) -> None:
@@ -198,6 +202,18 @@ def test_the_check_finds_a_deliberate_difference(servers: str, client: BlockingC
     out = result.stdout.decode()
     assert "pen: history: event 3 says 8; the changes up to it add up to 7" in out
     assert "pen: the view says 8 after event 3; the history adds up to 7 after event 3" in out
+
+
+def test_a_lake_of_another_inventory_is_not_said_to_have_all_events(
+    servers: str, inventory: ProcessorConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {f"item-{number:04d}": Archived(1, 999, 999, 999, 1) for number in range(50)}
+    monkeypatch.setattr("quire.cli.inventory_check.read_lake", lambda path, may_be_missing: other)
+    arguments = ["inventory", "check", "--events", inventory.topics.events, "--lake", "other", "-b", servers]
+    result = CliRunner().invoke(root, arguments)
+    assert result.exit_code == 1
+    assert "differences found" in result.stderr
+    assert "has them all" not in result.stdout
 
 
 def test_the_check_says_what_it_cannot_reach(servers: str, inventory: ProcessorConfig, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import click
 
 from quire.cli.inventory_lake import read_lake
 from quire.cli.lazy import EXIT_UNREACHABLE, EXIT_USAGE, Failure
-from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.options import FloatRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json
 from quire.client.offsets import TopicPartition
 from quire.client.shell_blocking import BlockingClient
@@ -37,7 +37,7 @@ Ends with 0 if everything agrees, with 1 if something differs."""
 )
 @click.option("--view", "url", metavar="URL", help="A running `quire view inventory`; without it, one is built here.")
 @click.option("--lake", metavar="PATH", help="The Delta table of the archived events.")
-@click.option("--wait", "wait_s", type=click.FloatRange(min=0), metavar="SECONDS", help="For the lake to catch up.")
+@click.option("--wait", "wait_s", type=FloatRange(min=0), metavar="SECONDS", help="For the lake to catch up.")
 @click.option("--events", default=Topics().events, show_default=True, metavar="TOPIC", help="Where changes go.")
 @json_option
 @cluster_options
@@ -133,8 +133,10 @@ def _as_json(report: Report, history: History) -> dict[str, object]:
 def _print(report: Report, history: History) -> None:
     compacted = f", {history.compacted:,} more compacted away" if history.compacted else ""
     click.echo(f"{count(report.items, 'item')}, {count(history.events, 'event')} in the log{compacted}")
-    if report.behind is not None:
-        click.echo("the lake has them all" if not report.behind else f"the lake is {report.behind:,} events behind")
+    if report.behind:
+        click.echo(f"the lake is {count(report.behind, 'event')} behind")
+    elif report.behind == 0 and report.agrees:
+        click.echo("the lake has them all")
     for finding in report.findings[:SHOWN]:
         click.echo(f"  {finding.item}: {finding.what}")
     if len(report.findings) > SHOWN:

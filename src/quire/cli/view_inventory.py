@@ -91,7 +91,8 @@ def inventory(listen: str, events: str, servers: str, timeout_s: float) -> None:
     try:
         server = _Server((host, int(port)), view)
     except OSError as error:
-        raise Failure(f"{listen} cannot be listened on ({(error.strerror or str(error)).lower()}).") from error
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"{listen} cannot be listened on ({reason}); choose another with --listen HOST:PORT.") from error
     with server, connect(servers, timeout_s) as client:
         follower = Follower(client.cluster, view, server.lock)
         Stop(then=follower.stop)

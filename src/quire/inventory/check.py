@@ -94,8 +94,9 @@ def compare(
         archived, level = lake.get(item), history.levels.get(item)
         if archived is not None:
             findings += _compare_lake(item, archived, level, history.found.get(item))
-        behind += (level.sequence if level else 0) - (archived.last_sequence if archived else 0)
-    return Report(len(history.levels.keys() | lake.keys()), findings, max(0, behind))
+        # Where it is ahead, which is a finding, it makes up for nothing elsewhere.
+        behind += max(0, (level.sequence if level else 0) - (archived.last_sequence if archived else 0))
+    return Report(len(history.levels.keys() | lake.keys()), findings, behind)
 
 
 def _compare_view(item: str, view: Level | None, history: Level | None) -> list[Finding]:
