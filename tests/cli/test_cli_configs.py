@@ -51,7 +51,7 @@ def test_wrong_values_and_unknown_things_are_refused_in_one_sentence(servers: st
     assert wrong.returncode == 1 and "retention.ms" in wrong.stderr.decode()
     assert quire("configs", "describe", "topic", "missing", servers=servers).returncode == 4
     absent = quire("configs", "describe", "broker", "77", servers=servers)
-    assert absent.returncode == 4 and "the cluster has 1" in absent.stderr.decode()
+    assert absent.returncode == 4 and "the cluster has node 1 (" in absent.stderr.decode()
 
 
 def test_validating_changes_nothing(servers: str) -> None:
@@ -72,7 +72,15 @@ def test_a_setting_that_does_not_exist_is_exit_code_4_with_the_nearest_name(serv
         result = quire("configs", *arguments, servers=servers)
         assert result.returncode == 4, arguments
         assert f"perhaps {nearest} is meant" in result.stderr.decode()
-    assert quire("configs", "describe", "broker", "1", "no.such.key", servers=servers).returncode == 4
+    for arguments, shown in [
+        (("describe", "topic", "unknown", "zzz"), "topic unknown"),
+        (("describe", "broker", "1", "zzz"), "broker 1"),
+        (("alter", "brokers", "--unset", "zzz"), "broker 1"),
+    ]:
+        result = quire("configs", *arguments, servers=servers)
+        assert result.returncode == 4, arguments
+        assert f"`quire configs describe {shown} --all` shows what there is" in result.stderr.decode()
+        assert quire("configs", "describe", *shown.split(), "--all", servers=servers).returncode == 0
 
 
 def test_only_what_really_changes_is_counted(servers: str) -> None:

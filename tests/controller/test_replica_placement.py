@@ -59,7 +59,9 @@ def test_the_same_chance_gives_the_same_placement() -> None:
 
 
 def test_too_few_brokers_are_too_few() -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError, match=r"by 1 broker$"):
+        place_replicas(brokers(None), 1, 3, SimRandom(1))
+    with pytest.raises(ApiError, match=r"by 2 brokers$") as refused:
         place_replicas(brokers(None, None), 1, 3, SimRandom(1))
     assert refused.value.code == ErrorCode.INVALID_REPLICATION_FACTOR
 

@@ -38,10 +38,9 @@ def check_names(client: BlockingClient, resource: Resource, names: Iterable[str]
     for name in names:
         if name not in known and not name.startswith(_SINGLE_LISTENER):
             nearest = get_close_matches(name, known, n=1)
-            advice = (
-                f"perhaps {nearest[0]} is meant" if nearest else "`quire configs describe --all` shows what there is"
-            )
             kind = resource.kind.name.lower()
+            all_of_them = f"`quire configs describe {kind} {resource.name} --all` shows what there is"
+            advice = f"perhaps {nearest[0]} is meant" if nearest else all_of_them
             raise Failure(f"{name} is not a setting of a {kind}; {advice}.", EXIT_NOT_FOUND)
 
 

@@ -57,7 +57,8 @@ def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> 
     if wanted.count <= present:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
-            f"topic '{wanted.name}' has {present} partition(s) already; their number can only grow",
+            f"topic '{wanted.name}' has {present} {'partition' if present == 1 else 'partitions'} already; "
+            "their number can only grow",
         )
     additional = wanted.count - present
     check_record_count(additional)
@@ -68,7 +69,7 @@ def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> 
         if len(wanted.assignments) != additional:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{additional} partition(s) are to be added and {len(wanted.assignments)} are assigned",
+                f"the number of partitions to be added is {additional}, that of assignments {len(wanted.assignments)}",
             )
         replicas = [list(assignment.broker_ids) for assignment in wanted.assignments]
         for each in replicas:

@@ -31,7 +31,8 @@ def _check(brokers: list[BrokerImage], replication_factor: int) -> None:
     if replication_factor > len(brokers):
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"a replication factor of {replication_factor} cannot be reached by {len(brokers)} broker(s)",
+            f"a replication factor of {replication_factor} cannot be reached by {len(brokers)} "
+            f"{'broker' if len(brokers) == 1 else 'brokers'}",
         )
     if all(broker.fenced for broker in brokers):
         raise ApiError(

@@ -158,7 +158,7 @@ def _answering_node(cluster: Cluster, resource: Resource) -> Steps[int]:
         return ANY
     yield from cluster.refresh([])
     if not resource.name.isdigit() or int(resource.name) not in cluster.metadata.brokers:
-        known = ", ".join(str(node) for node in cluster.metadata.brokers)
+        known = ", ".join(f"node {node}" for node in cluster.metadata.brokers)
         raise ApiError(
             ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {resource.name}; the cluster has {known}"
         )
