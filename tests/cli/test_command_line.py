@@ -77,6 +77,7 @@ def test_summaries_in_the_list_are_those_of_the_commands() -> None:
         ["consume", "t", "--from-timestamp", "yesterday"],
         ["consume", "t", "--where", "nonsense"],
         ["consume", "t", "--format", "xml"],
+        ["consume", "t", "--format", "text", "--json"],
         ["consume", "t", "--count", "0"],
         ["consume", "t", "--group", "g", "--from-offset", "3"],
         ["consume", "t", "--group", "g", "--partition", "0"],
@@ -115,6 +116,22 @@ def test_wrong_usage_is_exit_code_2_and_no_traceback(arguments: list[str]) -> No
     result = run(*arguments)
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["consume", "t", "-p", "abc"], "'abc' is not a whole number of at least 0"),
+        (["topics", "create", "t", "--partitions", "0"], "'0' is not a whole number of at least 1"),
+        (["topics", "list", "--timeout", "soon"], "'soon' is not a number above 0"),
+        (["inventory", "check", "--wait", "-1"], "'-1' is not a number of at least 0"),
+        (["consume", "t", "--json", "--format", "hex"], "--json and --format hex contradict each other"),
+    ],
+)
+def test_wrong_usage_is_told_what_is_allowed(arguments: list[str], said: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
 
 
 @pytest.mark.parametrize(

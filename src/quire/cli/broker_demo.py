@@ -12,6 +12,7 @@ import click
 
 from quire.cli.lazy import Failure
 from quire.cli.node_child import NodeChild
+from quire.cli.options import FloatRange
 from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
@@ -117,7 +118,7 @@ def _text(record: Record) -> str:
 
 
 @click.command()
-@click.option("--seconds", type=click.FloatRange(min=0), default=0, help="End by itself after so long; 0: at Ctrl-C.")
+@click.option("--seconds", type=FloatRange(min=0), default=0, help="End by itself after so long; 0: at Ctrl-C.")
 @click.option("--listen", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT")
 @click.option("--data", default="./quire-data", show_default=True)
 def demo(seconds: float, listen: str, data: str) -> None:

@@ -8,7 +8,7 @@ import click
 from quire.cli.consume_group import read_as_member
 from quire.cli.filters import Condition, InvalidConditionError, build_filter, parse_condition
 from quire.cli.moments import Moment
-from quire.cli.options import cluster_options, collect_rarely, connect
+from quire.cli.options import IntRange, cluster_options, collect_rarely, connect
 from quire.cli.output import count as count_of
 from quire.cli.record_format import Formatter, hex_line, json_line, text_formatter
 from quire.cli.record_printer import Printer
@@ -38,8 +38,8 @@ Examples:
 @click.option("--from-timestamp", type=Moment(), help="Start at this time: milliseconds or ISO 8601.")
 @click.option("-F", "--follow", is_flag=True, help="Wait for more instead of stopping at the end.")
 @click.option("-g", "--group", metavar="NAME", help="As a member of this group: share the partitions, commit offsets.")
-@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after so many records.")
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only these.")
+@click.option("-n", "--count", type=IntRange(min=1), metavar="N", help="Stop after so many records.")
+@click.option("-p", "--partition", "partitions", type=IntRange(min=0), multiple=True, help="Only these.")
 @click.option("--key", "keys", multiple=True, metavar="TEXT", help="Only records with this key; repeatable.")
 @click.option("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only with this header; repeatable.")
 @click.option(
@@ -49,8 +49,8 @@ Examples:
     metavar="CONDITION",
     help="Only JSON values for which it holds: PATH=VALUE, also !=, <, >, <=, >=, contains; repeatable.",
 )
-@click.option("--format", "style", type=click.Choice(["text", "hex", "json"]), default="text", show_default=True)
-@click.option("--json", "style", flag_value="json", help="The same as --format json.")
+@click.option("--format", "style", type=click.Choice(["text", "hex", "json"]), help="How to print.  [default: text]")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("-k", "--key-separator", metavar="TEXT", help="Print KEY, this, VALUE (text format).")
 @click.option("-v", "--verbose", is_flag=True, help="Partition, offset, time and headers too (text format).")
 @click.option("--read-committed", is_flag=True, help="Leave records of open and aborted transactions out.")
@@ -67,7 +67,8 @@ def consume(
     keys: Sequence[str],
     headers: Sequence[str],
     conditions: Sequence[str],
-    style: str,
+    style: str | None,
+    as_json: bool,
     key_separator: str | None,
     verbose: bool,
     read_committed: bool,
@@ -84,8 +85,10 @@ def consume(
         raise click.UsageError("give only one of --from-beginning, --from-offset and --from-timestamp")
     if group is not None and (from_offset is not None or partitions):
         raise click.UsageError("a group decides by itself about --partition, and --from-offset is for reading alone")
+    if as_json and style not in (None, "json"):
+        raise click.UsageError(f"--json and --format {style} contradict each other; give only one of them")
     wanted = build_filter(keys, headers, _conditions(conditions))
-    formatter = _formatter(style, key_separator, verbose)
+    formatter = _formatter("json" if as_json else style or "text", key_separator, verbose)
     collect_rarely()
     with connect(servers, timeout_s) as client:
         places = _places(client, topic, partitions)

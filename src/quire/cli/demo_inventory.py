@@ -5,7 +5,7 @@ import time
 
 import click
 
-from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.options import FloatRange, IntRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json
 from quire.cli.paced_sending import Limits, Outgoing, send_paced
 from quire.cli.stopping import Stop
@@ -22,10 +22,10 @@ Examples:
   quire demo inventory --rate 1000 --seconds 60
   quire demo inventory --commands 100000 --rate 0 --items 5000 --json"""
 )
-@click.option("--rate", type=click.FloatRange(min=0), default=50, show_default=True, help="Commands a second; 0: all.")
-@click.option("--commands", "number", type=click.IntRange(min=0), default=0, help="Stop after so many; 0: go on.")
-@click.option("--seconds", type=click.FloatRange(min=0), default=0, help="Stop after so long; 0: go on.")
-@click.option("--items", type=click.IntRange(min=1), default=50, show_default=True, help="How many there are.")
+@click.option("--rate", type=FloatRange(min=0), default=50, show_default=True, help="Commands a second; 0: all.")
+@click.option("--commands", "number", type=IntRange(min=0), default=0, help="Stop after so many; 0: go on.")
+@click.option("--seconds", type=FloatRange(min=0), default=0, help="Stop after so long; 0: go on.")
+@click.option("--items", type=IntRange(min=1), default=50, show_default=True, help="How many there are.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other commands.")
 @click.option("--topic", default=Topics().commands, show_default=True, help="Where they are sent.")
 @click.option("-q", "--quiet", is_flag=True, help="Neither progress nor summary.")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import click
 
-from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.options import FloatRange, IntRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json
 from quire.cli.paced_sending import Limits, Outgoing, send_paced
 from quire.cli.stopping import Stop
@@ -34,18 +34,18 @@ Examples:
   quire demo shop --rate 1000 --seconds 60
   quire demo shop --events 100000 --rate 0 --seed 7 --json"""
 )
-@click.option("--rate", type=click.FloatRange(min=0), default=100, show_default=True, help="Events a second; 0: all.")
-@click.option("--events", type=click.IntRange(min=0), default=0, help="Stop after so many; 0: go on.")
-@click.option("--seconds", type=click.FloatRange(min=0), default=0, help="Stop after so long; 0: go on.")
+@click.option("--rate", type=FloatRange(min=0), default=100, show_default=True, help="Events a second; 0: all.")
+@click.option("--events", type=IntRange(min=0), default=0, help="Stop after so many; 0: go on.")
+@click.option("--seconds", type=FloatRange(min=0), default=0, help="Stop after so long; 0: go on.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other visitors.")
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FloatRange(min=0, min_open=True),
     default=60,
     show_default=True,
     help="Seconds of the shop's time to a second of the clock (with --rate 0: to 100 events).",
 )
-@click.option("--partitions", type=click.IntRange(min=1), default=3, show_default=True, help="Of topics created here.")
+@click.option("--partitions", type=IntRange(min=1), default=3, show_default=True, help="Of topics created here.")
 @click.option("-q", "--quiet", is_flag=True, help="Neither progress nor summary.")
 @json_option
 @cluster_options

@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from quire.cli.group_views import group_json, headline, members_table, partitions_table
-from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.options import FloatRange, cluster_options, connect, json_option
 from quire.cli.output import print_json
 from quire.cli.watch import watch
 from quire.client.admin.group_lag import GroupDetail, group_details
@@ -30,7 +30,7 @@ Examples:
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0.1),
+    type=FloatRange(min=0.1),
     default=2,
     show_default=True,
     metavar="SECONDS",

@@ -19,7 +19,7 @@ from quire.cli.dlq_reading import (
     some_are_older,
 )
 from quire.cli.lazy import Failure, HelpfulGroup
-from quire.cli.options import Pattern, cluster_options, connect, json_option
+from quire.cli.options import IntRange, Pattern, cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
 from quire.cli.record_format import iso_time
 from quire.client.admin.topics import describe_topics
@@ -82,9 +82,7 @@ Examples:
   quire dlq show orders -n 3 --error 'has_an_id' --json"""
 )
 @click.argument("topic")
-@click.option(
-    "-n", "--count", "most", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many."
-)
+@click.option("-n", "--count", "most", type=IntRange(min=1), default=10, show_default=True, help="At most so many.")
 @click.option("--error", "pattern", type=Pattern(), help="Only those whose error has a match of this.")
 @json_option
 @cluster_options
@@ -119,7 +117,7 @@ Examples:
 @click.option("--error", "pattern", type=Pattern(), help="Only those whose error has a match of this.")
 @click.option(
     "--max-attempts",
-    type=click.IntRange(min=1),
+    type=IntRange(min=1),
     default=MOST_ATTEMPTS,
     show_default=True,
     help="Leave alone what has failed so often.",

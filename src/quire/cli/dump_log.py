@@ -14,7 +14,7 @@ from quire.cli.dump.read_only import ReadOnlyFile
 from quire.cli.dump.text import TextLines
 from quire.cli.dump.wanted import Wanted
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure
-from quire.cli.options import collect_rarely, json_option
+from quire.cli.options import IntRange, collect_rarely, json_option
 from quire.cli.output import count
 
 _INDEXES = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
@@ -41,8 +41,8 @@ Exit code 1 if a file is damaged or contradicts another; it is shown up to the d
     type=click.Choice([each.value for each in Contents]),
     help="What records mean.  [default: as the folder's name says]",
 )
-@click.option("--from-offset", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out batches before it.")
-@click.option("--max-bytes", type=click.IntRange(min=1), metavar="N", help="At most so much of each log.")
+@click.option("--from-offset", type=IntRange(min=0), default=0, metavar="N", help="Leave out batches before it.")
+@click.option("--max-bytes", type=IntRange(min=1), metavar="N", help="At most so much of each log.")
 @click.option("--verify-index-only", is_flag=True, help="Only compare indexes with their logs; print what is wrong.")
 @json_option
 def dump_log(

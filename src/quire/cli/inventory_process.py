@@ -5,7 +5,7 @@ import time
 
 import click
 
-from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.options import FloatRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json
 from quire.cli.stopping import Stop
 from quire.inventory.processor import Processor, ProcessorConfig, Tally
@@ -51,7 +51,7 @@ no broker could be reached for minutes, start it again; it goes on where it was.
 @click.option(
     "--archive-lag",
     "archive_lag_h",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FloatRange(min=0, min_open=True),
     default=ARCHIVE_LAG_MS // HOUR_MS,
     show_default=True,
     metavar="HOURS",

@@ -22,6 +22,7 @@ from quire.cli.lazy import Failure
 from quire.cli.live_figures import SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures, ResultReader
 from quire.cli.live_view import line, screen, still_to_come, summary, waiting_for
 from quire.cli.node_child import NodeChild
+from quire.cli.options import FloatRange
 from quire.cli.stopping import Stop
 from quire.cli.watch import CLEAR, fit
 from quire.client.errors import ClientError
@@ -149,13 +150,13 @@ class Demo:
 
 
 @click.command()
-@click.option("--seconds", type=click.FloatRange(min=0), default=0, help="End by itself after so long; 0: at Ctrl-C.")
+@click.option("--seconds", type=FloatRange(min=0), default=0, help="End by itself after so long; 0: at Ctrl-C.")
 @click.option("--listen", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT")
 @click.option("--data", default="./quire-data", show_default=True)
 @click.option("--folder", default="./pipelines", show_default=True)
 @click.option("--state", default="./quire-pipelines", show_default=True)
-@click.option("--rate", type=click.FloatRange(min=1), default=100, show_default=True, help="Events a second.")
-@click.option("--speed", type=click.FloatRange(min=1), default=60, show_default=True, help="Of the shop's time.")
+@click.option("--rate", type=FloatRange(min=1), default=100, show_default=True, help="Events a second.")
+@click.option("--speed", type=FloatRange(min=1), default=60, show_default=True, help="Of the shop's time.")
 def live(seconds: float, listen: str, data: str, folder: str, state: str, rate: float, speed: float) -> None:
     """Start Quire, events and pipelines, show what they find, and stop everything in order."""
     stop = Stop()

@@ -11,7 +11,7 @@ import click
 
 from quire.cli.failures import sentence
 from quire.cli.lazy import Failure
-from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.options import FloatRange, IntRange, cluster_options, connect, json_option
 from quire.cli.output import Cell, print_json, print_table
 from quire.cli.record_format import iso_time
 from quire.cli.scopes import Scope, ScopeType, resolve
@@ -71,7 +71,7 @@ Examples:
 @click.option(
     "--older-than",
     "older_than_s",
-    type=click.FloatRange(min=0),
+    type=FloatRange(min=0),
     default=LONGEST_TRANSACTION_S,
     show_default=True,
     metavar="SECONDS",
@@ -103,10 +103,10 @@ Example:
   quire transactions abort orders --partition 3 --start-offset 1234 --yes"""
 )
 @click.argument("topic")
-@click.option("-p", "--partition", type=click.IntRange(min=0), required=True, metavar="N", help="Where it is open.")
+@click.option("-p", "--partition", type=IntRange(min=0), required=True, metavar="N", help="Where it is open.")
 @click.option(
     "--start-offset",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     required=True,
     metavar="N",
     help="Where it starts, as find-hanging and describe-producers show it.",

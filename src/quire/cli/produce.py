@@ -12,7 +12,7 @@ from quire.cli.failures import explain
 from quire.cli.lazy import EXIT_USAGE, Failure
 from quire.cli.line_sender import BadLineError, Send, line_sender
 from quire.cli.lines import LineSource
-from quire.cli.options import Setting, cluster_options, collect_rarely, connect, json_option
+from quire.cli.options import IntRange, Setting, cluster_options, collect_rarely, connect, json_option
 from quire.cli.output import count, print_json
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_loop import BlockingLoop
@@ -37,7 +37,7 @@ Examples:
 @click.option("-k", "--key-separator", metavar="TEXT", help="Lines are KEY, this, VALUE.")
 @click.option("--null-marker", metavar="TEXT", help="A key or value that is exactly this is null.")
 @click.option("-H", "--header", "headers", type=Setting(), multiple=True, help="Goes with every record; repeatable.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="Only this partition; else by key, or in turn.")
+@click.option("-p", "--partition", type=IntRange(min=0), help="Only this partition; else by key, or in turn.")
 @click.option(
     "-z",
     "--compression",

@@ -10,7 +10,7 @@ from quire.cli.failures import explain
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.cli.moments import Duration, Moment
 from quire.cli.offset_files import format_offsets, parse_offsets
-from quire.cli.options import cluster_options, connect, json_option
+from quire.cli.options import IntRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
 from quire.cli.scopes import Scope, ScopeType, resolve
 from quire.client.admin.group_descriptions import Group
@@ -42,7 +42,7 @@ Examples:
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
 @click.option("--to-current", is_flag=True, help="To where it is; the end, where nothing was committed.")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset.")
+@click.option("--to-offset", type=IntRange(min=0), metavar="N", help="To this offset.")
 @click.option("--shift-by", type=int, metavar="N", help="So many records on; negative: back.")
 @click.option("--to-datetime", type=Moment(), help="To the first record since: milliseconds or ISO 8601.")
 @click.option("--by-duration", type=Duration(), help="To the first record of the last so long, as in PT1H30M.")

@@ -7,7 +7,7 @@ import click
 
 from quire.cli.config_changes import change_settings
 from quire.cli.lazy import EXIT_USAGE, Failure, HelpfulGroup
-from quire.cli.options import Setting, cluster_options, connect, json_option
+from quire.cli.options import IntRange, Setting, cluster_options, connect, json_option
 from quire.cli.output import count, numbers, print_json, print_table
 from quire.cli.reports import report
 from quire.client.admin import configs
@@ -62,8 +62,8 @@ Examples:
   quire topics create audit --replica-assignment 1,1    two partitions, both on node 1"""
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="How many; the broker's default if not given.")
-@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="Copies of each partition.")
+@click.option("-p", "--partitions", type=IntRange(min=1), help="How many; the broker's default if not given.")
+@click.option("-r", "--replication-factor", type=IntRange(min=1), help="Copies of each partition.")
 @click.option("-c", "--set", "--config", "settings", type=Setting(), multiple=True, help="A setting; repeatable.")
 @click.option(
     "--replica-assignment",
@@ -205,7 +205,7 @@ Examples:
   quire topics alter orders --set max.message.bytes=2000000 --unset compression.type"""
 )
 @click.argument("name")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Grow to this many in all.")
+@click.option("-p", "--partitions", type=IntRange(min=1), help="Grow to this many in all.")
 @click.option("--set", "changed", type=Setting(), multiple=True, help="Change a setting; repeatable.")
 @click.option("--unset", "removed", multiple=True, metavar="KEY", help="Back to the broker's value; repeatable.")
 @json_option

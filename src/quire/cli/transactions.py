@@ -8,7 +8,7 @@ import click
 
 from quire.cli.lazy import HelpfulGroup
 from quire.cli.open_transactions import abort, describe_producers, find_hanging
-from quire.cli.options import Pattern, cluster_options, connect, json_option
+from quire.cli.options import FloatRange, Pattern, cluster_options, connect, json_option
 from quire.cli.output import format_table, numbers, print_json, print_table
 from quire.cli.scopes import by_topic
 from quire.client.admin import transactions as admin
@@ -47,7 +47,7 @@ Examples:
 )
 @click.option("--state", "states", type=click.Choice(STATES, case_sensitive=False), multiple=True, help="Only these.")
 @click.option("--producer-id", "producer_ids", type=int, multiple=True, metavar="ID", help="Only of these producers.")
-@click.option("--longer-than", "longer_than_s", type=click.FloatRange(min=0), metavar="SECONDS", help="Open so long.")
+@click.option("--longer-than", "longer_than_s", type=FloatRange(min=0), metavar="SECONDS", help="Open so long.")
 @click.option("--pattern", type=Pattern(), help="Only transactional ids that match as a whole.")
 @json_option
 @cluster_options
