@@ -10,7 +10,7 @@ import pytest
 
 from quire.cli.dlq_reading import places_of
 from quire.client.offsets import LATEST, list_offsets
-from quire.client.producer import Producer
+from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
 from tests.cli.command import quire
 
@@ -32,10 +32,13 @@ def topic(servers: str) -> str:
     return name
 
 
-def bury(servers: str, topic: str, *letters: dict[str, Any]) -> None:
+def bury(servers: str, topic: str, *letters: dict[str, Any], transactional_id: str | None = None) -> None:
     """Dead letters of partition 2, in one partition of the dead-letter topic so that their order is known."""
     with BlockingClient(servers) as client:
-        producer = Producer(client.cluster)
+        producer = Producer(client.cluster, ProducerConfig(transactional_id=transactional_id))
+        if transactional_id is not None:
+            client.run(producer.init_transactions())
+            producer.begin()
         client.run(producer.prepare(f"{topic}.dlq"))
         for number, letter in enumerate(letters):
             headers: list[tuple[str, bytes | None]] = [
@@ -54,6 +57,8 @@ def bury(servers: str, topic: str, *letters: dict[str, Any]) -> None:
                 partition=1,
                 timestamp_ms=letter.get("timestamp_ms"),
             )
+        if transactional_id is not None:
+            client.run(producer.commit())
         client.loop.run_until(producer.flush())
 
 
@@ -89,6 +94,15 @@ def test_replaying_sends_each_back_once_to_its_partition_one_attempt_further(ser
     bury(servers, topic, {})
     assert replay(servers, topic)["sent"] == 1
     assert len(content(servers, topic)) == 4
+
+
+def test_after_a_replay_nothing_is_left_to_read_where_letters_came_in_transactions(servers: str, topic: str) -> None:
+    bury(servers, topic, {}, {}, transactional_id=topic)
+    assert replay(servers, topic)["sent"] == 2
+    (group,) = json.loads(quire("groups", "describe", "quire-dlq-replay", "--json", servers=servers).stdout)
+    assert [each["lag"] for each in group["partitions"] if each["topic"] == f"{topic}.dlq"] == [0]
+    bury(servers, topic, {}, transactional_id=topic)
+    assert replay(servers, topic)["sent"] == 1
 
 
 def test_what_failed_too_often_or_for_another_reason_is_passed_over_until_asked_for_again(

@@ -12,6 +12,7 @@ from quire.cli.dlq_reading import (
     REPLAY_GROUP,
     Letter,
     dead_letter_topics,
+    ends_of,
     places_of,
     read_letters,
     replayed_up_to,
@@ -61,7 +62,7 @@ def list_letters(topics: Sequence[str], as_json: bool, servers: str, timeout_s: 
             replayed = replayed_up_to(client, places)
             total: Counter[str] = Counter()
             waiting: Counter[str] = Counter()
-            for letter in read_letters(client, places, {}):
+            for letter in read_letters(client, ends_of(client, places), {}):
                 total[_error(letter)] += 1
                 waiting[_error(letter)] += letter.record.offset >= replayed.get(letter.place, 0)
             rows += [(topic, number, waiting[error], error) for error, number in total.most_common()] or [
@@ -90,7 +91,7 @@ def show(topic: str, most: int, pattern: re.Pattern[str] | None, as_json: bool, 
     """Show dead letters of TOPIC (or TOPIC.dlq) one by one: why, where from, and what was in them."""
     with connect(servers, timeout_s) as client:
         places = places_of(client, dead_letter_topics(client, [topic]))
-        wanted = (letter for letter in read_letters(client, places, {}) if _matches(letter, pattern))
+        wanted = (letter for letter in read_letters(client, ends_of(client, places), {}) if _matches(letter, pattern))
         letters = list(islice(wanted, most))
     if as_json:
         print_json([_as_json(letter) for letter in letters])
@@ -153,7 +154,8 @@ def replay(
         elif replayed:
             # Keeps it from being forgotten, whether there are letters or not.
             _send_back(client, producer, [], replayed)
-        letters = read_letters(client, places, {} if from_beginning else replayed)
+        ends = ends_of(client, places)
+        letters = read_letters(client, ends, {} if from_beginning else replayed)
         while chunk := list(islice(letters, IN_ONE_TRANSACTION)):
             back = [letter for letter in chunk if _goes_back(letter, pattern, max_attempts)]
             back = [letter for letter in back if not _is_gone(client, _origin(letter), gone)]
@@ -161,6 +163,9 @@ def replay(
             _send_back(client, producer, back, replayed)
             sent += len(back)
             passed_over += len(chunk) - len(back)
+        if behind := {place: end for place, end in ends.items() if end > replayed.get(place, 0)}:
+            # Behind the last letters are the markers of their transactions: unless these count as read, the group lags.
+            _send_back(client, producer, [], replayed | behind)
         producer.close()
     if as_json:
         print_json({"topic": name, "sent": sent, "passed_over": passed_over})

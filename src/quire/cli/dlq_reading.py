@@ -68,21 +68,27 @@ def some_are_older(client: BlockingClient, places: list[TopicPartition], than_ms
     return any(firsts[place].offset < newer[place] for place in places)
 
 
+def ends_of(client: BlockingClient, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """Where what is committed ends now, with the marker of the last transaction."""
+    found = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=READ_COMMITTED))
+    return {place: end.offset for place, end in found.items()}
+
+
 def read_letters(
-    client: BlockingClient, places: list[TopicPartition], starts: Mapping[TopicPartition, int]
+    client: BlockingClient, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
 ) -> Iterator[Letter]:
-    """Every dead letter from `starts` on (the beginning, where it says nothing) to what is now the end."""
-    ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=READ_COMMITTED))
+    """Every dead letter from `starts` on (the beginning, where it says nothing) up to `ends`."""
+    places = list(ends)
     firsts = client.run(list_offsets(client.cluster, dict.fromkeys(places, EARLIEST)))
     begin = {place: max(starts.get(place, 0), firsts[place].offset) for place in places}
-    behind = {place: Start(offset=at) for place, at in begin.items() if at < ends[place].offset}
+    behind = {place: Start(offset=at) for place, at in begin.items() if at < ends[place]}
     consumer = Consumer(client.cluster, ConsumerConfig(read_committed=True))
     client.run(consumer.assign(behind))
-    while any(offset < ends[place].offset for place, offset in consumer.positions.items()):
+    while any(offset < ends[place] for place, offset in consumer.positions.items()):
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
             for record in fetched.records():
-                if record.offset < ends[fetched.place].offset:
+                if record.offset < ends[fetched.place]:
                     yield Letter(fetched.place, record, _why(record))
     consumer.close()
 
