@@ -83,7 +83,10 @@ def find_places(
         if topic is not None:
             _check(topic)
         elif name not in excused and not lenient:
-            raise QuireError(f"topic {name} does not exist")
+            raise QuireError(
+                f"topic {name} does not exist; create it first (`quire topics create {name}`), "
+                f"or let a stream wait for it with {SUBSCRIBE_PATTERN.name}"
+            )
     assigned = options[ASSIGN]
     return found if assigned is None else _chosen(found, assigned, None if lenient else excused)
 

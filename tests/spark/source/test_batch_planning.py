@@ -177,7 +177,7 @@ def test_a_start_that_is_gone_is_refused_or_moved(client: BlockingClient, make_t
 
 
 def test_a_topic_that_does_not_exist_is_named(client: BlockingClient) -> None:
-    with pytest.raises(QuireError, match=r"^topic no-such-topic does not exist$"):
+    with pytest.raises(QuireError, match=r"^topic no-such-topic does not exist; create it"):
         plan(client, subscribe="no-such-topic")
     with pytest.raises(QuireError, match=r"^no topic matches subscribePattern no-such-.*$"):
         plan(client, subscribePattern="no-such-.*")

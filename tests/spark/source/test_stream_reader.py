@@ -370,6 +370,14 @@ def test_a_reader_leaves_its_client_behind_when_it_is_pickled(make_topic: MakeTo
     copy.stop()
 
 
-def test_a_stream_of_a_topic_that_does_not_exist_does_not_start(make_reader: MakeReader) -> None:
-    with pytest.raises(QuireError, match=r"^topic no-such-topic does not exist$"):
-        make_reader(subscribe="no-such-topic").initialOffset()
+def test_a_stream_of_a_topic_that_does_not_exist_starts_only_by_its_pattern(
+    client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
+) -> None:
+    with pytest.raises(QuireError, match=r"^topic not-yet does not exist; .*subscribePattern$"):
+        make_reader(subscribe="not-yet").initialOffset()
+    reader = make_reader(subscribePattern="not-yet")
+    start = reader.initialOffset()
+    assert offsets(start) == {}
+    make_topic(name="not-yet")
+    fill(client, "not-yet", 3)
+    assert offsets(reader.latestOffset(start, ALL)) == {"not-yet": {"0": 3}}
