@@ -133,9 +133,9 @@ def demo(seconds: float, listen: str, data: str) -> None:
         click.echo(f"All {RECORDS:,} records were read back, each once and whole.\n")
         click.echo(f'Connect any Kafka client:  bootstrap.servers = "{address}"')
         click.echo(f"or look around:            .venv/bin/quire consume {TOPIC} -b {address} --from-beginning -n 5")
-        if not seconds:
-            click.echo("Ctrl-C stops it.")
         left = max(0.0, seconds - (time.monotonic() - started)) if seconds else None
+        how_long = "" if left is None else f"for another {left:.0f} s, or "
+        click.echo(f"It goes on serving {how_long}until Ctrl-C.")
         code = node.wait(left)
         if code is not None:
             raise Failure(f"the node ended by itself with exit code {code}.")
