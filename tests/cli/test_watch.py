@@ -13,5 +13,6 @@ def test_what_does_not_fit_the_screen_is_counted_and_nothing_scrolls() -> None:
     assert "line 7" in lines[-2]
 
 
-def test_long_lines_are_cut_and_not_wrapped() -> None:
-    assert fit("x" * 100, 80, 24).count("x") == 80
+def test_long_lines_are_cut_with_a_sign_and_not_wrapped() -> None:
+    assert fit("7" * 81, 80, 24) == f"{HOME}{'7' * 77}...{REST_OF_LINE}\n{REST_OF_SCREEN}"
+    assert "7" * 80 in fit("7" * 80, 80, 24)

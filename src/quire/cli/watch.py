@@ -20,6 +20,7 @@ HOME = "\x1b[H"
 CLEAR = "\x1b[2J"
 REST_OF_LINE = "\x1b[K"
 REST_OF_SCREEN = "\x1b[J"
+CUT = "..."
 
 
 def watch(client: BlockingClient, look: Callable[[], str], interval_s: float) -> None:
@@ -38,8 +39,15 @@ def watch(client: BlockingClient, look: Callable[[], str], interval_s: float) ->
 
 
 def fit(view: str, columns: int, rows: int) -> str:
-    """The view for a screen of this size, written over the one before, with what does not fit left out."""
+    """The view for a screen of this size, written over the one before, with what does not fit left out.
+
+    A line that is cut says so: half a number must not be taken for a whole one.
+    """
     lines = view.splitlines()
     if len(lines) >= rows:
         lines = [*lines[: rows - 2], f"... {len(lines) - rows + 2} more lines"]
-    return HOME + "".join(f"{line[:columns]}{REST_OF_LINE}\n" for line in lines) + REST_OF_SCREEN
+    return HOME + "".join(f"{_cut(line, columns)}{REST_OF_LINE}\n" for line in lines) + REST_OF_SCREEN
+
+
+def _cut(line: str, columns: int) -> str:
+    return line if len(line) <= columns else line[: max(0, columns - len(CUT))] + CUT
