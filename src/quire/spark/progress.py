@@ -99,6 +99,12 @@ class Tally:
         for name, number in report.counts.items():
             self.counts[name] = self.counts.get(name, 0) + number
 
+    def done_up_to(self, batch_id: int) -> None:
+        """This batch is done, says the checkpoint: what was not told of until now will never be."""
+        if batch_id > self.last_batch:
+            self.missed += batch_id - self.last_batch
+            self.last_batch = batch_id
+
     def __sub__(self, before: "Tally") -> "Tally":
         """What came since then."""
         return Tally(

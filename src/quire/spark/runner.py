@@ -28,7 +28,7 @@ from quire.spark.delta import DeltaSink
 from quire.spark.pipeline_file import DeltaSinkWish, Pipeline, QueryWish
 from quire.spark.progress import QueryReport, Tally
 from quire.spark.query_failure import job_sentence, sentence
-from quire.spark.state_folder import StateFolder
+from quire.spark.state_folder import StateFolder, last_done
 
 Job = Callable[[DataFrame], DataFrame]
 
@@ -187,6 +187,9 @@ class PipelineRun:
         tallies = self.folder.tallies()
         for wish in self.pipeline.queries:
             before = tallies.get(wish.name, Tally())
+            before.done_up_to(
+                last_done(self.folder.checkpoint(wish))
+            )  # else a killed run's batch is missed in this one
             self._listener.expect(self._name(wish), Tally.from_json(before.to_json()))
             query = RunningQuery(wish, self._start(wish), self._listener, before)
             self.queries.append(query)

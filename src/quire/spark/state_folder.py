@@ -85,6 +85,13 @@ class StateFolder:
     def status(self) -> dict[str, Any]:
         return self._read("status.json")
 
+    def status_in(self, pid: int | None) -> dict[str, Any]:
+        """What the process said that runs the pipeline, if one does; not what an earlier one has left."""
+        said = self.status()
+        if pid is None or said.get("pid") == pid:
+            return said
+        return {"pid": pid, "queries": [], "starting": [query.name for query in self.pipeline.queries]}
+
     def write_status(self, status: Mapping[str, Any]) -> None:
         self._write("status.json", status)
 
@@ -170,10 +177,22 @@ def done_offsets(checkpoint: str) -> Any:
     return _offsets_of_the_last(checkpoint, "commits")
 
 
+def last_done(checkpoint: str) -> int:
+    """The number of the last batch that came to its end; -1 where there is none."""
+    return _last(checkpoint, "commits")
+
+
+def _last(checkpoint: str, kind: str) -> int:
+    try:
+        names = os.listdir(os.path.join(checkpoint, kind))
+    except OSError:
+        return -1
+    return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
 def _offsets_of_the_last(checkpoint: str, kind: str) -> Any:
     try:
-        number = max(int(name) for name in os.listdir(os.path.join(checkpoint, kind)) if name.isdigit())
-        with open(os.path.join(checkpoint, "offsets", str(number)), encoding="utf-8") as file:
+        with open(os.path.join(checkpoint, "offsets", str(_last(checkpoint, kind))), encoding="utf-8") as file:
             return json.loads(file.read().splitlines()[2])
     except (OSError, IndexError, ValueError):
         return None

@@ -70,6 +70,17 @@ def test_a_batch_that_is_told_twice_counts_once_and_one_never_told_of_is_noticed
     assert (tally.rows, tally.missed, tally.adds_up) == (3, 2, False)
 
 
+def test_a_batch_that_a_killed_run_did_and_did_not_tell_of_is_missed_before_this_run_and_not_in_it() -> None:
+    before = Tally(last_batch=4)
+    before.done_up_to(4)
+    assert before == Tally(last_batch=4)
+    before.done_up_to(6)
+    assert before == Tally(last_batch=6, missed=2)
+    tally = Tally.from_json(before.to_json())
+    tally.add(QueryReport.from_progress(PROGRESS | {"batchId": 7}))
+    assert (tally - before).missed == 0
+
+
 def test_a_tally_comes_back_from_json_as_it_was() -> None:
     tally = Tally()
     tally.add(QueryReport.from_progress(PROGRESS))

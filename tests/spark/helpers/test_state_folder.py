@@ -12,7 +12,7 @@ import pytest
 
 from quire.spark.pipeline_file import parse_pipeline
 from quire.spark.progress import Tally
-from quire.spark.state_folder import RunningError, StateFolder, done_offsets, last_offsets, query_id
+from quire.spark.state_folder import RunningError, StateFolder, done_offsets, last_done, last_offsets, query_id
 
 LOOKS = 2_000
 
@@ -112,6 +112,15 @@ def test_tallies_are_those_of_the_checkpoint_they_were_counted_with(tmp_path: Pa
     folder.release()
 
 
+def test_what_an_earlier_process_said_is_not_taken_for_the_word_of_the_one_that_runs(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path), PIPELINE)
+    os.makedirs(folder.path)
+    said = {"pid": 17, "queries": [{"name": "one"}], "starting": ["two"]}
+    folder.write_status(said)
+    assert folder.status_in(17) == folder.status_in(None) == said
+    assert folder.status_in(18) == {"pid": 18, "queries": [], "starting": ["one", "two"]}
+
+
 def test_a_reset_removes_checkpoints_counts_and_tables_and_nothing_else(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path), PIPELINE)
     paths = [checkpoint(folder, "one"), checkpoint(folder, "two"), tmp_path / "lake" / "orders" / "raw"]
@@ -136,6 +145,7 @@ def test_offsets_and_id_are_read_from_a_checkpoint_and_missing_ones_are_none(tmp
     (tmp_path / "offsets" / ".11.crc").write_text("")
     assert last_offsets(str(tmp_path)) == {"orders": 10}
     assert done_offsets(str(tmp_path)) is None
+    assert last_done(str(tmp_path)) == -1
     (tmp_path / "commits").mkdir()
     for number in (2, 9):
         (tmp_path / "commits" / str(number)).write_text("v1\n{}")
