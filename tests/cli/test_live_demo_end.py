@@ -1,5 +1,6 @@
 """The end of `make run`: how long it waits for the pipelines. The pipelines here only say that they have not begun."""
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,18 +18,19 @@ NOTHING = cast(BlockingClient, None)
 class Pipelines:
     """Spark that never comes up, and whoever looks at it for the third time is pressing Ctrl-C."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: Stop, ctrl_c_at: int = 3) -> None:
         self.folders = [None]
         self.pipelines = SimpleNamespace(check=lambda: None)
         self.looks = 0
         self._stop = stop
+        self._ctrl_c_at = ctrl_c_at
 
     def take_new(self) -> None:
         pass
 
     def statuses(self) -> dict[str, Any]:
         self.looks += 1
-        self._stop.asked |= self.looks == 3
+        self._stop.asked |= self.looks == self._ctrl_c_at
         return {}
 
 
@@ -45,13 +47,26 @@ def test_ctrl_c_ends_the_wait_for_what_is_left(stop: Stop) -> None:
     assert pipelines.looks == 3
 
 
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Every look at the clock takes a second."""
+    passing = iter(range(1_000_000))
+    monkeypatch.setattr(live_demo, "time", SimpleNamespace(monotonic=lambda: float(next(passing)), time=lambda: 0.0))
+    return passing
+
+
 def test_a_spark_that_does_not_come_up_is_not_waited_for_without_end_and_one_hears_of_it(
-    stop: Stop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stop: Stop, seconds: Iterator[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seconds = iter(range(1_000_000))
-    monkeypatch.setattr(live_demo, "time", SimpleNamespace(monotonic=lambda: float(next(seconds)), time=lambda: 0.0))
-    stop.asked = True  # as after the Ctrl-C that had the end begin; it is not taken for a second one
+    pipelines = Pipelines(stop, ctrl_c_at=0)
+    assert not drain(NOTHING, cast(Demo, pipelines), cast(ResultReader, pipelines), stop)
+    assert live_demo.DRAIN_S < next(seconds) < live_demo.DRAIN_S + 10
+    assert set(capsys.readouterr().out.splitlines()) == {"Waiting for Spark, which is starting"}
+
+
+def test_who_has_pressed_ctrl_c_waits_a_few_seconds_at_most(stop: Stop, seconds: Iterator[int]) -> None:
+    stop.asked = True  # the Ctrl-C that had the end begin; it is not taken for a second one
     pipelines = Pipelines(stop)
     assert not drain(NOTHING, cast(Demo, pipelines), cast(ResultReader, pipelines), stop)
-    assert next(seconds) < live_demo.DRAIN_S + 10
-    assert set(capsys.readouterr().out.splitlines()) == {"Spark is still starting"}
+    assert live_demo.LEAVE_DRAIN_S < next(seconds) < live_demo.LEAVE_DRAIN_S + 10
+    assert live_demo.LEAVE_S <= 15

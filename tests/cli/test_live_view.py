@@ -1,10 +1,11 @@
 """What `make run` shows: figures from records, and text from figures. Without Spark and without a node."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from quire.cli.live_figures import KEPT_WINDOWS, SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures
-from quire.cli.live_view import clock, line, money, screen, still_to_come, summary, waiting_for
+from quire.cli.live_view import BAR, clock, line, money, screen, still_to_come, summary, waiting_for
 from quire.cli.pipelines_view import line as query_line
 from quire.cli.pipelines_view import size, view
 from quire.protocol.records import Record
@@ -42,18 +43,24 @@ def query(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def full() -> Figures:
+def status(*queries: dict[str, Any], starting: Sequence[str] = ()) -> dict[str, Any]:
+    return {"queries": list(queries), "starting": starting}
+
+
+def full(earlier: bool = False) -> Figures:
     figures = Figures()
     for minute in (3, 1, 2):
-        figures.take(SALES, sale(minute))
-    figures.take(SALES_5M, record(start="2026-01-01T10:00", end="2026-01-01T10:05:00Z", orders=6, revenue_cents=3750))
+        figures.take(SALES, sale(minute), earlier)
+    five = record(start="2026-01-01T10:00", end="2026-01-01T10:05:00Z", orders=6, revenue_cents=3750)
+    figures.take(SALES_5M, five, earlier)
     products = [{"product_id": "atlas-a4", "views": 9}, {"product_id": "diary-a6", "views": 3}]
-    figures.take(TOP, record(start="2026-01-01T10:00:00Z", end="2026-01-01T10:05:00Z", views=12, products=products))
-    figures.take(SESSIONS, record(user_id="anna"))
+    top = record(start="2026-01-01T10:00:00Z", end="2026-01-01T10:05:00Z", views=12, products=products)
+    figures.take(TOP, top, earlier)
+    figures.take(SESSIONS, record(user_id="anna"), earlier)
     for level in (7, 4):
-        figures.take(STOCK, record(item="item-1", level=level))
+        figures.take(STOCK, record(item="item-1", level=level), earlier)
     origin: list[tuple[str, bytes | None]] = [("dlq.topic", b"t"), ("dlq.partition", b"0"), ("dlq.offset", b"1")]
-    figures.take("t.dlq", record([("dlq.error", b"rule x does not hold"), *origin]))
+    figures.take("t.dlq", record([("dlq.error", b"rule x does not hold"), *origin]), earlier)
     return figures
 
 
@@ -76,25 +83,51 @@ def test_an_older_window_that_comes_later_does_not_take_the_place_of_a_newer_one
 
 
 def test_the_screen_has_sales_products_stock_dead_letters_and_queries() -> None:
-    text = screen("127.0.0.1:9092", 61.2, full(), {"shop": {"queries": [query()]}})
+    text = screen("127.0.0.1:9092", 61.2, 60, full(), {"shop": status(query(), starting=["archive"])})
+    assert "whose clock runs 60 times as fast" in text
     assert "10:01    2      12.50" in text and text.index("10:01  ") < text.index("10:03  ")
     assert "5 min to 10:05: 6 orders, 37.50" in text
     assert "atlas-a4          9" in text
     assert "1 item, 4 pieces; lowest: item-1 4" in text
     assert "1 letter: 1 rule x does not hold" in text
-    assert "clean  99      1200   12  640 ms  300 (2 KiB)" in text
+    assert "clean    99        1200   12  640 ms  300 (2 KiB)" in text
+    assert "archive  starting     -    -" in text
+
+
+def test_the_second_column_stands_where_it_stands_beside_the_fullest_bar_and_fits_a_small_terminal() -> None:
+    lines = screen("127.0.0.1:9092", 61.2, 60, full(), {}).splitlines()
+    title = next(index for index, text in enumerate(lines) if text.startswith("SALES"))
+    column = lines[title].index("TOP PRODUCTS")
+    assert "#" * BAR in lines[title + 1] and lines[title + 1][column - 2 :].startswith("  atlas-a4")
+    assert max(map(len, lines[: title + 4])) <= 80
+
+
+def test_what_is_of_earlier_runs_is_marked() -> None:
+    old = screen("127.0.0.1:9092", 61.2, 60, full(earlier=True), {})
+    assert "10:01    2      12.50  (earlier run)" in old and "#" not in old.split("TOP PRODUCTS")[0]
+    assert "5 min to 10:05 (earlier run): 6 orders" in old and "TOP PRODUCTS 10:00-10:05 (earlier run)" in old
+    assert "1 ended, 1 of them in earlier runs" in old and "1 letter, 1 of them in earlier runs: " in old
+    assert "sales at 10:03 (earlier run): 2 orders" in line(61.2, full(earlier=True), {})
+    assert full(earlier=True).results == 0
+    assert "earlier" not in screen("127.0.0.1:9092", 61.2, 60, full(), {}) + line(61.2, full(), {})
 
 
 def test_before_anything_has_come_the_screen_says_so() -> None:
-    text = screen("127.0.0.1:9092", 1, Figures(), {})
+    text = screen("127.0.0.1:9092", 1, 60, Figures(), {})
     assert "none yet: the first minute must be over" in text and "no letters" in text and "nothing yet" in text
     assert "Spark is starting" in line(1, Figures(), {})
 
 
 def test_a_line_has_the_latest_of_everything() -> None:
-    said = line(61.2, full(), {"shop": {"queries": [query(), query(lag=None)]}})
+    said = line(61.2, full(), {"shop": status(query(), query(name="results", lag=None))})
     assert "sales at 10:03: 2 orders, 12.50; top product atlas-a4 (9 views)" in said
     assert "lag 12; 1 dead letter" in said
+    statuses = {"shop": status(starting=["clean", "archive"])}
+    assert "; queries are starting; " in line(61.2, full(), statuses)
+    first = status(query(name="results", lag=None, batch_ms=None))
+    assert "lag 12, 2 of 3 queries are starting" in line(
+        61.2, full(), {"shop": status(query(), starting=["a"]), "b": first}
+    )
 
 
 def test_the_summary_adds_up_or_says_that_it_does_not() -> None:
@@ -109,32 +142,43 @@ def test_the_summary_adds_up_or_says_that_it_does_not() -> None:
     assert not adds_up and "1 batch" in lines[-1]
 
 
-def status(*queries: dict[str, Any], to_start: int = 0) -> dict[str, Any]:
-    return {"queries": list(queries), "to_start": to_start}
-
-
 def test_what_is_still_to_be_read_is_known_when_every_query_has_begun() -> None:
     assert waiting_for([]) is None
-    assert waiting_for([status(query()), status(to_start=1)]) is None
-    assert waiting_for([status(query(lag=0), to_start=1)]) is None
+    assert waiting_for([status(query()), status(starting=["archive"])]) is None
+    assert waiting_for([status(query(lag=0), starting=["archive"])]) is None
     assert waiting_for([status(query(), query(lag=None))]) is None
     assert waiting_for([status(query(), query(lag=3)), status(query(lag=0))]) == 15
 
 
 def test_the_end_says_what_it_waits_for() -> None:
-    assert still_to_come([], 2) == "Spark is still starting"
-    assert still_to_come([status(query(lag=0))], 2) == "Spark is still starting"
-    assert still_to_come([status(query(lag=None)), status(query())], 2) == "Spark is still starting"
-    assert still_to_come([status(query(lag=3)), status(query(lag=1200))], 2) == "1,203 records still to be read"
+    assert still_to_come({}) == "Waiting for Spark, which is starting"
+    first = query(name="results", lag=None, batch_ms=None)
+    shop = status(query(lag=1200), first, starting=["archive"])
+    said = still_to_come({"shop": shop, "inventory": status(query(name="refusals", lag=0))})
+    assert said == "Waiting for shop.clean (1,200 records to read), shop.results (starting), shop.archive (starting)"
+    assert still_to_come({"shop": status(query(lag=None))}) == "Waiting for shop.clean (its lag is unknown)"
+    assert still_to_come({"shop": status(query(lag=0))}).startswith("Everything is read")
 
 
 def test_queries_are_shown_as_a_table_or_a_line_each() -> None:
-    assert view([query(state_rows=0, lag=None, counts={})]).splitlines()[1].split()[:4] == ["clean", "99", "1200", "-"]
+    assert view(status(query(state_rows=0, lag=None, counts={}))).splitlines()[1].split()[:4] == [
+        "clean",
+        "99",
+        "1200",
+        "-",
+    ]
     said = query_line("shop", query())
     assert said == "shop.clean: 1,200 rows, 99/s, lag 12, batch 640 ms, state 300 rows, 2 KiB, 8 dead letters"
     assert "lag unknown" in query_line("shop", query(lag=None))
     assert query_line("shop", query(batch_ms=None)) == "shop.clean: no batch in this run yet, 1,200 rows before, lag 12"
-    assert " ms" not in view([query(batch_ms=None)])
+    assert " ms" not in view(status(query(batch_ms=None)))
+
+
+def test_a_query_that_has_not_begun_is_shown_as_starting_while_its_pipeline_runs() -> None:
+    some = status(query(lag=None, batch_ms=None, rows_per_second=0.0), starting=["archive"])
+    assert [row.split()[:2] for row in view(some).splitlines()[1:]] == [["clean", "starting"], ["archive", "starting"]]
+    rows = view(some, running=False).splitlines()[1:]
+    assert [row.split()[:3] for row in rows] == [["clean", "0", "1200"], ["archive", "not", "started"]]
 
 
 def test_sums_of_money_and_sizes_as_people_read_them() -> None:

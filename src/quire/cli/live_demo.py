@@ -1,8 +1,9 @@
 """`make run`: Quire, the shop's and the inventory's events, and the pipelines on Spark, with a view of what they find.
 
 Each part is a process of its own and is started as a user would start it. Stopping goes with the stream: first those
-who send, then the pipelines when they have read everything, then the node; so the numbers at the end add up. Whatever
-becomes of this process, the others do not outlive it.
+who send, then the pipelines when they have read everything, then the node; so the numbers at the end add up. Whoever
+presses Ctrl-C is not kept for long: the pipelines have some seconds then, and the next run does the rest.
+Whatever becomes of this process, the others do not outlive it.
 """
 
 import json
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from shutil import get_terminal_size
 from typing import Any
 
@@ -20,7 +21,7 @@ import click
 
 from quire.cli.lazy import Failure
 from quire.cli.live_figures import SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures, ResultReader
-from quire.cli.live_view import line, screen, still_to_come, summary, waiting_for
+from quire.cli.live_view import line, pace, screen, still_to_come, summary, waiting_for
 from quire.cli.node_child import NodeChild
 from quire.cli.options import FloatRange
 from quire.cli.stopping import Stop
@@ -39,6 +40,10 @@ SHOW_EVERY_S = 1.0
 LINES_EVERY_S = 5.0
 DRAIN_S = 180.0
 CHILD_PATIENCE_S = 60.0
+LEAVE_DRAIN_S = 8.0
+LEAVE_CHILD_PATIENCE_S = 4.0
+KILLED_PATIENCE_S = 3.0
+LEAVE_S = LEAVE_DRAIN_S + LEAVE_CHILD_PATIENCE_S + KILLED_PATIENCE_S
 FEW_EVENTS = (
     # Java's optimizing compiler takes a core for the first minute, and there are few; who runs for long wants it.
     *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
@@ -46,6 +51,7 @@ FEW_EVENTS = (
     *("--conf", "spark.sql.shuffle.partitions=1"),
 )
 SHOP, INVENTORY = "shop", "inventory"
+NOTHING_READ = "Stopped before Spark had read anything."
 RESULTS = (SALES, SALES_5M, TOP, SESSIONS, STOCK, *(dead_letter_topic(topic) for topic in shop_events.TOPICS))
 
 
@@ -68,16 +74,21 @@ class Child:
         if (code := self.process.poll()) is not None:
             raise Failure(f"{self.name} ended by itself with exit code {code}: {self.last_words()}")
 
-    def stop(self) -> str:
-        """SIGTERM, and what it printed in the end."""
+    def stop(self, patience_s: float = CHILD_PATIENCE_S) -> str:
+        """SIGTERM, SIGKILL where that is not enough, and what it printed in the end."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            out, _ = self.process.communicate(timeout=CHILD_PATIENCE_S)
+            out, _ = self.process.communicate(timeout=patience_s)
+            return out.decode(errors="replace")
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            out, _ = self.process.communicate()
-        return out.decode(errors="replace")
+            self.kill()
+            return ""
+
+    def kill(self) -> None:
+        self.process.kill()
+        with suppress(subprocess.TimeoutExpired):  # until Spark, which has its standard output too, is gone as well
+            self.process.communicate(timeout=KILLED_PATIENCE_S)
 
     def last_words(self) -> str:
         with open(self._log, encoding="utf-8", errors="replace") as file:
@@ -98,7 +109,6 @@ class Demo:
         self._names = [found.pipeline.name for found in folders]
         self._spark_up_s: float | None = None
         self._first_results_s: float | None = None
-        self._results_before = 0
         os.makedirs(state, exist_ok=True)
         run = ["pipelines", "run", *self._names, *FEW_EVENTS, "--quiet", "--folder", folder, "--state", state]
         self.pipelines = self._child("pipelines", run)
@@ -123,6 +133,19 @@ class Demo:
         said = {folder.pipeline.name: folder.status() for folder in self.folders}
         return {name: status for name, status in said.items() if status.get("pid") == self.pipelines.process.pid}
 
+    def shown(self) -> dict[str, dict[str, Any]]:
+        """The same with all queries starting where nothing is said yet."""
+        return {found.pipeline.name: found.status_in(self.pipelines.process.pid) for found in self.folders}
+
+    def has_read(self) -> bool:
+        """Whether a batch was done in this run: before that there is nothing to sum up, and nothing to be lost."""
+        queries = [query for status in self.statuses().values() for query in status["queries"]]
+        return any(query["batch_ms"] is not None for query in queries)
+
+    def kill(self) -> None:
+        for child in (self.pipelines, *self.senders.values()):
+            child.kill()
+
     def check_inventory(self) -> None:
         """View, history and lake must have added up to the same stock."""
         lake = os.path.join(self._state, "lake", "inventory", "events")
@@ -141,9 +164,8 @@ class Demo:
         news = []
         if self._spark_up_s is None and len(self.statuses()) == len(self.folders):
             self._spark_up_s = self.elapsed_s
-            self._results_before = self.figures.results
             news.append(f"Spark is up after {self._spark_up_s:.0f} s")
-        if self._first_results_s is None and self._spark_up_s and self.figures.results > self._results_before:
+        if self._first_results_s is None and self._spark_up_s and self.figures.results:
             self._first_results_s = self.elapsed_s
             news.append(f"first results {self._first_results_s - self._spark_up_s:.0f} s after Spark was up")
         return news
@@ -168,6 +190,7 @@ def live(seconds: float, listen: str, data: str, folder: str, state: str, rate: 
         stack.callback(node.stop)
         address = node.wait_until_ready()
         click.echo(f"Quire serves {address}, data in {data}; starting Spark with {' and '.join(names)} ...")
+        click.echo(f"{pace(speed)}.")
         client = stack.enter_context(BlockingClient(address, client_id="quire-live"))
         demo = Demo(address, folder, state, folders, started)
         stack.callback(demo.pipelines.stop)
@@ -175,8 +198,12 @@ def live(seconds: float, listen: str, data: str, folder: str, state: str, rate: 
         for child in demo.senders.values():
             stack.callback(child.stop)
         reader = ResultReader(client, demo.figures, RESULTS)
-        _show(client, demo, reader, lambda: stop.asked or bool(seconds and demo.elapsed_s >= seconds))
-        _finish(client, demo, reader, stop)
+        try:
+            _show(client, demo, reader, speed, lambda: stop.asked or bool(seconds and demo.elapsed_s >= seconds))
+            _finish(client, demo, reader, stop)
+        except KeyboardInterrupt:  # the second Ctrl-C waits for nobody
+            demo.kill()
+            raise
 
 
 def _folders(folder: str, state: str) -> list[StateFolder]:
@@ -190,7 +217,7 @@ def _folders(folder: str, state: str) -> list[StateFolder]:
     return [StateFolder(state, found[name]) for name in (SHOP, INVENTORY) if name in found]
 
 
-def _show(client: BlockingClient, demo: Demo, reader: ResultReader, over: Callable[[], bool]) -> None:
+def _show(client: BlockingClient, demo: Demo, reader: ResultReader, speed: float, over: Callable[[], bool]) -> None:
     """The live view, until it is over."""
     live = sys.stdout.isatty()
     shown_s = -LINES_EVERY_S
@@ -202,7 +229,7 @@ def _show(client: BlockingClient, demo: Demo, reader: ResultReader, over: Callab
         news = demo.notice()
         if live and demo.elapsed_s - shown_s >= SHOW_EVERY_S:
             shown_s = demo.elapsed_s
-            view = screen(demo.address, demo.elapsed_s, demo.figures, demo.statuses())
+            view = screen(demo.address, demo.elapsed_s, speed, demo.figures, demo.shown())
             click.echo(fit(view, *get_terminal_size()), nl=False)
         elif not live:
             for text in news:
@@ -216,27 +243,38 @@ def _show(client: BlockingClient, demo: Demo, reader: ResultReader, over: Callab
 
 def _finish(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop) -> None:
     """Those who send first, then the pipelines when they have read everything; then the sums."""
+    if stop.asked and not demo.has_read():
+        demo.kill()  # in order Spark would first come up, and finish a batch, to be stopped
+        click.echo(f"\n{NOTHING_READ}")
+        return
     click.echo(
-        "\nStopping: events end, the pipelines read what is left "
-        f"(for {DRAIN_S:.0f} s at most, Ctrl-C does not wait for it) ..."
+        "\nStopping: no more events are sent, and Spark is given time to read those that were "
+        + (
+            f"({LEAVE_S:.0f} s at most; press Ctrl-C again to stop at once) ..."
+            if stop.asked
+            else f"({DRAIN_S:.0f} s at most; Ctrl-C ends the wait) ..."
+        )
     )
     said = {name: json.loads(child.stop() or "{}") for name, child in demo.senders.items()}
     drained = any(said.values()) and drain(client, demo, reader, stop)  # who says nothing has sent nothing
-    out = demo.pipelines.stop()
-    if demo.pipelines.process.returncode not in (0, -signal.SIGTERM):  # the latter before it had even begun
+    out = demo.pipelines.stop(LEAVE_CHILD_PATIENCE_S if stop.asked else CHILD_PATIENCE_S)
+    code = demo.pipelines.process.returncode
+    too_early, too_slow = -signal.SIGTERM, -signal.SIGKILL  # it had not even begun; it was in the middle of a batch
+    if code not in (0, too_early) and not (code == too_slow and stop.asked):
         raise Failure(f"the pipelines did not stop in order: {out.strip() or demo.pipelines.last_words()}")
     reader.take_new()
     statuses = demo.statuses()
     queries = {query["name"]: query for query in statuses.get(SHOP, {}).get("queries", [])}
     if "clean" not in queries or "events" not in said[SHOP]:
-        click.echo("Stopped before Spark had read anything.")
+        click.echo(NOTHING_READ)
         return
     lines, adds_up = summary(said[SHOP]["events"], queries["clean"])
     for text in lines:
         click.echo(text)
     figures = demo.figures
     letters = figures.dead_letters.total()
-    click.echo(f"On their topics: {figures.orders:,} orders, {figures.sessions:,} sessions, {letters:,} dead letters")
+    where = "On their topics, with those of earlier runs" if figures.earlier_sessions else "On their topics"
+    click.echo(f"{where}: {figures.orders:,} orders, {figures.sessions:,} sessions, {letters:,} dead letters")
     if INVENTORY in said:
         click.echo(f"{said[INVENTORY].get('commands', 0):,} inventory commands, {len(figures.stock):,} items in stock")
         if drained:
@@ -253,7 +291,7 @@ def drain(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop) 
     Whether it came to that. A machine that is far too busy is not waited for without end, nor is any after Ctrl-C: one
     that has come before, and had all this begin, was the first, and the second ends everything (`Stop`).
     """
-    deadline_s = time.monotonic() + DRAIN_S
+    deadline_s = time.monotonic() + (LEAVE_DRAIN_S if stop.asked else DRAIN_S)
     stopped_at = time.time()
     asked_before = stop.asked
     shown_s = time.monotonic()
@@ -262,10 +300,11 @@ def drain(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop) 
         demo.pipelines.check()
         reader.take_new()
         _let_happen(client, TICK_MS)
-        statuses = list(demo.statuses().values())
+        said = demo.statuses()
+        statuses = list(said.values())
         if time.monotonic() - shown_s >= LINES_EVERY_S:
             shown_s = time.monotonic()
-            click.echo(still_to_come(statuses, len(demo.folders)))
+            click.echo(still_to_come(said))
             sys.stdout.flush()
         fresh = len(statuses) == len(demo.folders) and all(status["time"] > stopped_at + 1 for status in statuses)
         if not fresh or waiting_for(statuses) != 0:

@@ -1,6 +1,7 @@
 """What `make run` shows of the shop and the inventory: read from the topics of their results, committed records only.
 
-`Figures` takes records and keeps the few numbers that are shown; `ResultReader` brings it what is new.
+What earlier runs have left there is read too, and is known as such: `earlier`. `Figures` takes records and keeps the
+few numbers that are shown; `ResultReader` brings it what is new.
 """
 
 import json
@@ -11,7 +12,7 @@ from typing import Any
 
 from quire.client.admin.topics import describe_topics
 from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig
-from quire.client.offsets import TopicPartition
+from quire.client.offsets import LATEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
 from quire.protocol.records import Record
@@ -34,16 +35,19 @@ class Figures:
     top: dict[str, Any] = field(default_factory=dict)
     sessions: int = 0
     results: int = 0
-    """How many records the pipelines have written to the topics of the shop's results."""
+    """How many records the pipelines have written in this run to the topics of the shop's results."""
     stock: dict[str, int] = field(default_factory=dict)
     dead_letters: Counter[str] = field(default_factory=Counter)
+    earlier_sessions: int = 0
+    earlier_dead_letters: int = 0
 
-    def take(self, topic: str, record: Record) -> None:
+    def take(self, topic: str, record: Record, earlier: bool = False) -> None:
         if topic.endswith(SUFFIX):
             self.dead_letters[_reason(record)] += 1
+            self.earlier_dead_letters += earlier
             return
-        value = json.loads(record.value or b"{}")
-        self.results += topic != STOCK
+        value = json.loads(record.value or b"{}") | {"earlier": earlier}
+        self.results += topic != STOCK and not earlier
         if topic == SALES:
             # Windows of one batch come in any order; those shown are the latest in the shop's time.
             newest = sorted([*self.sales, value], key=lambda window: str(window["start"]))
@@ -56,6 +60,7 @@ class Figures:
             self.top = max(self.top, value, key=lambda window: str(window.get("start", "")))
         elif topic == SESSIONS:
             self.sessions += 1
+            self.earlier_sessions += earlier
         elif topic == STOCK:
             self.stock[value["item"]] = value["level"]
 
@@ -68,32 +73,38 @@ def _reason(record: Record) -> str:
 
 
 class ResultReader:
-    """Follows the topics of results that exist; the others are looked for again until they do."""
+    """Follows the topics of results that exist; the others are looked for again until they do.
+
+    Made before the pipelines have begun: what topics have when it first looks is of earlier runs.
+    """
 
     def __init__(self, client: BlockingClient, figures: Figures, topics: Sequence[str]) -> None:
         self._client = client
         self._figures = figures
         self._missing = list(topics)
         self._consumers: list[Consumer] = []
+        self._earlier: dict[TopicPartition, int] | None = None
 
     def take_new(self) -> None:
         """Whatever has come since; waits for nothing."""
         self._find()
         for consumer in self._consumers:
             for fetched in consumer.poll():
+                earlier_up_to = (self._earlier or {}).get(fetched.place, 0)
                 for record in fetched.records():
-                    self._figures.take(fetched.place.topic, record)
+                    self._figures.take(fetched.place.topic, record, record.offset < earlier_up_to)
 
     def _find(self) -> None:
         if not self._missing:
             return
         found = self._client.run(describe_topics(self._client.cluster, self._missing))
         there = {name: topic for name, topic in found.items() if not isinstance(topic, ApiError)}
+        places = [TopicPartition(name, partition) for name, topic in there.items() for partition in topic.partitions]
+        if self._earlier is None:
+            ends = self._client.run(list_offsets(self._client.cluster, dict.fromkeys(places, LATEST)))
+            self._earlier = {place: at.offset for place, at in ends.items()}
         if there:
             self._missing = [name for name in self._missing if name not in there]
-            places = [
-                TopicPartition(name, partition) for name, topic in there.items() for partition in topic.partitions
-            ]
             consumer = Consumer(self._client.cluster, ConsumerConfig(read_committed=True, max_wait_ms=200))
             self._client.run(consumer.assign(dict.fromkeys(places, BEGINNING)))
             self._consumers.append(consumer)

@@ -86,7 +86,8 @@ def status(names: Sequence[str], folder: str, state: str, as_json: bool) -> None
     folders = open_folders(names, folder, state)
     say_if_none(folders, folder)
     said: list[dict[str, Any]] = [
-        {"name": found.pipeline.name, "running": found.runner() is not None, **found.status()} for found in folders
+        {"name": found.pipeline.name, "running": (pid := found.runner()) is not None, **found.status_in(pid)}
+        for found in folders
     ]
     if as_json:
         print_json(said)
@@ -94,7 +95,7 @@ def status(names: Sequence[str], folder: str, state: str, as_json: bool) -> None
         for found, one in zip(folders, said, strict=True):
             click.echo(f"{found.pipeline.name}: {_state(found)}")
             if "queries" in one:
-                click.echo(view(one["queries"]))
+                click.echo(view(one, one["running"]))
 
 
 @pipelines.command(

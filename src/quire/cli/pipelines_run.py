@@ -116,7 +116,7 @@ def _go(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, available
     if not quiet:
         for one, status in zip(runs, statuses, strict=True):
             click.echo(f"{one.pipeline.name}: stopped")
-            click.echo(view(status["queries"]))
+            click.echo(view(status, running=False))
 
 
 def _asked(show: "Show", stop: Stop) -> bool:
@@ -156,13 +156,15 @@ class Show:
         self._reported_s = now_s
         statuses = {one.pipeline.name: _report(self._client, one) for one in self._runs}
         if self._live:
-            screen = "\n\n".join(f"{name}\n{view(status['queries'])}" for name, status in statuses.items())
+            screen = "\n\n".join(f"{name}\n{view(status)}" for name, status in statuses.items())
             click.echo(fit(f"{screen}\n\nCtrl-C stops", *get_terminal_size()), nl=False)
         elif self._lines and now_s - self._shown_s >= LINES_EVERY_S:
             self._shown_s = now_s
             for name, status in statuses.items():
                 for query in status["queries"]:
                     click.echo(line(name, query))
+                if status["starting"]:
+                    click.echo(f"{name}: {', '.join(status['starting'])} still to start")
         sys.stdout.flush()
 
 
@@ -173,7 +175,7 @@ def _report(client: BlockingClient, one: "PipelineRun") -> dict[str, Any]:
         "time": time.time(),
         "pid": os.getpid(),
         "queries": [_query_status(client, one.folder, query) for query in one.queries],
-        "to_start": len(one.pipeline.queries) - len(one.queries),
+        "starting": [wish.name for wish in one.pipeline.queries[len(one.queries) :]],
     }
     one.folder.write_status(status)
     return status

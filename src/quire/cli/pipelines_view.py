@@ -1,15 +1,24 @@
 """How pipelines are doing, as a table for people: from what `quire pipelines run` writes into status.json."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from quire.cli.output import Cell, format_table
 
 TITLES = ("query", "rows/s", "rows", "lag", "batch", "state", "late", "duplicates", "dead letters", "watermark")
+STARTING = "starting"
 
 
-def view(queries: Sequence[dict[str, Any]]) -> str:
-    return format_table(TITLES, [_row(query) for query in queries])
+def view(status: Mapping[str, Any], running: bool = True) -> str:
+    """Every query of the pipeline, also those that have not begun."""
+    others = (None,) * (len(TITLES) - 2)
+    starting = [(name, STARTING if running else "not started", *others) for name in status.get("starting", [])]
+    return format_table(TITLES, [*(_row(query, running) for query in status["queries"]), *starting])
+
+
+def begun(query: Mapping[str, Any]) -> bool:
+    """Whether the query has done a batch, in this run or in an earlier one."""
+    return query["batch_ms"] is not None or query["lag"] is not None
 
 
 def line(pipeline: str, query: dict[str, Any]) -> str:
@@ -29,10 +38,10 @@ def line(pipeline: str, query: dict[str, Any]) -> str:
     return f"{pipeline}.{query['name']}: {', '.join(parts)}"
 
 
-def _row(query: dict[str, Any]) -> tuple[Cell, ...]:
+def _row(query: dict[str, Any], running: bool) -> tuple[Cell, ...]:
     return (
         query["name"],
-        f"{query['rows_per_second']:,.0f}",
+        STARTING if running and not begun(query) else f"{query['rows_per_second']:,.0f}",
         query["rows"],
         query["lag"],
         None if query["batch_ms"] is None else f"{query['batch_ms']} ms",

@@ -34,31 +34,61 @@ def test_who_leaves_before_anything_was_sent_does_not_wait_for_spark(tmp_path: P
     with start(tmp_path, free_port(), "--seconds", "0.1") as process:
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, ""), out
-    assert out.endswith("Ctrl-C does not wait for it) ...\nStopped before Spark had read anything.\n")
+    assert out.endswith("Ctrl-C ends the wait) ...\nStopped before Spark had read anything.\n")
+
+
+def test_ctrl_c_while_spark_is_starting_does_not_wait_for_it(tmp_path: Path) -> None:
+    port = free_port()
+    with start(tmp_path, port) as process:
+        read_until(process, "Spark is starting")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, ""), out
+    assert out.endswith("\nStopped before Spark had read anything.\n") and "Waiting" not in out
+    assert not list(tmp_path.glob("quire-pipelines/*/status.json")), "it was not waited for, nor did it come up"
+    assert nobody_listens(port)
+
+
+def read_until(process: "subprocess.Popen[str]", words: str) -> str:
+    assert process.stdout is not None
+    seen = ""
+    deadline = time.monotonic() + PATIENCE_S
+    while words not in seen:
+        line = process.stdout.readline()
+        assert line and time.monotonic() < deadline, seen
+        seen += line
+    return seen
 
 
 def number(text: str) -> int:
     return int(text.partition(" ")[0].replace(",", ""))
 
 
-def test_results_come_and_ctrl_c_stops_everything_with_a_sum_that_adds_up(tmp_path: Path) -> None:
-    port = free_port()
-    with start(tmp_path, port, "--rate", "100") as process:
-        assert process.stdout is not None
-        seen = ""
-        deadline = time.monotonic() + PATIENCE_S
-        while "first results" not in seen:
-            line = process.stdout.readline()
-            assert line and time.monotonic() < deadline, seen
-            seen += line
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, err) == (0, ""), seen + out
+def check_sum(out: str) -> None:
     found = SUM.search(out)
     assert found is not None, out
     parts = found[2].split(" + ")
     assert [part.partition(" ")[2] for part in parts] == ["counted", "bots", "dead letters", "duplicates", "late"]
     assert number(found[1]) == sum(number(part) for part in parts) > 0
+
+
+def test_results_come_and_it_ends_with_a_sum_that_adds_up_by_itself_and_soon_after_ctrl_c(tmp_path: Path) -> None:
+    port = free_port()
+    with start(tmp_path, port, "--rate", "100", "--seconds", "30") as process:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, ""), out
+    check_sum(out)
     assert "generator sent" not in out, "everything that was sent was read"
     assert "view, history and lake agree on every item" in out
+    assert "earlier run" not in out
+    assert nobody_listens(port)
+
+    with start(tmp_path, port, "--rate", "100") as process:
+        seen = read_until(process, "first results")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, ""), seen + out
+    assert "earlier run" in seen
+    assert "press Ctrl-C again to stop at once" in out
+    check_sum(out)
     assert nobody_listens(port)

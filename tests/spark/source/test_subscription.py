@@ -59,6 +59,8 @@ def test_a_topic_that_was_made_a_moment_ago_is_found_and_one_that_does_not_exist
     hear_later(model, topic)
     assert model.run(find_places(model.client(), BY_NAME)) == places(topic)
     del model.topics["t"]
-    with pytest.raises(QuireError, match=r"^topic t does not exist; create it first .*, or let .* wait for it with subscribePattern$"):
+    with pytest.raises(
+        QuireError, match=r"^topic t does not exist; create it first .*, or let .* wait for it with subscribePattern$"
+    ):
         model.run(find_places(model.client(), BY_NAME))
     assert model.run(find_places(model.client(), BY_NAME, lenient=True)) == {}
