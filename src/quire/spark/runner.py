@@ -187,9 +187,8 @@ class PipelineRun:
         tallies = self.folder.tallies()
         for wish in self.pipeline.queries:
             before = tallies.get(wish.name, Tally())
-            before.done_up_to(
-                last_done(self.folder.checkpoint(wish))
-            )  # else a killed run's batch is missed in this one
+            # Otherwise the last batch of a run that was killed would be missed in this one.
+            before.done_up_to(last_done(self.folder.checkpoint(wish)))
             self._listener.expect(self._name(wish), Tally.from_json(before.to_json()))
             query = RunningQuery(wish, self._start(wish), self._listener, before)
             self.queries.append(query)

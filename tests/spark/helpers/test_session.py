@@ -50,7 +50,7 @@ def test_an_old_java_is_named_with_its_version(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_missing_pyspark_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "find_spec", lambda name: None)
-    with pytest.raises(SparkMissingError, match=r"quire\[spark\]"):
+    with pytest.raises(SparkMissingError, match=r"\.\[spark\]"):
         require_spark()
 
 
