@@ -27,8 +27,8 @@ class PowerLost(Exception):  # noqa: N818
     """What the client was about to do makes no sense any more, as the node may have forgotten half of it."""
 
 
-class _Nobody:
-    """Listens to a connection that is given up at once."""
+class Nobody:
+    """Listens to a connection without taking anything in: to one that is given up at once."""
 
     def buffer(self) -> memoryview:
         return memoryview(bytearray(1))
@@ -69,7 +69,7 @@ class GatedNetwork:
             if not gate.is_open:
                 clock.call_soon(transport.abort)
                 clock.call_soon(lambda: failed(OSError("the gate was closed")))
-                return _Nobody()
+                return Nobody()
             self._scene.ledger.counts.connections += 1
             self.connections += 1
             self.era = self._scene.life.era

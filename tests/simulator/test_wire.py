@@ -4,6 +4,7 @@ from quire.protocol.codec import encode
 from quire.protocol.messages.headers import ResponseHeader
 from quire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from quire.seams import Transport
+from simulator.clients.own_client import Nobody
 from simulator.clients.wire import Wire
 from simulator.clock import SimClock
 from simulator.life import Life
@@ -13,24 +14,11 @@ from simulator.random import SimRandom
 TIMEOUT_MS = 1000.0
 
 
-class SlowNode:
+class SlowNode(Nobody):
     """Answers a heartbeat when it is told to."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._room = bytearray(1000)
-
-    def buffer(self) -> memoryview:
-        return memoryview(self._room)
-
-    def received(self, size: int) -> None:
-        pass
-
-    def drained(self) -> None:
-        pass
-
-    def closed(self, reason: str) -> None:
-        pass
 
     def answer(self) -> None:
         content = encode(ResponseHeader(correlation_id=1), 0) + encode(HeartbeatResponse(), 0)
