@@ -26,6 +26,9 @@ from quire.storage.meta_properties import FILE_NAME, MetaProperties, read_meta, 
 
 KRAFT_VERSION = 1
 
+_UNFINISHED_BOOTSTRAP = (
+    snapshot_file.BOOTSTRAP_NAME.removesuffix(snapshot_file.SUFFIX) + snapshot_file.UNFINISHED_SUFFIX
+)
 _OUR_NAMES = (
     LOCK_FILE,
     "lost+found",
@@ -35,7 +38,7 @@ _OUR_NAMES = (
     checkpoints.HIGH_WATERMARKS,
     checkpoints.CLEANED_OFFSETS,
     snapshot_file.BOOTSTRAP_NAME,
-    snapshot_file.BOOTSTRAP_NAME.removesuffix(snapshot_file.SUFFIX) + snapshot_file.UNFINISHED_SUFFIX,
+    _UNFINISHED_BOOTSTRAP,
     FILE_NAME,
     "remote-log-index-cache",
 )
@@ -115,8 +118,7 @@ def format_directory(
 
 def unfinished_formatting(disk: Disk, directory: str) -> list[str]:
     """Names in a directory without `meta.properties` that are what a crash while formatting leaves, not data."""
-    unfinished = snapshot_file.BOOTSTRAP_NAME.removesuffix(snapshot_file.SUFFIX) + snapshot_file.UNFINISHED_SUFFIX
-    names = [snapshot_file.BOOTSTRAP_NAME, unfinished, f"{FILE_NAME}.tmp"]
+    names = [snapshot_file.BOOTSTRAP_NAME, _UNFINISHED_BOOTSTRAP, f"{FILE_NAME}.tmp"]
     if disk.is_dir(f"{directory}/{FOLDER}") and not _has_metadata_log(disk, directory):
         names.append(FOLDER)
     return names
