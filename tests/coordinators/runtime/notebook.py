@@ -81,13 +81,18 @@ class MemoryLog:
         self.held: list[tuple[bytearray, int, Pending[ApiError | None]]] = []
         self.read_error: ApiError | None = None
         self.largest_read = 3
+        self.largest_read_bytes: int | None = None
+        """A read ends there, wherever that is in a batch; but its first batch is whole, as a partition's is."""
 
     def bounds(self) -> Pending[Bounds | ApiError]:
         return completed(self.read_error or Bounds(0, self.end))
 
     def read(self, offset: int) -> Pending[Buffer | ApiError]:
         behind = [batch for batch in self.batches if read_header(batch).next_offset > offset]
-        return completed(b"".join(behind[: self.largest_read]))
+        found = b"".join(behind[: self.largest_read])
+        if self.largest_read_bytes is not None and behind:
+            found = found[: max(self.largest_read_bytes, len(behind[0]))]
+        return completed(found)
 
     def append(self, batch: bytearray, expected_offset: int) -> Pending[ApiError | None]:
         answer: Pending[ApiError | None] = Pending()

@@ -56,6 +56,28 @@ def test_a_record_that_makes_no_sense_keeps_the_shard_from_loading(key: bytes | 
     assert Desk(log).shard.state is State.FAILED
 
 
+@pytest.mark.parametrize("transaction", [None, WrittenBy(7, 0)])
+def test_a_read_may_end_at_any_byte_of_a_batch(transaction: WrittenBy | None) -> None:
+    desk = Desk()
+    for number in range(8):
+        desk.put(f"number {number}", number, transaction)
+    if transaction is not None:
+        desk.shard.end_transaction(7, 0, committed=True, coordinator_epoch=0)
+    desk.log.largest_read = len(desk.log.batches)
+    for size in range(1, 3 * len(desk.log.batches[0])):
+        desk.log.largest_read_bytes = size
+        again = Desk(desk.log)
+        assert again.shard.state is State.ACTIVE, f"with reads of {size} bytes"
+        assert again.notebook.numbers == desk.notebook.numbers
+
+
+def test_a_batch_that_does_not_end_keeps_the_shard_from_loading() -> None:
+    desk = Desk()
+    desk.put("a", 1)
+    desk.log.batches[0] = desk.log.batches[0][:-1]
+    assert Desk(desk.log).shard.state is State.FAILED
+
+
 def test_others_get_their_turn_however_transactions_and_plain_records_alternate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

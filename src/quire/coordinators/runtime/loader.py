@@ -13,7 +13,7 @@ from quire.coordinators.runtime.machine import StateMachine
 from quire.coordinators.runtime.record import Origin, UnknownRecordError
 from quire.coordinators.runtime.state_log import Bounds, StateLog
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
-from quire.protocol.records import BatchHeader, decode_batch, read_header
+from quire.protocol.records import HEADER_BYTES, BatchHeader, decode_batch, read_header
 from quire.seams import Buffer, Clock
 from quire.storage.end_marker import is_end_marker, read_end_marker
 
@@ -29,7 +29,19 @@ KeyedRecord = tuple[bytes, tuple[int, bytes | None]]
 class Loader:
     """Calls `done` with the log's end when everything is replayed, or `failed`; neither after `cancel`."""
 
-    __slots__ = ("_cancelled", "_clock", "_done", "_end", "_failed", "_latest", "_log", "_machine", "_name", "_next")
+    __slots__ = (
+        "_cancelled",
+        "_clock",
+        "_done",
+        "_end",
+        "_failed",
+        "_latest",
+        "_log",
+        "_machine",
+        "_name",
+        "_next",
+        "_read_from",
+    )
 
     def __init__(
         self,
@@ -48,6 +60,8 @@ class Loader:
         self._failed = failed
         self._cancelled = False
         self._next = 0
+        self._read_from = 0
+        """Where the last read began: each one brings at least a batch."""
         self._end = 0
         self._latest: dict[bytes, tuple[int, bytes | None]] = {}
         """The last plain record of each key, in the order in which these stand in the log."""
@@ -85,6 +99,7 @@ class Loader:
             self._next = self._end
             self._read_on()
         else:
+            self._read_from = self._next
             self._take_on(bytes(batches), 0)
 
     def _take_on(self, source: bytes, position: int) -> None:
@@ -95,6 +110,8 @@ class Loader:
         def take() -> None:
             nonlocal taken_to
             taken_to = self._take(source, position)
+            if taken_to == len(source) and self._next == self._read_from:
+                raise self._corrupt(f"no whole batch in the {len(source)} bytes from offset {self._next} on")
 
         if not self._succeeds(take):
             return
@@ -139,9 +156,12 @@ class Loader:
             position, self._next = self._remember(source, position)
             if position == len(source):
                 return position
+            # A read ends wherever it is full, also within a header: that batch comes whole with the next read.
+            if len(source) - position < HEADER_BYTES:
+                return len(source)
             header = read_header(source, position)
             if header.end > len(source):
-                return len(source)  # It comes whole with the next read.
+                return len(source)
             if header.last_offset >= self._next:
                 is_replayed = header.is_control or header.is_transactional
                 if is_replayed and replayed + len(self._latest) >= REPLAYED_AT_ONCE:

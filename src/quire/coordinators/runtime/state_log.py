@@ -23,7 +23,10 @@ class StateLog(Protocol):
     def bounds(self) -> Pending[Bounds | ApiError]: ...
 
     def read(self, offset: int) -> Pending[Buffer | ApiError]:
-        """Whole batches from the one that holds `offset` on, some of what there is; empty where there is nothing."""
+        """Batches from the one that holds `offset` on, that one whole; empty where there is nothing.
+
+        The bytes may end anywhere within a later batch, also within its header.
+        """
         ...
 
     def append(self, batch: bytearray, expected_offset: int) -> Pending[ApiError | None]:
