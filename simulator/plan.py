@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from simulator.limits import Small, small_limits, small_settings
 from simulator.random import SimRandom
 
 FAULTS = (
@@ -96,6 +97,8 @@ class Plan:
     own_transactional: list[TransactionalPlan] = field(default_factory=list)
     own_consumers: int = 0
     """Quire's own client, as producers, and as consumers of all records and of committed ones in turn."""
+    limits: Small = field(default_factory=dict)
+    """How much the node's code takes at a time, where that is less than usual; settings for it are among the node's."""
 
 
 def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
@@ -104,7 +107,8 @@ def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     compaction = SimRandom(seed).stream("compaction")
     plan = _with_transactions(SimRandom(seed).stream("transactions"), _without_coordinators(random, compaction, scale))
     plan = _with_groups(SimRandom(seed).stream("groups"), plan)
-    return _with_own_clients(SimRandom(seed).stream("own clients"), plan)
+    plan = _with_own_clients(SimRandom(seed).stream("own clients"), plan)
+    return _with_small_limits(SimRandom(seed).stream("limits"), plan)
 
 
 def _without_coordinators(random: SimRandom, compaction: SimRandom, scale: float) -> Plan:
@@ -261,3 +265,11 @@ def _with_own_clients(random: SimRandom, plan: Plan) -> Plan:
         ],
         own_consumers=random.below(3),
     )
+
+
+def _with_small_limits(random: SimRandom, plan: Plan) -> Plan:
+    """A fifth of the seeds is as everybody has it."""
+    if random.chance(0.2):
+        return plan
+    settings = small_settings(random.stream("settings"))
+    return replace(plan, node_settings=plan.node_settings | settings, limits=small_limits(random.stream("constants")))

@@ -35,6 +35,7 @@ from simulator.clock import SimClock
 from simulator.disk import Crashed
 from simulator.faults import Faults
 from simulator.ledger import Counts, Ledger
+from simulator.limits import applied
 from simulator.machine import Death, Flushed, Machine, State
 from simulator.network import SimNetwork
 from simulator.node_log import NodeLog
@@ -203,7 +204,7 @@ class World:
 
     def run(self) -> Outcome:
         violation: Violation | None = None
-        with self._log.attached():
+        with self._log.attached(), applied(self.plan.limits):
             try:
                 self._run()
             except Violation as error:

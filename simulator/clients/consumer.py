@@ -117,7 +117,7 @@ class Consumer(SimClient):
         request = FetchRequest(
             max_wait_ms=self.random.choice((0, 50, 500)),
             min_bytes=self.random.choice((0, 1, 1, 5000)),
-            max_bytes=self.random.choice((500, 20_000, 1 << 20)),
+            max_bytes=self.random.choice((1 + self.random.below(1000), 20_000, 1 << 20)),
             isolation_level=self.random.below(2) if self._isolation_level is None else self._isolation_level,
         )
         if self._with_sessions:
@@ -152,7 +152,7 @@ class Consumer(SimClient):
                     partition=book.index,
                     fetch_offset=self.positions[book],
                     last_fetched_epoch=self._last_epoch(book),
-                    partition_max_bytes=self.random.choice((300, 4000, 1 << 20)),
+                    partition_max_bytes=self.random.choice((1 + self.random.below(600), 4000, 1 << 20)),
                 )
             )
         return list(topics.values())

@@ -18,6 +18,7 @@ from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconc
 from quire.coordinators.group.consumer.sessions import Sessions as ConsumerSessions
 from quire.coordinators.group.machine import GroupMachine
 from quire.coordinators.group.offsets.store import OffsetStore
+from quire.coordinators.runtime import loader
 from quire.coordinators.runtime.machine import Caller
 from quire.coordinators.runtime.result import Result
 from quire.coordinators.runtime.shard import Shard
@@ -104,7 +105,8 @@ class TestTransactions:
     ) -> None:
         for name in ("_protocol_1", "_protocol_2"):
             monkeypatch.setattr(end_txn, name, trusting(getattr(end_txn, name)))
-        assert broken_promise(with_transactions) in (FENCED, ATOMIC, NOT_SHOWN)
+        # Or the producer that replaced it is refused: its transaction was ended under its hands.
+        assert broken_promise(with_transactions) in (FENCED, ATOMIC, NOT_SHOWN, "errors have a cause")
 
     def test_an_answer_that_does_not_wait_for_the_log_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         give = Shard._give_answers
@@ -220,3 +222,9 @@ class TestConsumerGroups:
 
         monkeypatch.setattr(manager, "answer", silent)
         assert broken_promise(with_consumer_groups) == HANGS
+
+
+class TestLoading:
+    def test_a_header_that_a_read_cuts_in_two_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loader, "HEADER_BYTES", 0)
+        assert broken_promise(with_groups, kill=1) == HANGS

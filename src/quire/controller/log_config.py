@@ -13,13 +13,19 @@ def log_settings(config: BrokerConfig) -> MetadataLogSettings:
             fetch_timeout_ms=config.get_int("controller.quorum.fetch.timeout.ms"),
             retry_backoff_ms=config.get_int("controller.quorum.retry.backoff.ms"),
         ),
-        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_bytes=_segment_bytes(config),
         segment_ms=config.get_int("metadata.log.segment.ms"),
         bytes_between_snapshots=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
         snapshot_interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
         retention_bytes=config.get_int("metadata.max.retention.bytes"),
         retention_ms=config.get_int("metadata.max.retention.ms"),
     )
+
+
+def _segment_bytes(config: BrokerConfig) -> int:
+    """As for topics, the internal setting is without the lower limit."""
+    name = "internal.metadata.log.segment.bytes"
+    return config.get_int(name if config.get(name) is not None else "metadata.log.segment.bytes")
 
 
 def static_voters(config: BrokerConfig) -> VoterSet | None:

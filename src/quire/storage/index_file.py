@@ -16,11 +16,15 @@ class CorruptIndexError(Exception):
     """An index file that cannot be right; the segment's indexes must be rebuilt from its log."""
 
 
+CACHE_BYTES = 16 << 20
+"""How much memory the indexes of inactive segments of a data directory may take."""
+
+
 class IndexCache:
     """The indexes of inactive segments that are in memory, least recently used first."""
 
-    def __init__(self, limit_bytes: int = 16 << 20) -> None:
-        self._limit_bytes = limit_bytes
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        self._limit_bytes = CACHE_BYTES if limit_bytes is None else limit_bytes
         self._size_bytes = 0
         self._loaded: OrderedDict[IndexFile, int] = OrderedDict()
 

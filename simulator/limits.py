@@ -1,0 +1,105 @@
+"""How much the node's code takes at a time: limits that only a large log or a busy node reaches, made small for a run.
+
+A read of megabytes is a whole log of the simulator's size, so what happens where one read ends and the next begins
+would never be seen. Therefore each seed draws some of these limits anew: settings where there are any, and the
+constants of modules where there are none. Odd sizes are the best: they end anywhere, also within a header.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import NamedTuple
+
+from simulator.random import SimRandom
+
+HEADER_BYTES = 61
+"""What is to find a batch's header in a piece takes pieces of at least this size."""
+
+
+class Limit(NamedTuple):
+    """A constant of a module, which reads it each time that it matters, and the range its small values are from."""
+
+    module: str
+    name: str
+    low: int
+    high: int
+
+
+LIMITS = (
+    Limit("quire.client.connection", "ROOM_BYTES", 4, 300),
+    Limit("quire.controller.producer_ids", "BLOCK_SIZE", 1, 3),
+    Limit("quire.coordinators.group.offsets.expiry", "MAX_LOOKED_AT", 1, 5),
+    Limit("quire.coordinators.group.offsets.tombstones", "MAX_RECORDS", 1, 5),
+    Limit("quire.coordinators.group.offsets.tombstones", "MAX_BYTES", 1, 500),
+    Limit("quire.coordinators.runtime.loader", "REPLAYED_AT_ONCE", 1, 10),
+    Limit("quire.coordinators.transaction.marker_sender", "MOST_MARKERS", 1, 3),
+    Limit("quire.coordinators.transaction.time_limits", "PORTION_BYTES", 1, 500),
+    Limit("quire.coordinators.transaction.time_limits", "PORTION_PARTITIONS", 1, 3),
+    Limit("quire.network.connection", "_TURN_REQUESTS", 1, 3),
+    Limit("quire.network.connection", "_WRITE_TOGETHER_BYTES", 1, 500),
+    Limit("quire.network.framing", "_BEYOND_BYTES", 4, 100),
+    Limit("quire.node.compaction", "_BUFFER_MIN_BYTES", 1, 2000),
+    Limit("quire.node.partitions", "_OPENED_AT_ONCE", 1, 2),
+    Limit("quire.node.retention", "_LOOKS_PER_TURN", 1, 2),
+    Limit("quire.protocol.records.compression", "_GZIP_FEED_BYTES", 1, 100),
+    Limit("quire.protocol.records.compression", "_LZ4_STEP_BYTES", 1, 100),
+    Limit("quire.protocol.records.compression", "_ZSTD_FEED_BYTES", 64, 100),
+    Limit("quire.raft.log_store", "READ_BYTES", 1, 1000),
+    Limit("quire.raft.snapshot_file", "HEADER_READ_BYTES", HEADER_BYTES, 100),
+    Limit("quire.raft.snapshot_file", "RECORDS_PER_BATCH", 1, 5),
+    Limit("quire.storage.batch_scan", "_CHECKED_CHUNK", HEADER_BYTES, 2000),
+    Limit("quire.storage.batch_scan", "_HEADERS_CHUNK", HEADER_BYTES, 500),
+    Limit("quire.storage.cleaning.cleaner", "STEP_BYTES", 1, 2000),
+    Limit("quire.storage.damage", "_CHUNK", 1, 500),
+    Limit("quire.storage.index_file", "CACHE_BYTES", 0, 500),
+    Limit("quire.storage.range_check", "AHEAD_BYTES", 1, 2000),
+    Limit("quire.storage.retention", "AT_ONCE_MAX", 1, 2),
+    Limit("quire.storage.segment_scan", "_CHUNK", 1, 2000),
+    Limit("quire.storage.time_search", "_CHUNK", 1, 500),
+    Limit("quire.storage.time_search", "_FIRST_CHUNK", 1, 500),
+    Limit("quire.storage.timestamp_lookup", "AT_ONCE_BYTES", 1, 500),
+    Limit("quire.storage.verify.log", "_STEP_BYTES", 1, 2000),
+)
+
+Small = dict[tuple[str, str], int]
+"""Module and name of each limit that differs from what the code says."""
+
+
+def small_limits(random: SimRandom) -> Small:
+    """Half of the limits, each time others."""
+    return {
+        (each.module, each.name): each.low + random.below(each.high - each.low + 1)
+        for each in LIMITS
+        if random.chance(0.5)
+    }
+
+
+def small_settings(random: SimRandom) -> dict[str, str]:
+    """Limits that are settings of a node."""
+    drawn = {
+        "offsets.load.buffer.size": 1 + random.below(2000),
+        "transaction.state.log.load.buffer.size": 1 + random.below(2000),
+        "fetch.max.bytes": 1024 + random.below(5000),
+        "log.cleaner.io.buffer.size": random.below(4000),
+        "log.cleaner.dedupe.buffer.size": (2 << 20) + 1,
+        "log.cleaner.io.buffer.load.factor": 0.0001,
+        "log.index.interval.bytes": random.below(500),
+        "internal.metadata.log.segment.bytes": 3000 + random.below(3000),
+    }
+    return {name: str(value) for name, value in drawn.items() if random.chance(0.5)}
+
+
+@contextmanager
+def applied(limits: Small) -> Iterator[None]:
+    """The limits are these within."""
+    before = {(module, name): getattr(import_module(module), name) for module, name in limits}
+    _set(limits)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(limits: Small) -> None:
+    for (module, name), value in limits.items():
+        setattr(import_module(module), name, value)
