@@ -49,6 +49,8 @@ from simulator.violation import Violation
 START_LIMIT_MS = 30_000.0
 STOP_LIMIT_MS = 30_000.0
 FINISH_LIMIT_MS = 120_000.0
+GIVE_BACK_LIMIT_MS = 40_000.0
+"""A write to a transaction waits half a minute for an answer of its coordinator that was lost."""
 CALM_AFTER_MS = 5_000.0
 """How long after the last fault the last request that it hit may still go unanswered."""
 
@@ -302,7 +304,7 @@ class World:
             waiting = sum(len(queue) for queues in waits for queue in queues)
             return counters.connections == counters.queued_bytes == waiting == 0
 
-        self._run_until(nothing_is_left, 10_000.0, "giving back what requests held")
+        self._run_until(nothing_is_left, GIVE_BACK_LIMIT_MS, "giving back what requests held")
 
     # Stepping
 
