@@ -12,7 +12,7 @@ from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.range_check import AHEAD_BYTES, NotCheckedError, read_checked
 from simulator.disk import SimDisk
-from tests.storage.batches import FOLDER, append, append_values, batch, open_log, read, read_all, values_of
+from tests.storage.batches import FOLDER, append, append_values, batch, open_log, read, read_all, replicate, values_of
 
 CONFIG = LogConfig(segment_bytes=1200, index_interval_bytes=200)
 VALUES = [bytes([65 + at]) * 50 for at in range(20)]
@@ -131,6 +131,15 @@ class TestWhatHasToBeChecked:
         with pytest.raises(OSError):
             caught.value.check.run()
         assert values_of(log) == VALUES[12:]
+
+    def test_what_was_compacted_away_is_no_damage(self, disk: SimDisk) -> None:
+        config = LogConfig(compact=True)
+        log = open_log(disk, config)
+        for offset in (0, 1, 2, 10, 11, 12):
+            replicate(log, batch(b"x" * 50, base_offset=offset, leader_epoch=0))
+        log.close()
+        for offset in range(3, 11):
+            assert offsets_of(reopened(disk, config), offset) == [10, 11, 12]
 
 
 class TestDamage:

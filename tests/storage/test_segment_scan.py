@@ -227,3 +227,13 @@ def test_a_scan_finds_what_appending_left(steps: list[tuple[str, int]], index_in
         assert [disk.read_file(path) for path in again.index_paths] == indexes
         assert to_bytes(witness.producers) == to_bytes(expected)
         assert witness.producers.first_open_transaction_offset == expected.first_open_transaction_offset
+
+
+def test_a_scan_ends_with_the_batch_that_reaches_what_is_enough(disk: SimDisk, way: type[BatchWalk]) -> None:
+    batches = [batch(b"x", base_offset=offset, leader_epoch=0) for offset in range(10)]
+    file, size = file_of(disk, *batches), len(batches[0])
+    for enough in range(1, 10 * size + 1):
+        walk = new_walk(way=way)
+        count = -(-enough // size)
+        assert segment_scan.scan(file, 0, 10 * size, walk, Witness(), enough=enough) == count * size
+        assert walk.next_offset == count

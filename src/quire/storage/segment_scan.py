@@ -47,7 +47,7 @@ class RecoveryVisitor(Visitor, Protocol):
 def scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor, *, enough: int | None = None) -> int:
     """Goes from `position`, where a batch must begin, to `end` of the file; DamagedBatchError where it cannot go on.
 
-    Returns how far it went: to the end, or to the end of some batch behind `enough`.
+    Returns how far it went: to the end, or to the end of the first batch that reaches `enough`.
     """
     try:
         return _scan(file, position, end, walk, visitor, end if enough is None else enough)
@@ -59,9 +59,12 @@ def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor
     buffer = memoryview(bytearray(min(_CHUNK, end - position)))
     at = filled = 0
     while position < enough:
-        stop = walk.regular(buffer[:filled], at, position - at)
+        # Not all that is in the buffer: whoever asks for enough may want to know what is right before it.
+        stop = walk.regular(buffer[: min(filled, at + enough - position)], at, position - at)
         position += stop - at
         at = stop
+        if position >= enough:
+            break
         needed = min(_size_at(buffer, at) if filled - at >= HEADER_BYTES else HEADER_BYTES, end - position)
         if filled - at < needed:
             if needed > len(buffer):
@@ -69,7 +72,7 @@ def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor
             filled, at = file.pread_into(buffer[: end - position], position), 0
             if filled < needed:
                 raise DamagedBatchError(file.path, position, "the file is shorter than it was")
-        elif position < end:
+        else:
             header = batch_scan.checked_header(file, buffer[:filled], at, position, end)
             _meet(file, buffer, header, position, walk, visitor)
             walk.take(position, header.size, header.last_offset, header.max_timestamp, header.record_count)
