@@ -292,6 +292,9 @@ class SimDisk:
         self._folder(path)
         return UNLIMITED_BYTES if self.capacity_bytes is None else self.capacity_bytes
 
+    def is_same_disk(self, path: str, other: str) -> bool:
+        return True
+
     def lock(self, path: str) -> SimFile | None:
         self._change("lock", path)
         key = "/".join(_parts(path))

@@ -108,6 +108,7 @@ def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     plan = _with_transactions(SimRandom(seed).stream("transactions"), _without_coordinators(random, compaction, scale))
     plan = _with_groups(SimRandom(seed).stream("groups"), plan)
     plan = _with_own_clients(SimRandom(seed).stream("own clients"), plan)
+    plan = _with_reserve(SimRandom(seed).stream("reserve"), plan)
     return _with_small_limits(SimRandom(seed).stream("limits"), plan)
 
 
@@ -265,6 +266,12 @@ def _with_own_clients(random: SimRandom, plan: Plan) -> Plan:
         ],
         own_consumers=random.below(3),
     )
+
+
+def _with_reserve(random: SimRandom, plan: Plan) -> Plan:
+    """None, one that is soon used up, or one that lasts."""
+    settings = {"quire.reserve.bytes": str(random.choice((0, 1000, 50_000)))}
+    return replace(plan, node_settings=plan.node_settings | settings)
 
 
 def _with_small_limits(random: SimRandom, plan: Plan) -> Plan:

@@ -3,6 +3,7 @@
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,40 @@ def test_a_full_disk_gets_room_from_what_retention_deletes(tmp_path: Path, small
         eventually(lambda: site.write(site.second) == 0)
         assert [site.write(site.second) for _ in range(20)] == [0] * 20
         assert site.errors() == {str(site.one): 0, str(site.two): 0}
+
+
+def test_a_node_starts_on_a_full_disk_and_topics_are_deleted_to_make_room(small_disk: Path) -> None:
+    settings = {"quire.reserve.bytes": 400_000, "log.flush.offset.checkpoint.interval.ms": 100}
+    with Cluster(data_dir=str(small_disk / "data"), config=settings) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        config = SMALL_SEGMENTS | {"file.delete.delay.ms": "0"}
+        for topic in ("large", "small"):
+            admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(WAIT_S)
+
+        def write(topic: str) -> int:
+            with WireConnection(cluster.bootstrap_servers) as connection:
+                batch = build_batch([Record(0, time.time_ns() // 1_000_000, None, VALUE)])
+                return produce(connection, topic, bytes(batch)).error_code
+
+        assert write("small") == 0
+        written = 0
+        while write("large") == 0:
+            written += 1
+        assert written > 100
+        with (small_disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+            while ballast.write(bytes(512)):
+                pass
+        for killed in (True, False):
+            if killed:
+                cluster.kill()
+            cluster.restart()
+            with WireConnection(cluster.bootstrap_servers) as connection:
+                assert len(list(iterate_records(records_of(fetch(connection, "small", 0))))) == 1
+            assert write("small") == STORAGE_ERROR
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        admin.delete_topics(["large"])["large"].result(WAIT_S)
+        eventually(lambda: write("small") == 0)
+        assert (small_disk / "data" / "quire.reserve").stat().st_size == 400_000
 
 
 def test_a_read_only_directory_is_offline_from_the_start_and_has_everything_when_it_is_writable_again(

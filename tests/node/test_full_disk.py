@@ -7,7 +7,11 @@ import pytest
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.produce import ProduceResponse
+from quire.storage import reserve
+from simulator.disk import SimDisk
 from simulator.random import SimRandom
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -74,3 +78,88 @@ def test_a_topic_whose_log_found_no_room_is_written_to_soon_after_there_is_some(
     full = False
     node.clock.run_for(1_500)
     assert written(node, "t") == ErrorCode.NONE
+
+
+def filled(disk: SimDisk) -> SimDisk:
+    """Not a byte more goes into it."""
+    disk.capacity_bytes = disk.total_bytes("/data") - disk.free_bytes("/data")
+    return disk
+
+
+def read_back(node: SimulatedNode, topic: str) -> int:
+    """How many bytes of the topic's only partition can be read."""
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=[FetchTopic(topic=topic, partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])],
+    )
+    (answer,) = node.call(request, 12, FetchResponse).responses[0].partitions
+    assert answer.error_code == ErrorCode.NONE
+    return len(answer.records or b"")
+
+
+def delete(node: SimulatedNode, topic: str) -> int:
+    request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=1000)
+    return node.call(request, 5, DeleteTopicsResponse).responses[0].error_code
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_node_starts_on_a_full_disk_serves_what_it_has_and_lets_topics_be_deleted(clean: bool) -> None:
+    node = SimulatedNode().start()
+    node.create_topic("large", file_delete_delay_ms="0")
+    node.create_topic("small")
+    for _ in range(100):
+        assert written(node, "large") == written(node, "small") == ErrorCode.NONE
+    stopped = node.stop() if clean else node.disk.kill()
+    again = SimulatedNode(filled(stopped), seed=2).start()
+    assert again.failures == []
+    size = read_back(again, "small")
+    assert size > 0
+    assert written(again, "small") == ErrorCode.KAFKA_STORAGE_ERROR, "what room there is, is for metadata"
+    assert delete(again, "large") == ErrorCode.NONE
+    again.clock.run_for(1_000)
+    assert written(again, "small") == ErrorCode.KAFKA_STORAGE_ERROR, "the reserve comes first"
+    make_room(again)
+    assert written(again, "small") == ErrorCode.NONE
+    assert again.disk.exists(f"/data/{reserve.FILE_NAME}"), "it is set aside again"
+    assert read_back(again, "small") > size
+    third = SimulatedNode(filled(again.disk.kill()), seed=3).start()
+    assert sorted(third.node.image.topics_by_name) == ["small"]
+
+
+def test_a_full_disk_that_is_emptied_by_deleting_topics_is_written_to_again() -> None:
+    node = SimulatedNode(settings={"quire.reserve.bytes": "5000"}).start()
+    node.create_topic("large", file_delete_delay_ms="0")
+    node.create_topic("small")
+    for _ in range(200):
+        assert written(node, "large") == ErrorCode.NONE
+    filled(node.disk)
+    assert written(node, "small") == ErrorCode.KAFKA_STORAGE_ERROR
+    assert delete(node, "large") == ErrorCode.NONE
+    node.clock.run_for(1_000)
+    assert written(node, "small") == ErrorCode.NONE
+    assert node.disk.file_size(f"/data/{reserve.FILE_NAME}") == 5000
+
+
+def test_a_node_without_a_reserve_waits_for_room_when_it_starts() -> None:
+    node = SimulatedNode(settings={"quire.reserve.bytes": "0"}).start()
+    node.create_topic("t")
+    assert written(node, "t") == ErrorCode.NONE
+    again = SimulatedNode(filled(node.stop()), settings={"quire.reserve.bytes": "0"}, seed=2)
+    again.node.start()
+    again.clock.run_for(10_000)
+    assert again.failures == []
+    assert not again.node.ready.done
+    make_room(again)
+    again.clock.run_until(lambda: again.node.ready.done)
+    assert written(again, "t") == ErrorCode.NONE
+
+
+def test_an_epoch_that_finds_no_room_is_written_when_there_is_some() -> None:
+    """The file of leader epochs is written in a job, with the first sync of each start."""
+    disk = SimulatedNode(settings={"quire.reserve.bytes": "0"}).start().stop()
+    again = SimulatedNode(disk, settings={"quire.reserve.bytes": "0"}, seed=2)
+    epochs = "__cluster_metadata-0/leader-epoch-checkpoint"
+    disk.fail_when(lambda operation: operation.kind == "write" and epochs in operation.path, errno.ENOSPC, times=3)
+    again.start()
+    assert again.failures == []

@@ -39,6 +39,7 @@ DOCUMENTATION = {
     "producer.id.expiration.ms": "How long the last batches of an idle producer are remembered.",
     "queued.max.requests": "How many requests may wait before connections are no longer read.",
     "quire.max.decompressed.bytes": "What one compressed batch may decompress to; more is refused.",
+    "quire.reserve.bytes": "What is set aside beside the metadata log for when the disk is full; 0 for nothing.",
     "request.timeout.ms": "How long a request to another node waits for its answer.",
     "socket.listen.backlog.size": "How many connections may wait to be accepted.",
     "socket.receive.buffer.bytes": "The receive buffer of each connection; -1 leaves it to the system.",

@@ -7,4 +7,6 @@ from quire.config.units import KIB, MIB
 QUIRE_KEYS = table(
     # What the compressed batches of one request may grow to: the bound that a decompression bomb runs into.
     ConfigKey("quire.max.decompressed.bytes", LONG, 128 * MIB, at_least(64 * KIB)),
+    # What is set aside beside the metadata log, so that a node starts, and topics can be deleted, on a full disk.
+    ConfigKey("quire.reserve.bytes", LONG, 4 * MIB, at_least(0)),
 )

@@ -19,7 +19,7 @@ from quire.raft.log_store import FOLDER
 from quire.raft.log_summary import LogPosition
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.seams import Disk, Random
-from quire.storage import checkpoints, clean_shutdown, file_names
+from quire.storage import checkpoints, clean_shutdown, file_names, reserve
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_directory import LOCK_FILE
 from quire.storage.meta_properties import FILE_NAME, MetaProperties, read_meta, write_meta
@@ -40,6 +40,7 @@ _OUR_NAMES = (
     snapshot_file.BOOTSTRAP_NAME,
     _UNFINISHED_BOOTSTRAP,
     FILE_NAME,
+    reserve.FILE_NAME,
     "remote-log-index-cache",
 )
 _OUR_FOLDERS = (file_names.DELETED_FOLDER, file_names.STRAY_FOLDER, "-future")

@@ -46,6 +46,8 @@ from quire.storage import LogConfig
 from quire.storage.cleaning.cleaner import Cleaner
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_directory import LogDirectory
+from quire.storage.reserve import Reserve
+from quire.storage.reserving_disk import ReservingDisk
 
 log = logging.getLogger("quire.node")
 
@@ -116,18 +118,29 @@ class Node:
         assert meta is not None, "opened directories are formatted"
         self.cluster_id = meta.cluster_id
         self.partitions.use([directories[path] for path in config.log_dirs])
+        reserve = self._set_room_aside()
         self._controller = Controller(
             config,
             meta.cluster_id,
             meta.directory_id,
             clock=self.clock,
             random=self.random,
-            disk=self.disk,
+            disk=ReservingDisk(self.disk, reserve),
             jobs=self.jobs,
             failed=lambda error: self.failed(f"the metadata log failed: {error}"),
         )
         self._controller.when_active(self._controller_active)
         self._controller.open()
+
+    def _set_room_aside(self) -> Reserve:
+        """For the metadata log; see `quire.storage.reserve`."""
+        folder = self.config.metadata_log_dir
+        reserve = Reserve(self.disk, self.random, folder, self.config.get_int("quire.reserve.bytes"))
+        reserve.set_aside()
+        for directory in self._directories:
+            if directory.failure is None and self.disk.is_same_disk(directory.path, folder):
+                directory.reserve = reserve
+        return reserve
 
     def _controller_active(self) -> None:
         """Everything committed has been replayed and this node leads: it can see to its logs, and then take part."""

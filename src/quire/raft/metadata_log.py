@@ -113,7 +113,7 @@ class MetadataLog:
         self._settings = settings or MetadataLogSettings()
         self._static_voters = static_voters
         self._directory = directory
-        self._store = LogStore(disk, jobs, directory, self._settings, self._fail)
+        self._store = LogStore(disk, jobs, directory, self._settings, self._not_synced)
         self._core: RaftCore | None = None
         self._effects: deque[Effect] = deque()
         self._running = False
@@ -251,7 +251,8 @@ class MetadataLog:
         if not self._told_of_no_room:
             log.error("the metadata cannot change until there is room on the disk of %s: %s", self._directory, error)
         self._told_of_no_room = True
-        self._room_timer = self._clock.call_later(ROOM_CHECK_MS, self._try_again)
+        if not self.waits_for_room:
+            self._room_timer = self._clock.call_later(ROOM_CHECK_MS, self._try_again)
 
     def _try_again(self) -> None:
         self._room_timer = None
@@ -285,19 +286,26 @@ class MetadataLog:
         self._running = True
         try:
             while self._effects and not self._stopped and not self.waits_for_room:
-                effect = self._effects.popleft()
-                if isinstance(effect, Append):
-                    self._write_or_wait(effect)
-                else:
-                    self._carry_out_one(effect)
+                self._carry_out_or_wait(self._effects.popleft())
         except (OSError, MetadataLogError) as error:
             self._fail(error)
         finally:
             self._running = False
         self._arm_timer()
 
+    def _carry_out_or_wait(self, effect: Effect) -> None:
+        try:
+            self._carry_out_one(effect)
+        except OSError as error:
+            if not isinstance(effect, Append | PersistElection) or not is_full(error):
+                raise
+            self._effects.appendleft(effect)
+            self._wait_for_room(error)
+
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:
+            case Append(batch):
+                self._write(batch)
             case PersistElection(election):
                 self._store.write_election(election, self._raft.voters)
             case SyncLog():
@@ -313,15 +321,6 @@ class MetadataLog:
                 self._store.truncate(offset)
             case _:
                 raise AssertionError(f"a quorum of one talks to nobody, but wants to {effect}")
-
-    def _write_or_wait(self, effect: Append) -> None:
-        try:
-            self._write(effect.batch)
-        except OSError as error:
-            if not is_full(error):
-                raise
-            self._effects.appendleft(effect)
-            self._wait_for_room(error)
 
     def _write(self, batch: Batch) -> None:
         payload, now_ms = batch.payload, self._clock.now_ms()
@@ -344,6 +343,14 @@ class MetadataLog:
     def _synced(self, offset: int) -> None:
         if not self._stopped:
             self._step(LogSynced(offset))
+
+    def _not_synced(self, error: Exception) -> None:
+        """Of a full disk it was not the log itself: that had its room when it was written."""
+        if isinstance(error, OSError) and is_full(error) and not self._stopped:
+            self._effects.appendleft(SyncLog(self.next_offset))
+            self._wait_for_room(error)
+        else:
+            self._fail(error)
 
     def _arm_timer(self) -> None:
         if self._timer is not None:

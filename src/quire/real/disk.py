@@ -271,6 +271,9 @@ class RealDisk:
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize
 
+    def is_same_disk(self, path: str, other: str) -> bool:
+        return os.stat(path).st_dev == os.stat(other).st_dev
+
     def lock(self, path: str) -> RealFile | None:
         """Two locks in one: lockf is what Apache Kafka takes, flock also refuses this process a second time."""
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

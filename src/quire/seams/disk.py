@@ -116,6 +116,10 @@ class Disk(Protocol):
 
     def total_bytes(self, path: str) -> int: ...
 
+    def is_same_disk(self, path: str, other: str) -> bool:
+        """Whether two folders share their room: what one takes, the other lacks."""
+        ...
+
     def lock(self, path: str) -> File | None:
         """Takes an exclusive lock on `path`, creating it; None if another process holds it. Closing releases it."""
         ...

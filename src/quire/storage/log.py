@@ -28,6 +28,7 @@ from quire.storage.offset_index import MAX_RELATIVE_OFFSET
 from quire.storage.positions import LogPosition, RecentPositions
 from quire.storage.producer_replay import replay_producers
 from quire.storage.producer_state import ProducerEntry, ProducerState, RememberedBatch
+from quire.storage.reserve import NO_RESERVE, Reserve
 from quire.storage.retention import Expired
 from quire.storage.retired import Remover, RetiredSegments, remove_now
 from quire.storage.roll_mark import make_mark
@@ -53,6 +54,7 @@ class Log:
         "on_roll",
         "path",
         "producer_state",
+        "reserve",
         "start_offset",
     )
 
@@ -75,6 +77,8 @@ class Log:
         self.start_offset = opened.start_offset
         self.end_offset = opened.end_offset
         """The offset the next record gets."""
+        self.reserve: Reserve = NO_RESERVE
+        """While that is missing, what room there is on the disk is not for this log."""
         self.on_roll: Callable[[Log], None] | None = None
         """Called after a new segment was begun: the time to flush those before it."""
 
@@ -187,6 +191,8 @@ class Log:
     def _write(
         self, records: Buffer, headers: Sequence[BatchHeader], last_offset: int, timestamp: int, now_ms: int
     ) -> None:
+        if self.reserve.is_missing and not self.reserve.set_aside():
+            raise self.reserve.no_room(self.path)
         active = self._segments.active
         if not has_room(active, len(records), last_offset, timestamp, now_ms, self.config):
             # Not with the first batch: a segment begins where the one before it ends, until that is compacted.

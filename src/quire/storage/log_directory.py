@@ -35,6 +35,7 @@ from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.remembered_offsets import RememberedOffsets
+from quire.storage.reserve import NO_RESERVE, Reserve
 from quire.storage.retired import RetiredSegments
 from quire.storage.searcher import Searcher
 
@@ -66,6 +67,7 @@ class LogDirectory:
         self._mark_removed = self._loaded = self._closed = False
         self._when_prepared: Then | None = None
         self.path = path
+        self.reserve: Reserve = NO_RESERVE
         self.is_new = False
         """Empty until this start, though its node is not: it may stand where a disk with data should."""
         self._full = False
@@ -166,6 +168,9 @@ class LogDirectory:
         except ApiError as error:
             if self.failure is not None:
                 raise
+            if self._full and self.reserve.release():
+                self._load(topic, partition, config)
+                return
             _log.error("%s-%d in %s cannot be opened: %s", topic, partition, self.path, error.message)
 
     def open_log(
@@ -187,7 +192,7 @@ class LogDirectory:
             self.unopened[key] = None
             with self._guarded():
                 log, self.topic_ids[key] = self._open(key, config, always_scan)
-            log.on_roll = self._rolled
+            log.on_roll, log.reserve = self._rolled, self.reserve
             self.logs[key] = log
             del self.unopened[key]
         if topic_id is not None:
@@ -428,14 +433,11 @@ class LogDirectory:
                 log.close_files()
             for retired in self._retired:
                 retired.close_files()
-            self._let_go()
+            self.release()
 
     def release(self) -> None:
         """Lets the directory go as it is, without closing anything: the start did not come to the point of using it."""
         self._closed = True
-        self._let_go()
-
-    def _let_go(self) -> None:
         if self._lock is not None:
             self._lock.close()
 
