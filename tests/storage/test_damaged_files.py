@@ -12,10 +12,14 @@ from quire.protocol.records.batch import HEADER_BYTES, walk_batches
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.producer_state import ProducerEntry
+from quire.storage.time_search import TimeSearch, TimestampedOffset, search_now
 from simulator.disk import SimDisk
-from tests.storage.batches import FOLDER, append, batch, marker, open_log, read
+from tests.storage.batches import FOLDER, NOW_MS, append, batch, marker, open_log, read
 
 CONFIG = LogConfig(segment_bytes=420, index_interval_bytes=100)
+TIMES = range(NOW_MS - 1, NOW_MS + 7)
+BESIDE = [".index", ".timeindex", ".txnindex", ".aborted", ".snapshot", "checkpoint"]
 
 
 def written(disk: SimDisk) -> list[bytes]:
@@ -23,8 +27,19 @@ def written(disk: SimDisk) -> list[bytes]:
     log = open_log(disk, CONFIG)
     for sequence in range(5):
         value = bytes([65 + sequence]) * 40
-        append(log, batch(value, producer_id=1, producer_epoch=0, sequence=sequence, transactional=True))
-        append(log, marker(1, aborts=sequence % 2 == 0))
+        append(
+            log,
+            batch(
+                value,
+                timestamp=NOW_MS + sequence,
+                producer_id=1,
+                producer_epoch=0,
+                sequence=sequence,
+                transactional=True,
+            ),
+            leader_epoch=sequence // 2,
+        )
+        append(log, marker(1, aborts=sequence % 2 == 0), leader_epoch=sequence // 2)
     log.close()
     found = []
     for path in logs(disk):
@@ -113,7 +128,7 @@ def test_each_byte_of_a_log_flipped(disk: SimDisk, number: int) -> None:
             check({**content, name: bytes(data)}, right, kept, all_others=number == 2)
 
 
-@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint"])
+@pytest.mark.parametrize("suffix", BESIDE)
 def test_each_byte_of_what_is_beside_it_flipped(disk: SimDisk, suffix: str) -> None:
     right = written(disk)
     content = files(disk)
@@ -124,7 +139,7 @@ def test_each_byte_of_what_is_beside_it_flipped(disk: SimDisk, suffix: str) -> N
             check({**content, name: bytes(data)}, right, len(right))
 
 
-@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint"])
+@pytest.mark.parametrize("suffix", [".log", *BESIDE])
 def test_every_file_truncated_or_with_a_zeroed_tail(disk: SimDisk, suffix: str) -> None:
     right = written(disk)
     content = files(disk)
@@ -136,13 +151,57 @@ def test_every_file_truncated_or_with_a_zeroed_tail(disk: SimDisk, suffix: str) 
             check({**content, name: content[name][:cut] + bytes(size - cut)}, right, kept)
 
 
-@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint"])
+@pytest.mark.parametrize("suffix", BESIDE)
 def test_a_missing_file_beside_the_log(disk: SimDisk, suffix: str) -> None:
     right = written(disk)
     content = files(disk)
     for missing in names(suffix, disk):
         check({name: data for name, data in content.items() if name != missing}, right, len(right))
     check({name: data for name, data in content.items() if not name.endswith(suffix)}, right, len(right))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("suffix", BESIDE)
+def test_what_is_missing_or_cut_short_beside_the_log_is_found_in_the_log(
+    disk: SimDisk, suffix: str, clean: bool
+) -> None:
+    written(disk)
+    content = files(disk)
+    right = known_of(with_files(content), clean)
+    for name in names(suffix, disk):
+        others = {other: data for other, data in content.items() if other != name}
+        assert known_of(with_files(others), clean) == right, f"without {name}"
+        # A time index that ends with one of its entries may be right: nobody can tell without reading the log.
+        step = 12 if suffix == ".timeindex" else 1 << 30
+        for size in (size for size in range(len(content[name])) if size == 0 or size % step):
+            damaged = with_files({**others, name: content[name][:size]})
+            assert known_of(damaged, clean) == right, f"with {size} bytes of {name}"
+
+
+def known_of(disk: SimDisk, clean: bool) -> tuple[object, ...]:
+    """What is known of a log besides its batches: where times are, what was aborted, its epochs and producers."""
+    log = open_log(disk, CONFIG, clean=clean, recovery_point=10)
+    return (
+        log.aborted_transactions(0, None),
+        log.epochs.entries,
+        [producer_of(entry) for entry in log.producer_state],
+        [time_found(log, time) for time in TIMES],
+        search_now(log.find_max_timestamp),
+    )
+
+
+def producer_of(entry: ProducerEntry) -> tuple[object, ...]:
+    """Of the times of its batches only the last is kept in a snapshot."""
+    batches = [(batch.first_sequence, batch.last_sequence, batch.last_offset) for batch in entry.batches]
+    open_from = entry.current_txn_first_offset
+    return entry.producer_id, entry.epoch, batches, entry.last_timestamp, entry.coordinator_epoch, open_from
+
+
+def time_found(log: Log, time: int) -> TimestampedOffset | None:
+    def look(searched: TimeSearch | None) -> TimestampedOffset | None:
+        return log.find_timestamp(time, searched)
+
+    return search_now(look)
 
 
 def test_a_missing_log(disk: SimDisk) -> None:

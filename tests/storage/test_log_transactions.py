@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from quire.storage import index_file
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
 from quire.storage.offset_index import OffsetIndex
@@ -212,6 +213,68 @@ def test_an_index_that_went_missing_with_another_is_made_anew(disk: SimDisk) -> 
     assert all_aborted(again) == ABORTED
     again.close()
     assert index_files(disk) == right
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_an_index_that_went_missing_alone_is_made_anew(disk: SimDisk, clean: bool) -> None:
+    written(disk).close()
+    right = index_files(disk)
+    assert len(right) > 1, "one of them is of an inactive segment"
+    for name in right:
+        disk.remove(f"{FOLDER}/{name}")
+    again = open_log(disk, CONFIG, clean=clean, recovery_point=13)
+    assert all_aborted(again) == ABORTED
+    again.close()
+    assert index_files(disk) == right
+
+
+def test_an_index_that_lost_its_last_entry_is_made_anew(disk: SimDisk) -> None:
+    written(disk).close()
+    right = index_files(disk)
+    for name, content in right.items():
+        disk.open(f"{FOLDER}/{name}").truncate(len(content) - 34)
+    again = open_log(disk, CONFIG, clean=True, recovery_point=13)
+    assert all_aborted(again) == ABORTED
+    again.close()
+    assert index_files(disk) == right
+
+
+def test_an_index_that_goes_missing_while_it_is_not_in_memory_is_made_anew(
+    disk: SimDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_file, "CACHE_BYTES", 0)
+    log = written(disk)
+    log.roll(0)
+    for segment in log.segments:
+        segment.transaction_index.unload()
+    for name in index_files(disk):
+        disk.remove(f"{FOLDER}/{name}")
+    assert all_aborted(log) == ABORTED
+
+
+def test_no_log_is_scanned_for_an_index_that_was_never_there(disk: SimDisk, caplog: pytest.LogCaptureFixture) -> None:
+    log = open_log(disk, CONFIG)
+    for _ in range(30):
+        append(log, batch())
+    assert len(log.segments) > 1
+    log.close()
+    open_log(disk, CONFIG, clean=True, recovery_point=log.end_offset)
+    assert "rebuilding" not in caplog.text
+
+
+def test_what_apache_kafka_has_written_has_no_count_and_is_believed(disk: SimDisk) -> None:
+    written(disk).close()
+    for name in index_files(disk):
+        disk.remove(f"{FOLDER}/{name.replace('.txnindex', '.aborted')}")
+    assert all_aborted(open_log(disk, CONFIG, clean=True, recovery_point=13)) == ABORTED
+
+
+def test_a_count_goes_with_its_index(disk: SimDisk) -> None:
+    log = written(disk)
+    log.roll(0)
+    assert [name for name in disk.list_dir(FOLDER) if name.endswith(".aborted")]
+    log.delete_records_before(13)
+    assert not [name for name in disk.list_dir(FOLDER) if name.endswith(".aborted")]
 
 
 @pytest.mark.parametrize("seed", range(20))

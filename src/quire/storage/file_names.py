@@ -4,6 +4,7 @@
                           00000000000000000170.index        offset -> position
                           00000000000000000170.timeindex    timestamp -> offset
                           00000000000000000170.txnindex     aborted transactions
+                          00000000000000000170.aborted      how many these are; Quire's own
                           00000000000000000170.snapshot     producers as they were before offset 170
 <data directory>/orders-3.<32 hex digits>-delete            a partition on its way out
 <data directory>/orders-3.<32 hex digits>-stray             a partition of a topic that nobody knows
@@ -15,9 +16,10 @@ LOG = ".log"
 OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TRANSACTION_INDEX = ".txnindex"
+ABORTED_COUNT = ".aborted"
 SNAPSHOT = ".snapshot"
 
-INDEXES = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+INDEXES = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ABORTED_COUNT)
 """What means nothing without the log of the same offset."""
 
 DELETED = ".deleted"

@@ -65,6 +65,11 @@ class IndexFile:
         self.pinned = False
 
     @property
+    def paths(self) -> list[str]:
+        """All files that it is kept in."""
+        return [self.path]
+
+    @property
     def entries(self) -> bytearray:
         """The raw entries, from memory or file; CorruptIndexError when the file cannot be an index."""
         entries = self._entries

@@ -196,7 +196,7 @@ class _Opener:
         """
         segments = self._segments
         for slot in range(count):
-            if segments[slot].size and not self._has_indexes(segments[slot]):
+            if segments[slot].size and self._lacks_an_index(segments[slot]):
                 if segments[slot] is not segments.active:
                     self._roll_marks.append(make_mark(self._disk, self._folder, segments[slot + 1].base_offset))
                 self._rebuild_indexes(segments[slot], CorruptIndexError("an index is missing"))
@@ -422,7 +422,7 @@ class _Opener:
                     raise CorruptIndexError("it is empty")
             except CorruptIndexError as error:
                 rebuild_transaction_index(segments, self._snapshots, segment, end_offset, error)
-                self._unsynced.append(segment.transaction_index.path)
+                self._unsynced += segment.transaction_index.paths
 
     def _save_indexes(self, first: Segment) -> None:
         for segment in self._segments.between(first.base_offset, self._segments.active.base_offset):
@@ -442,6 +442,13 @@ class _Opener:
                 self._disk.remove(path)
             segment.close()
 
+    def _lacks_an_index(self, segment: Segment) -> bool:
+        """A completed time index has at least the highest timestamp: if it is empty, it lost what it had.
+
+        So is that of a segment whose records have no time, which is rare, and scanned again at every start.
+        """
+        return not self._has_indexes(segment) or self._disk.file_size(segment.time_index.path) == 0
+
     def _has_indexes(self, segment: Segment) -> bool:
         return all(self._has(segment, suffix) for suffix in (file_names.OFFSET_INDEX, file_names.TIME_INDEX))
 
@@ -453,7 +460,7 @@ class _Opener:
         segment = Segment(
             self._disk, self._folder, base_offset, self._config, self._cache, now_ms=self._now_ms, size=size
         )
-        if not self._has(segment, file_names.TRANSACTION_INDEX):
+        if not any(self._has(segment, each) for each in (file_names.TRANSACTION_INDEX, file_names.ABORTED_COUNT)):
             segment.transaction_index.reset()
             if size == 0 and self._has_indexes(segment) and not any(map(self._disk.file_size, segment.index_paths)):
                 segment.indexes_are_saved()

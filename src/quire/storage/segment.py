@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger("quire.storage")
 
-_SUFFIXES = (file_names.LOG, file_names.OFFSET_INDEX, file_names.TIME_INDEX, file_names.TRANSACTION_INDEX)
+_SUFFIXES = (file_names.LOG, *file_names.INDEXES)
 
 
 class Segment:
@@ -451,7 +451,7 @@ class Segment:
     def index_paths(self) -> list[str]:
         """The files in which the indexes are, once they are saved."""
         paths = [self.offset_index.path, self.time_index.path]
-        return paths if self.transaction_index.is_known_empty else [*paths, self.transaction_index.path]
+        return paths if self.transaction_index.is_known_empty else [*paths, *self.transaction_index.paths]
 
     def save_indexes(self) -> bool:
         """Writes the indexes, the highest timestamp last; returns whether there was anything to be written."""

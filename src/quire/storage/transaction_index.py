@@ -5,16 +5,21 @@ and the last stable offset when that was written (each int64). Markers come in t
 are sorted by the second offset. The last stable offset is how far a reader has to look: whatever began before it was
 decided by then, and cannot be in a later entry.
 
-A segment without aborted transactions has no such file. So one that is not there is an empty one, as it is for Kafka;
-but what is there must make sense, or it is made anew from the log. An empty file does not when a log is opened: Kafka
-leaves one behind now and then, but it may also be all that a failing disk or a copy has left.
+A segment without aborted transactions has no such file, as with Kafka. Therefore a missing one says nothing, and
+readers would be shown what was aborted if it was lost. So the number of entries stands in a file of its own beside it,
+`.aborted`, which Kafka takes no notice of. An index that has fewer is made anew from the log, and so is one that makes
+no sense; one that has more is right: Kafka may have written them. Where there is no such file, a missing index is an
+empty one, as it is for Kafka; but an empty file is made anew when a log is opened: Kafka leaves one behind now and
+then, but it may also be all that a failing disk or a copy has left.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import closing
 from struct import Struct
 from typing import NamedTuple
 
+from quire.storage.file_names import ABORTED_COUNT, TRANSACTION_INDEX
 from quire.storage.index_file import CorruptIndexError, IndexFile
 
 VERSION = 0
@@ -36,6 +41,15 @@ class TransactionIndex(IndexFile):
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
         return (self._entry(slot) for slot in range(self.count))
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.path, self._count_path]
+
+    @property
+    def _count_path(self) -> str:
+        before, _, after = self.path.rpartition(TRANSACTION_INDEX)
+        return f"{before}{ABORTED_COUNT}{after}"
 
     @property
     def is_known_empty(self) -> bool:
@@ -86,20 +100,46 @@ class TransactionIndex(IndexFile):
             previous = aborted.last_offset
 
     def write(self) -> None:
+        """The count comes last: an index without one is believed, a count without its index is not.
+
+        What is not in memory has not changed.
+        """
+        if self._entries is None:
+            return
         if self.entries:
             super().write()
-        elif self._disk.exists(self.path):
-            self._disk.remove(self.path)
+            self._write_count()
+            return
+        for path in filter(self._disk.exists, self.paths):
+            self._disk.remove(path)
+
+    def _write_count(self) -> None:
+        count = f"{self.count}\n".encode()
+        with closing(self._disk.open(self._count_path, create=True)) as file:
+            file.pwritev([count], 0)
+            file.truncate(len(count))
 
     def unpin(self) -> None:
         # An empty one stays: it takes less memory than remembering to read it again.
-        if self.entries:
+        if self._entries:
             super().unpin()
+        elif self._entries is None:
+            self.pinned = False
 
     def _read(self) -> bytearray:
-        if not self._disk.exists(self.path):
-            return bytearray()
-        return super()._read()
+        entries = super()._read() if self._disk.exists(self.path) else bytearray()
+        count, expected = len(entries) // self.ENTRY.size, self._expected_count()
+        if count < expected:
+            raise CorruptIndexError(f"{self.path} has {count} aborted transactions of {expected}")
+        return entries
+
+    def _expected_count(self) -> int:
+        if not self._disk.exists(self._count_path):
+            return 0
+        content = self._disk.read_file(self._count_path)
+        if not content.strip().isdigit():
+            raise CorruptIndexError(f"{self._count_path} has no number")
+        return int(content)
 
     def _slot_from(self, offset: int) -> int:
         """The slot of the first entry whose marker is at or after `offset`."""

@@ -5,6 +5,7 @@ index has the aborted transactions whose markers stayed.
 """
 
 from collections.abc import Iterable
+from contextlib import closing
 
 from quire.seams import Disk, File
 from quire.storage.cleaning.bytes_native import let_others
@@ -90,12 +91,9 @@ class CleanedSegment:
         self._time_index.append(self._max_timestamp, self._max_timestamp_offset)
         for index in (self._offset_index, self._time_index, self._transaction_index):
             index.write()
-            if self._disk.exists(index.path):
-                file = self._disk.open(index.path)
-                try:
+            for path in filter(self._disk.exists, index.paths):
+                with closing(self._disk.open(path)) as file:
                     file.sync()
-                finally:
-                    file.close()
 
     def close(self) -> None:
         if self._file is not None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from quire.seams import Disk
 from quire.storage import file_names
 
-SUFFIXES = (file_names.LOG, file_names.OFFSET_INDEX, file_names.TIME_INDEX, file_names.TRANSACTION_INDEX)
+SUFFIXES = (file_names.LOG, *file_names.INDEXES)
 
 
 def swap_in(disk: Disk, folder: str, base_offset: int, retire_old: Callable[[], None]) -> None:
