@@ -46,7 +46,7 @@ def find_expired(
     end_offset: int,
     high_watermark: int,
     now_ms: int,
-    at_once_max: int = AT_ONCE_MAX,
+    at_once_max: int | None = None,
 ) -> Expired | None:
     """How many of `segments`, which end at `end_offset`, have expired from the first one on; None when none has."""
     if not config.delete:
@@ -59,7 +59,7 @@ def find_expired(
     start_offset = -1
     reasons: dict[str, None] = {}
     count = 0
-    for segment in segments[:at_once_max]:
+    for segment in segments[: AT_ONCE_MAX if at_once_max is None else at_once_max]:
         is_last = count + 1 == len(segments)
         ends_at = end_offset if is_last else segments[count + 1].base_offset
         if ends_at > high_watermark or (is_last and segment.size == 0):
