@@ -41,6 +41,7 @@ class SimTransport:
         "_ended",
         "_in_flight",
         "_inbox",
+        "_left",
         "_link",
         "_paused",
         "_peer_finished",
@@ -69,6 +70,7 @@ class SimTransport:
         self._in_flight = 0
         self._inbox: deque[bytes] = deque()
         self._paused = False
+        self._left: Callable[[], None] | None = None
         self._behind = False
         self._closing = False
         self._peer_finished = False
@@ -97,12 +99,16 @@ class SimTransport:
         self._pump()
         self._behind = bool(self._queue)
 
-    def pause(self) -> None:
+    def pause(self, left: Callable[[], None] | None = None) -> None:
         self._paused = True
+        self._left = left
+        if self._peer_finished:
+            self._link.call_soon(self._finished_while_paused)
 
     def resume(self) -> None:
         if self._paused:
             self._paused = False
+            self._left = None
             self._link.call_soon(self._deliver)
 
     def close(self) -> None:
@@ -227,8 +233,20 @@ class SimTransport:
         self._peer_finished = True
         if self._closing:
             self.end("closed")
+        elif self._paused:
+            self._finished_while_paused()
         else:
             self._deliver()
+
+    def _finished_while_paused(self) -> None:
+        """The end is told at once if nothing is unread, and otherwise that it is near."""
+        if not self._paused or self._closing or self._ended or self._receiver is None:
+            return
+        if not self._inbox:
+            self.end("closed by peer")
+        elif self._left is not None:
+            left, self._left = self._left, None
+            left()
 
     def _deliver(self) -> None:
         if self._delivering or self._receiver is None:

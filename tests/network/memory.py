@@ -38,6 +38,8 @@ class MemoryTransport:
         self._queue = bytearray()
         self._closing = False
         self._ended = False
+        self._left: Callable[[], None] | None = None
+        self._finished = False
 
     @property
     def peer(self) -> str:
@@ -58,8 +60,9 @@ class MemoryTransport:
             moved = self._move(self.takes)
             self.takes -= moved
 
-    def pause(self) -> None:
+    def pause(self, left: Callable[[], None] | None = None) -> None:
         self.paused = True
+        self._left = left
 
     def resume(self) -> None:
         self.paused = False
@@ -99,7 +102,15 @@ class MemoryTransport:
                 self.receiver.drained()
 
     def hang_up(self) -> None:
+        """Resets: what was not received is lost."""
         self._end("closed by the other side")
+
+    def finish(self) -> None:
+        """Closes: what was not received yet still comes, and then the end."""
+        self._finished = True
+        self._deliver()
+        if self._inbox and self.paused and self._left is not None:
+            self._left()
 
     def _deliver(self) -> None:
         while self._inbox and not self.paused and not self._closing and not self._ended:
@@ -110,6 +121,8 @@ class MemoryTransport:
             room[:size] = self._inbox[:size]
             del self._inbox[:size]
             self.receiver.received(size)
+        if self._finished and not self._inbox:
+            self._end("closed by the other side")
 
     def _move(self, size: int) -> int:
         moved = min(size, len(self._queue))

@@ -27,6 +27,7 @@ class Recorder:
         self.drains = 0
         self.closed_reasons: list[str] = []
         self.fails = False
+        self.when_received: Callable[[], None] = lambda: None
         self._room = memoryview(bytearray(room))
 
     def buffer(self) -> memoryview:
@@ -36,6 +37,7 @@ class Recorder:
         if self.fails:
             raise RuntimeError("a bug in the receiver")
         self.data += self._room[:size]
+        self.when_received()
 
     def drained(self) -> None:
         assert self.transport.queued_bytes == 0

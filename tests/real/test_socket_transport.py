@@ -4,7 +4,7 @@ import os
 import random
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -130,6 +130,80 @@ def test_a_client_that_leaves_is_noticed_while_paused(world: RealWorld) -> None:
     server.transport.pause()
     client.close()
     world.until(lambda: server.closed_reasons == ["closed by the other side"])
+
+
+def reset(client: socket.socket) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+@pytest.mark.parametrize("leave", [reset, socket.socket.close])
+@pytest.mark.parametrize("size", [10, 4096, 10_000])
+def test_an_end_that_comes_together_with_bytes_is_noticed(
+    world: RealWorld, leave: Callable[[socket.socket], None], size: int
+) -> None:
+    client, server = world.client()
+    client.send(b"x" * size)
+    leave(client)
+    world.until(lambda: len(server.closed_reasons) == 1)
+    assert server.data == b"x" * size
+    assert world.network.connections == 0
+
+
+@pytest.mark.parametrize("leave", [reset, socket.socket.close])
+def test_an_end_behind_unread_bytes_is_noticed_while_paused(
+    world: RealWorld, leave: Callable[[socket.socket], None]
+) -> None:
+    client, server = world.client()
+    told: list[str] = []
+    server.transport.pause(lambda: told.append("left"))
+    client.send(b"last words" * 1000)
+    world.turn()
+    leave(client)
+    world.until(lambda: told == ["left"])
+    assert server.data == b""
+    assert server.closed_reasons == []
+    server.transport.resume()
+    world.until(lambda: len(server.closed_reasons) == 1)
+    assert server.data == b"last words" * 1000
+    assert told == ["left"]
+
+
+@pytest.mark.parametrize("leave", [reset, socket.socket.close])
+def test_who_pauses_after_the_other_side_has_gone_is_told_so(
+    world: RealWorld, leave: Callable[[socket.socket], None]
+) -> None:
+    client, server = world.client()
+    told: list[str] = []
+    client.send(b"x" * 10_000)
+    leave(client)
+    server.when_received = lambda: server.transport.pause(lambda: told.append("left"))
+    world.until(lambda: told == ["left"])
+    assert len(server.data) < 10_000
+    server.when_received = lambda: None
+    server.transport.resume()
+    world.until(lambda: len(server.closed_reasons) == 1)
+    assert len(server.data) == 10_000
+
+
+def test_a_reset_ends_a_connection_that_is_closing(cold_world: RealWorld, tmp_path: Path) -> None:
+    world = cold_world
+    client, server = world.client()
+    file = world.cold(f"{tmp_path}/log", content(1000))
+    server.transport.write([FileSlice(file, 0, 1000)])
+    server.transport.close()
+    reset(client)
+    world.until(lambda: len(server.closed_reasons) == 1)
+
+
+def test_thousands_of_bytes_and_ends_at_once_leave_nothing_behind(world: RealWorld) -> None:
+    pairs = [world.client() for _ in range(200)]
+    for i, (client, _) in enumerate(pairs):
+        client.send(b"x" * 10)
+        (reset if i % 2 else socket.socket.close)(client)
+    world.until(lambda: all(len(server.closed_reasons) == 1 for _, server in pairs))
+    assert all(server.data == b"x" * 10 for _, server in pairs)
+    assert world.network.connections == 0
 
 
 def test_closing_sends_what_is_queued_first(world: RealWorld) -> None:

@@ -193,10 +193,39 @@ def test_a_paused_side_sees_the_end_after_it_has_read_everything() -> None:
     assert (server.got, server.ends) == (b"last words", ["closed by peer"])
 
 
+def test_a_paused_side_is_told_at_once_that_the_other_has_gone() -> None:
+    scene = Scene()
+    client, server = scene.connect()
+    server.transport.pause()
+    client.transport.close()
+    scene.clock.run_until_idle()
+    assert server.ends == ["closed by peer"]
+
+
+@pytest.mark.parametrize("pauses_first", [True, False])
+def test_a_paused_side_is_told_that_the_other_has_gone_although_bytes_are_unread(pauses_first: bool) -> None:
+    scene = Scene()
+    client, server = scene.connect()
+    told: list[str] = []
+    server.transport.pause((lambda: told.append("left")) if pauses_first else None)
+    client.transport.write([b"last words"])
+    client.transport.close()
+    scene.clock.run_until_idle()
+    if not pauses_first:
+        server.transport.pause(lambda: told.append("left"))
+        assert told == []
+        scene.clock.run_until_idle()
+    assert (told, server.got, server.ends) == (["left"], b"", [])
+    server.transport.resume()
+    scene.clock.run_until_idle()
+    assert (told, server.got, server.ends) == (["left"], b"last words", ["closed by peer"])
+
+
 def test_writing_to_a_side_that_is_gone_ends_in_a_reset() -> None:
     scene = Scene()
     client, server = scene.connect()
     server.transport.pause()
+    client.transport.write([b"unread"])
     client.transport.close()
     scene.clock.run_until_idle()
     server.transport.write([b"anybody there?"])

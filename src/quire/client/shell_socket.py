@@ -120,7 +120,8 @@ class SocketTransport:
             if self._open and self._queue:
                 self._watch()
 
-    def pause(self) -> None:
+    def pause(self, left: Callable[[], None] | None = None) -> None:
+        """A client reads on soon enough to find the end by itself, so `left` is never called."""
         self._paused = True
         self._watch()
 

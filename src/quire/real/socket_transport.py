@@ -1,7 +1,8 @@
 """One TCP connection on an event loop, with raw non-blocking sockets: the Transport seam.
 
 Receiving: one receive per event; another one only when the first has filled all the room it was given. A pause is lazy:
-it costs nothing unless the client sends something meanwhile.
+it costs nothing unless the client sends something meanwhile. Once the other side has hung up (`HangUps`), the loop has
+nothing more to tell: what is left is received to its end, as fast as the receiver takes it.
 
 Sending is the queue's (`SendQueue`): what the socket does not take at once goes out when it is writable again.
 
@@ -13,8 +14,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from quire.real.hang_ups import HangUps
 from quire.real.send_queue import ColdSlice, SendQueue
 from quire.seams import Jobs, Part, Receiver
 
@@ -32,6 +34,7 @@ class Shared:
         self.loop = loop
         self.jobs = jobs
         self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self.hang_ups = HangUps(loop)
         self.sockets = 0
         """Connections that have a descriptor now."""
 
@@ -47,6 +50,8 @@ class SocketTransport:
     __slots__ = (
         "_closing",
         "_ended",
+        "_hung_up",
+        "_left",
         "_number",
         "_paused",
         "_peer",
@@ -74,6 +79,9 @@ class SocketTransport:
         self._paused = False
         self._closing = False
         self._ended = False
+        self._hung_up = False
+        """The other side has closed or reset: all it ever sent is there to be received."""
+        self._left: Callable[[], None] | None = None
         self._reading_ahead = False
         shared.sockets += 1
 
@@ -81,6 +89,10 @@ class SocketTransport:
         """From now on `receiver` is told what happens."""
         self._receiver = receiver
         self._watch_reading()
+        try:
+            self._shared.hang_ups.watch(self._socket, self._other_side_hung_up)
+        except OSError as error:
+            self._end(_reason(error))
 
     # The seam
 
@@ -114,12 +126,17 @@ class SocketTransport:
         if queue.size and not self._reading_ahead:
             self._watch_writing()
 
-    def pause(self) -> None:
+    def pause(self, left: Callable[[], None] | None = None) -> None:
         self._paused = True
+        self._left = left
 
     def resume(self) -> None:
         self._paused = False
-        self._watch_reading()
+        self._left = None
+        if self._hung_up:
+            self._shared.loop.call_soon(self._receive_rest)
+        else:
+            self._watch_reading()
 
     def close(self) -> None:
         if not self._closing and not self._ended:
@@ -157,14 +174,16 @@ class SocketTransport:
                 if self._closing or self._ended:
                     return
                 if self._paused:
-                    # uvloop tells of a reset once, here if bytes came before it, and of nothing afterwards.
                     self._readable_while_paused()
                     return
-                if size < len(room):
+                if size < len(room) and not self._hung_up:
                     return
                 received += size
         except Exception:
             self._receiver_failed()
+            return
+        if self._hung_up:
+            self._shared.loop.call_soon(self._receive_rest)
 
     def _readable_while_paused(self) -> None:
         """Bytes wait until `resume`; but that the other side is gone is worth knowing now."""
@@ -177,8 +196,22 @@ class SocketTransport:
             return
         if gone:
             self._end("closed by the other side")
-        else:
-            self._unwatch_reading()
+            return
+        self._unwatch_reading()
+        if self._hung_up and self._left is not None:
+            left, self._left = self._left, None
+            left()
+
+    def _other_side_hung_up(self, broken: bool) -> None:
+        self._hung_up = True
+        if self._closing and broken:
+            self._end("reset by the other side")
+        self._unwatch_reading()
+        self._receive_rest()
+
+    def _receive_rest(self) -> None:
+        if not self._closing and not self._ended:
+            self._readable()
 
     def _writable(self) -> None:
         try:
@@ -240,6 +273,7 @@ class SocketTransport:
         self._ended = True
         self._queue.clear()
         self.queued_bytes = 0
+        self._shared.hang_ups.forget(self._number)
         self._socket.close()
         self._shared.sockets -= 1
         if self._receiver is not None:
@@ -250,7 +284,7 @@ class SocketTransport:
     # The event loop's interest in this socket
 
     def _watch_reading(self) -> None:
-        if not self._reading and not self._closing and not self._ended:
+        if not (self._reading or self._closing or self._ended or self._hung_up):
             self._reading = True
             self._shared.loop.add_reader(self._number, self._readable)
 

@@ -29,8 +29,12 @@ class Transport(Protocol):
         """
         ...
 
-    def pause(self) -> None:
-        """No more `received` until `resume`: back-pressure reaches the sender."""
+    def pause(self, left: Callable[[], None] | None = None) -> None:
+        """No more `received` until `resume`: back-pressure reaches the sender.
+
+        If the other side goes meanwhile, `closed` follows at once. If bytes of it are still unread, `left` is called
+        instead, once, and never from within this call: the rest comes after `resume`, and then `closed`.
+        """
         ...
 
     def resume(self) -> None: ...
