@@ -3,6 +3,7 @@
 import pytest
 
 from quire.network.limits import Limits
+from quire.network.turns import GONE_MAX
 from tests.network.memory import frame
 from tests.network.test_connection import MB, World
 
@@ -118,3 +119,100 @@ def test_a_client_that_goes_before_its_next_turn_is_served_what_had_come_while_o
     world.settle()
     assert world.handled.count(b"silent.1") == 1000
     assert world.server.counters.connections == 1
+
+
+def test_a_client_that_goes_with_bytes_unread_is_heard_to_the_end() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1"))
+    told: list[str] = []
+    world.parked[0][1].on_abandoned = lambda: told.append("gone")
+    client.send(frame(b"silent.2") + frame(b"silent.3")[:-1])
+    assert client.unread_bytes > 0
+    client.finish()
+    world.settle()
+    assert told == ["gone"]
+    assert world.handled == [b"park...1", b"silent.2"]
+    assert world.server.counters.connections == 0
+
+
+def test_a_client_that_goes_with_bytes_unread_waits_for_the_request_in_progress() -> None:
+    world = World()
+    client = world.client()
+    client.send(frame(b"park...1"))
+    client.send(frame(b"echo...2"))
+    client.finish()
+    world.settle()
+    assert world.handled == [b"park...1"]
+    assert world.server.counters.connections == 1
+    world.complete()
+    world.settle()
+    assert world.handled == [b"park...1", b"echo...2"]
+    assert client.taken == b""
+    assert world.server.counters.connections == 0
+
+
+def test_a_client_that_goes_with_half_a_large_request_unread_is_let_go() -> None:
+    world = World(Limits(request_memory_bytes_max=MB))
+    holders = [world.client() for _ in range(3)]
+    for holder in holders:
+        holder.send(frame(b"echo" + b"." * MB)[: MB // 2])
+    client = world.client()
+    client.send(frame(b"echo" + b"." * MB)[: MB // 2])
+    assert client.paused
+    client.finish()
+    for holder in holders:
+        holder.finish()
+    world.settle()
+    assert world.handled == []
+    assert world.server.counters.connections == 0
+    assert world.server.pool.in_use_bytes == 0
+
+
+def test_requests_that_change_nothing_are_not_handled_for_a_client_that_has_gone() -> None:
+    world = World()
+    world.server.matters = lambda request: bytes(request[:6]) == b"silent"
+    client = world.client()
+    client.send(frame(b"park...1") + frame(b"slow...2") * 500 + frame(b"silent.3") + frame(b"slow...4"))
+    client.hang_up()
+    world.settle()
+    world.complete()
+    world.settle()
+    assert world.handled == [b"park...1", b"silent.3"]
+    assert world.server.counters.connections == 0
+
+
+def test_clients_that_have_gone_hold_living_ones_up_for_one_request_per_round() -> None:
+    world = World()
+    gone = [world.client() for _ in range(50)]
+    for client in gone:
+        client.send(frame(b"slow...1") * 40)
+        client.hang_up()
+    living, single = world.client(), world.client()
+    world.clock.step()
+    living.send(frame(b"echo...2") * 300)
+    began_ms = world.host_clock.monotonic_ms()
+    while world.handled.count(b"echo...2") < 300:
+        world.clock.step()
+        round_ms = world.host_clock.monotonic_ms()
+        single.send(frame(b"echo...3"))
+        assert world.host_clock.monotonic_ms() == round_ms
+    assert world.host_clock.monotonic_ms() - began_ms <= 100
+    assert world.server.counters.connections > 40
+    world.settle()
+    assert world.handled.count(b"slow...1") == 50 * 40
+    assert world.server.counters.connections == 2
+
+
+def test_only_so_many_clients_that_have_gone_are_heard() -> None:
+    world = World()
+    clients = [world.client() for _ in range(GONE_MAX + 50)]
+    for client in clients:
+        client.send(frame(b"park...1") + frame(b"silent.2"))
+    for _, pending in world.parked:
+        pending.on_abandoned = lambda: None
+    for client in clients:
+        client.hang_up()
+    world.settle()
+    assert world.handled.count(b"silent.2") == GONE_MAX
+    assert world.server.counters.connections == 0

@@ -7,7 +7,7 @@ import pytest
 from quire.network.connection import CloseConnection
 from quire.node.api import SERVED
 from quire.node.config_resources import ConfigResource
-from quire.node.dispatch import HEADER
+from quire.node.dispatch import HEADER, changes_something
 from quire.node.faults import Faults
 from quire.pending import Pending
 from quire.protocol import apis, codec
@@ -59,6 +59,22 @@ def test_every_served_version_has_a_handler_with_both_functions(node: SimulatedN
             assert route is not None, (name, version)
             assert callable(route.handle)
             assert callable(route.refuse)
+
+
+ONLY_ASKS = ("Describe", "List", "Find", "Fetch", "Metadata", "ApiVersions", "OffsetFetch", "OffsetForLeaderEpoch")
+FOR_ITS_CLIENT_ALONE = ("JoinGroup", "Heartbeat")
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_requests_that_change_something_are_worth_handling_without_their_client(name: str) -> None:
+    frame = memoryview(HEADER.pack(apis.api_key(name), SERVED[name].newest, 1, -1))
+    asks = name.startswith(ONLY_ASKS) or name.endswith("Describe") or name in FOR_ITS_CLIENT_ALONE
+    assert changes_something(frame) is not asks
+
+
+@pytest.mark.parametrize("frame", [b"\xff\xff......", b"\x7f\xff......"])
+def test_a_request_of_no_api_is_not_worth_handling_without_its_client(frame: bytes) -> None:
+    assert not changes_something(memoryview(frame))
 
 
 def test_a_newer_client_is_told_our_versions_in_version_0(node: SimulatedNode) -> None:

@@ -12,8 +12,8 @@ while the client does not take its answers: what is queued for it is bounded by 
 A client that sends many requests at once is answered some of them, and the rest when the others had their turn.
 
 A client that has gone may have said something before: that it leaves its group, or records that it wants no answer
-for. Requests that had come whole are handled, in their order, as Kafka does it; what waits only to be answered is not
-waited for.
+for. Such requests, if they had come whole, are handled in their order, as Kafka does it. Requests that only ask for
+something are skipped, and what waits only to be answered is not waited for. The connection counts until all is done.
 
 The server makes a Connection for each Transport it accepts; the Transport calls it as its Receiver.
 """
@@ -25,6 +25,7 @@ from typing import Any, Protocol
 from quire.network.buffers import BufferPool
 from quire.network.framing import BadFrame, FrameReader
 from quire.network.limits import Counters, Limits
+from quire.network.turns import Turns
 from quire.pending import Pending
 from quire.seams import Clock, FileSlice, Part, Timer, Transport
 
@@ -36,10 +37,8 @@ _WRITE_TOGETHER_BYTES = 64 * 1024
 _TURN_REQUESTS = 64
 """How many requests of one connection are answered before the others have their turn.
 
-`_WRITE_TOGETHER_BYTES` of answers end a turn as well: they have taken as long as many small ones."""
-
-_TURN_MS = 5.0
-"""After this time a turn is over too: a small request with a small answer may take long, and 64 of them too long."""
+`_WRITE_TOGETHER_BYTES` of answers end a turn as well: they have taken as long as many small ones. So does the end of
+the time slice that all of them share (`quire.network.turns`)."""
 
 _LOOK_AGAIN_MS = 60_000
 """How often a connection without a limit on its idle time finds out whether it has one now."""
@@ -81,7 +80,10 @@ class Owner(Protocol):
     counters: Counters
     clock: Clock
     pool: BufferPool
+    turns: Turns
     handle: Handle
+    matters: Callable[[memoryview], bool]
+    """Whether a request is worth handling although its client has gone."""
 
     def connection_closed(self, connection: "Connection") -> None: ...
 
@@ -98,6 +100,7 @@ class Connection:
     __slots__ = (
         "_active",
         "_behind",
+        "_ended",
         "_ending",
         "_frames",
         "_gone",
@@ -141,7 +144,9 @@ class Connection:
         self._over = False
         """The server knows it no more."""
         self._gone = False
-        """The transport has ended: answers go nowhere."""
+        """The client has gone: answers go nowhere."""
+        self._ended = False
+        """The transport has ended: nothing more comes."""
         self._held_bytes = 0
         """Memory, not file slices, that is queued for this client at most."""
         self._last_queued_bytes = 0
@@ -159,6 +164,9 @@ class Connection:
         counters.bytes_in += size
         self.bytes_in += size
         self._active = True
+        if self._gone:
+            self._hear(size)
+            return
         frames = self._frames
         answers: list[Part] = []
         answers_bytes = 0
@@ -168,6 +176,16 @@ class Connection:
         try:
             frame = frames.next_frame(size)
             while frame is not None and not self._ending:
+                more = frames.incomplete
+                if more or turn_ends_ms:
+                    # Who sends one request at a time never gets here, and does not pay for a look at the clock.
+                    now_ms = owner.clock.monotonic_ms()
+                    if not turn_ends_ms:
+                        turn_ends_ms = owner.turns.slice_end_ms(now_ms)
+                    if now_ms >= turn_ends_ms:
+                        frames.put_back(frame)
+                        served = _TURN_REQUESTS
+                        break
                 counters.requests += 1
                 answer = owner.handle(self.info, frame)
                 if isinstance(answer, Pending):
@@ -192,28 +210,18 @@ class Connection:
                 served += 1
                 if served >= _TURN_REQUESTS:
                     break
-                if not frames.incomplete:
-                    break
-                # Who sends one request at a time never gets here, and does not pay for a look at the clock.
-                now_ms = owner.clock.monotonic_ms()
-                if not turn_ends_ms:
-                    turn_ends_ms = now_ms + _TURN_MS
-                elif now_ms >= turn_ends_ms:
-                    served = _TURN_REQUESTS
+                if not more:
                     break
                 frame = frames.next_frame()
         except (BadFrame, CloseConnection) as error:
             failure = str(error)
         except Exception:
-            _log.exception("closing the connection from %s: its request could not be handled", self.info.peer)
-            self._ending = True
+            self._fail_on_bug()
         if answers:
             self._write(answers)
         if failure is not None:
             self._fail(failure)
-        if self._gone:
-            self._hear_out()
-        elif self._ending:
+        if self._ending:
             self._close_if_answered()
         elif self._parked or self._behind:
             frames.shrink()
@@ -237,7 +245,7 @@ class Connection:
             self._go_on()
 
     def closed(self, reason: str) -> None:
-        self._gone = True
+        self._gone = self._ended = True
         self._behind = False
         self._count_queued(0, 0)
         _log.debug("connection %d from %s is closed: %s", self.info.connection_id, self.info.peer, reason)
@@ -252,7 +260,7 @@ class Connection:
 
     def abort(self) -> None:
         self._ending = True
-        if self._gone:
+        if self._ended:
             self._let_go()
         else:
             self._transport.abort()
@@ -297,7 +305,9 @@ class Connection:
     def _go_on(self) -> None:
         if self._parked or self._behind or self.starved or self._yielded or self._ending:
             return
-        if self._frames.incomplete:
+        if self._gone:
+            self._hear_out()
+        elif self._frames.incomplete:
             self.received(0)
         else:
             # The usual end of a wait: the client has sent nothing else meanwhile.
@@ -309,11 +319,16 @@ class Connection:
         self._served = 0
         self._yielded = True
         self._read_or_not()
-        self._owner.clock.call_soon(self._next_turn)
+        self._owner.turns.wait(self)
 
-    def _next_turn(self) -> None:
+    def take_turn(self) -> None:
         self._yielded = False
         self._go_on()
+
+    def take_turn_of_gone(self) -> None:
+        self._yielded = False
+        if not self._over:
+            self._hear(0)
 
     def _wait_for_memory(self) -> None:
         self.starved = True
@@ -333,7 +348,7 @@ class Connection:
         if wanted != self._paused:
             self._paused = wanted
             if wanted:
-                self._transport.pause()
+                self._transport.pause(self._client_left)
             else:
                 self._transport.resume()
 
@@ -370,15 +385,65 @@ class Connection:
             self._frames.release()
             self._transport.close()
 
+    def _client_left(self) -> None:
+        """The client has gone, and has sent more than was received: that comes now, and then the end."""
+        self._gone = True
+        self._behind = False
+        self._count_queued(0, 0)
+        self._hear_out()
+
     def _hear_out(self) -> None:
         """Goes on with what had come of a client that has gone, and lets go of it when there is nothing more."""
-        if self._ending or not self._frames.has_frame:
+        more = self._frames.has_frame
+        if self._ending or (self._ended and not more):
             self._let_go()
-        elif self._parked is None or self._parked.on_abandoned is not None:
+        elif self._parked is not None and self._parked.on_abandoned is None:
             # Only what the node is doing anyway is waited for: it ends by itself, and keeps the requests in order.
+            return
+        elif not more:
             self._abandon()
-            if not self._yielded:
-                self._yield_turn()
+            self._receive_rest()
+        elif not self._yielded:
+            self._abandon()
+            self._yielded = True
+            if not self._owner.turns.wait_gone(self):
+                self._let_go()
+
+    def _receive_rest(self) -> None:
+        if self._yielded or self.starved:
+            return
+        if self._frames.settle():
+            self._read_or_not()
+        else:
+            self._wait_for_memory()
+
+    def _hear(self, size: int) -> None:
+        """One turn of a client that has gone, after `size` more bytes of it were received."""
+        frames, owner = self._frames, self._owner
+        try:
+            frame = frames.next_frame(size)
+            now_ms = owner.clock.monotonic_ms()
+            until_ms = owner.turns.slice_end_ms(now_ms)
+            while frame is not None and not self._ending:
+                if owner.matters(frame):
+                    owner.counters.requests += 1
+                    answer = owner.handle(self.info, frame)
+                    if isinstance(answer, Pending):
+                        if not answer.done:
+                            self._parked = answer
+                            answer.when_done(self._completed)
+                            break
+                        answer = answer.value
+                    if isinstance(answer, CloseConnection):
+                        raise answer
+                if owner.clock.monotonic_ms() >= until_ms:
+                    break
+                frame = frames.next_frame()
+        except (BadFrame, CloseConnection) as error:
+            self._fail(str(error))
+        except Exception:
+            self._fail_on_bug()
+        self._hear_out()
 
     def _abandon(self) -> None:
         """Whatever waits for this client's sake, timers and places in queues, need not wait any longer."""
@@ -395,6 +460,8 @@ class Connection:
         if self.starved:
             self._owner.pool.stop_waiting(self)
         self._frames.release()
+        if not self._ended:
+            self._transport.abort()
         self._owner.connection_closed(self)
 
     def _fail(self, reason: str, *, now: bool = False) -> None:
@@ -402,6 +469,10 @@ class Connection:
         self._ending = True
         if now:
             self.abort()
+
+    def _fail_on_bug(self) -> None:
+        _log.exception("closing the connection from %s: its request could not be handled", self.info.peer)
+        self._ending = True
 
     def _check_idle(self) -> None:
         """Looks four times per idle time, so that a request only has to leave a mark, not the time."""

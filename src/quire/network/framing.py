@@ -87,6 +87,10 @@ class FrameReader:
         self._expected = length + _LENGTH_BYTES if length > SMALL_BYTES else 0
         return self._buffer[start + _LENGTH_BYTES : frame_end]
 
+    def put_back(self, frame: memoryview) -> None:
+        """Makes the frame that was cut last the next one again."""
+        self._start -= _LENGTH_BYTES + len(frame)
+
     def settle(self) -> bool:
         """Makes room for what has to come next, or gives the buffer back if nothing is in it.
 

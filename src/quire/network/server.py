@@ -11,6 +11,7 @@ from quire.network.buffers import BufferPool
 from quire.network.connection import Connection, ConnectionInfo, Handle
 from quire.network.limits import Counters, Limits
 from quire.network.reclaim import Reclaim
+from quire.network.turns import Turns
 from quire.seams import Clock, Listener, Network, Timer, Transport
 
 _log = logging.getLogger("quire.network")
@@ -26,11 +27,17 @@ class Server:
         handle: Handle,
         limits: Limits | None = None,
         *,
+        matters: Callable[[memoryview], bool] = lambda request: True,
         disconnected: Callable[[ConnectionInfo], None] | None = None,
     ) -> None:
-        """`disconnected` is told of each connection that is gone, after its last answer."""
+        """`matters` tells which requests of a client that has gone are still handled: those that change something.
+
+        `disconnected` is told of each connection that is gone, after its last answer.
+        """
         self.clock = clock
         self.handle = handle
+        self.matters = matters
+        self.turns = Turns(clock)
         self.limits = limits if limits is not None else Limits()
         self.counters = Counters()
         self.pool = BufferPool(self.limits.request_memory_bytes_max)

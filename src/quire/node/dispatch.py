@@ -32,8 +32,14 @@ HEADER = struct.Struct(">hhih")
 _HEADER_BYTES = HEADER.size
 _read_header = HEADER.unpack_from
 API_VERSIONS = apis.api_key("ApiVersions")
+_CHANGING = frozenset(apis.api_key(name) for name, served in SERVED.items() if served.changes)
 
 Reply = Answer | Pending[Answer]
+
+
+def changes_something(frame: memoryview) -> bool:
+    """Whether a request is worth handling although nobody waits for its answer any more."""
+    return int.from_bytes(frame[:2], "big", signed=True) in _CHANGING
 
 
 class Route:

@@ -28,7 +28,7 @@ from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
 from quire.node.channel import OwnChannel
 from quire.node.coordinators import Coordinators
 from quire.node.directories import check_that_no_log_is_there_twice, open_directories
-from quire.node.dispatch import Dispatcher
+from quire.node.dispatch import Dispatcher, changes_something
 from quire.node.faults import Faults
 from quire.node.fetch_sessions import FetchSessions
 from quire.node.partitions import Partitions
@@ -89,7 +89,7 @@ class Node:
         """What a coordinator's own log is put behind; the simulator has it lose and delay what passes."""
         self.coordinators = Coordinators(self)
         self._dispatcher = Dispatcher(self)
-        self.server = Server(network, clock, self._dispatcher, limits_of(config))
+        self.server = Server(network, clock, self._dispatcher, limits_of(config), matters=changes_something)
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.broker: BrokerLifecycle | None = None

@@ -1,0 +1,73 @@
+"""Turns: however many requests however many connections have sent, a round of the loop is short."""
+
+import pytest
+
+from quire.network.turns import SLICE_MS, Turns
+from simulator.clock import SimClock
+from tests.network.memory import frame, frames_in
+from tests.network.test_connection import World
+
+
+def test_connections_with_many_requests_share_one_slice_per_round() -> None:
+    world = World()
+    crowd = [world.client() for _ in range(100)]
+    for client in crowd:
+        client.send(frame(b"slow...1") * 5)
+    assert len(world.handled) <= 2, "the requests of all of them share a slice"
+    handled = len(world.handled)
+    while handled < 500:
+        world.clock.step()
+        assert len(world.handled) - handled <= 2, "one slow request is longer than a slice"
+        handled = len(world.handled)
+    assert all(len(frames_in(client.taken)) == 5 for client in crowd)
+
+
+def test_a_client_with_one_request_is_served_between_two_slices() -> None:
+    world = World()
+    for _ in range(50):
+        world.client().send(frame(b"slow...1") * 20)
+    single = world.client()
+    longest_ms = 0.0
+    for i in range(20):
+        began_ms = world.host_clock.monotonic_ms()
+        world.clock.step()
+        single.send(frame(b"echo...%d" % i))
+        longest_ms = max(longest_ms, world.host_clock.monotonic_ms() - began_ms)
+    assert len(frames_in(single.taken)) == 20
+    assert longest_ms <= 2 * SLICE_MS + 10
+
+
+def test_turns_are_first_come_first_served() -> None:
+    world = World()
+    clients = [world.client() for _ in range(3)]
+    for i, client in enumerate(clients):
+        client.send(frame(b"slow...%d" % i) * 4)
+    world.handled.clear()
+    world.settle()
+    assert [request[-1:] for request in world.handled] == [b"0", b"1", b"2"] * 3 + [b"1", b"2"]
+
+
+class Waits:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.turns = 0
+        self._error = error
+
+    def take_turn(self) -> None:
+        self.turns += 1
+        if self._error is not None:
+            raise self._error
+
+    take_turn_of_gone = take_turn
+
+
+def test_a_turn_that_fails_does_not_stop_the_others() -> None:
+    clock = SimClock()
+    turns = Turns(clock)
+    healthy, gone = Waits(), Waits()
+    turns.wait(Waits(RuntimeError("a bug")))
+    turns.wait(healthy)
+    turns.wait_gone(gone)
+    with pytest.raises(RuntimeError):
+        clock.step()
+    clock.run_for(0)
+    assert (healthy.turns, gone.turns) == (1, 1)
