@@ -27,6 +27,7 @@ class MemoryTransport:
 
     def __init__(self, clock: Clock, peer: str, takes: int | None = None) -> None:
         self.taken = bytearray()
+        self.sent_bytes = 0
         self.takes = takes
         self.writes = 0
         self.paused = False
@@ -88,6 +89,7 @@ class MemoryTransport:
     # What the client does
 
     def send(self, data: bytes) -> None:
+        self.sent_bytes += len(data)
         self._inbox += data
         self._deliver()
 

@@ -177,3 +177,66 @@ def test_spare_buffers_are_within_the_limit_too() -> None:
     assert pool.spare(MB) is None
     pool.give_back(buffers[0])
     assert pool.spare(MB) is not None
+
+
+def test_nobody_gets_memory_past_those_who_wait() -> None:
+    pool = BufferPool(4 * MB)
+    buffers = [taken(pool, MB) for _ in range(4)]
+    taken(pool, MB)
+    got: list[str] = []
+
+    def retry() -> bool:
+        if pool.large(MB, MB, instead_of=memoryview(b"")) is None:
+            return False
+        got.append("waiting")
+        return True
+
+    pool.wait("waiting", MB, retry)
+    smaller = pool.large(64 * 1024, 64 * 1024, instead_of=memoryview(b""))
+    assert smaller is None
+    for buffer in buffers[:2]:
+        pool.give_back(buffer)
+    assert got == ["waiting"]
+
+
+def test_who_is_beyond_the_limit_grows_past_those_who_wait() -> None:
+    pool = BufferPool(4 * MB)
+    taken(pool, 3 * MB)
+    beyond = taken(pool, 2 * MB)
+    pool.wait("waiting", 2 * MB, lambda: False)
+    assert take(pool, 2 * MB) is None
+    assert pool.large(4 * MB, 4 * MB, instead_of=beyond) is not None
+
+
+def test_there_is_more_for_those_whose_large_requests_have_come_whole_before() -> None:
+    pool = BufferPool(16 * MB)
+    for _ in range(16):
+        taken(pool, MB)
+    taken(pool, MB)
+    pool.wait("unproven", MB, lambda: False)
+    assert take(pool, MB) is None
+    assert pool.large(MB, MB, instead_of=memoryview(b""), proven=True) is not None
+    assert pool.large(MB, MB, instead_of=memoryview(b""), proven=True) is None
+
+
+def test_the_proven_and_the_others_are_served_in_turns() -> None:
+    pool = BufferPool(8 * MB)
+    buffers = [taken(pool, MB) for _ in range(8)]
+    taken(pool, MB)
+    got: list[str] = []
+
+    def retry(name: str, proven: bool) -> bool:
+        if pool.large(MB, MB, instead_of=memoryview(b""), proven=proven) is None:
+            return False
+        got.append(name)
+        return True
+
+    for i in range(3):
+        pool.wait(f"other {i}", MB, lambda i=i: retry(f"other {i}", False), proven=False)  # type: ignore[misc]
+        pool.wait(f"proven {i}", MB, lambda i=i: retry(f"proven {i}", True), proven=True)  # type: ignore[misc]
+    for buffer in buffers[:7]:
+        pool.give_back(buffer)
+    assert sorted(got) == ["other 0", "other 1", "other 2", "proven 0", "proven 1", "proven 2"]
+    assert got.index("proven 0") == 0
+    assert got.index("other 0") < got.index("proven 2")
+    assert not pool.is_short

@@ -16,7 +16,7 @@ MB = 1024 * 1024
 
 
 def reader(limit: int = 100 * MB, pool: BufferPool | None = None) -> FrameReader:
-    return FrameReader(pool or BufferPool(1024 * MB), limit)
+    return FrameReader(pool or BufferPool(1024 * MB), limit, lambda: 0.0)
 
 
 def feed(frames: FrameReader, data: bytes, cuts: Sequence[int] = ()) -> list[bytes]:

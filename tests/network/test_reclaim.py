@@ -1,9 +1,10 @@
-"""Memory for large requests: half-sent ones hold nobody up for long, and only those that have stopped are closed."""
+"""Memory for large requests: half-sent ones hold nobody up for long, and only those that come too slowly are closed."""
 
 import pytest
 
 from quire.network.connection import Answer, ConnectionInfo
 from quire.network.limits import Limits
+from quire.network.reclaim import FILL_MS, GRACE_MS
 from quire.network.server import Server
 from quire.pending import Pending
 from simulator.clock import SimClock
@@ -17,10 +18,10 @@ HUGE = frame(b"h" * (15 * MB))
 class World:
     """A server with 16 MB for large requests, 12 of them for huge ones. It parks what begins with p."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory_bytes: int = 16 * MB) -> None:
         self.clock = SimClock()
         self.network = MemoryNetwork(self.clock)
-        self.server = Server(self.network, self.clock, self.handle, Limits(request_memory_bytes_max=16 * MB))
+        self.server = Server(self.network, self.clock, self.handle, Limits(request_memory_bytes_max=memory_bytes))
         self.server.listen("PLAINTEXT", "127.0.0.1", 0)
 
     def handle(self, info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
@@ -73,7 +74,7 @@ def test_who_has_stopped_sending_is_closed_when_another_waits(caplog: pytest.Log
     world = World()
     holders = world.holders()
     waiting = world.starve()
-    world.clock.run_for(9_000)
+    world.clock.run_for(GRACE_MS + FILL_MS * 3 / 4 - 100)
     assert not any(client.ended for client in holders)
     sender = world.beyond
     sender.send(HUGE[3 * MB : 4 * MB])
@@ -90,7 +91,7 @@ def test_who_has_stopped_sending_is_closed_when_another_waits(caplog: pytest.Log
 
 def test_the_largest_that_has_stopped_is_closed_first() -> None:
     world = World()
-    small, large = world.client(HUGE[: MB + MB // 2]), world.client(HUGE[: 7 * MB])
+    small, large = world.client(HUGE[: MB + MB // 2]), world.client(HUGE[: 6 * MB])
     other = world.client(HUGE[: MB + MB // 2])
     world.starve()
     world.clock.run_for(11_000)
@@ -102,19 +103,31 @@ def test_a_byte_now_and_then_is_not_progress() -> None:
     holders = world.holders()
     world.starve()
     for i in range(11):
-        for client in holders:
+        for client in (*holders, world.beyond):
             client.send(HUGE[3 * MB + i : 3 * MB + i + 1])
         world.clock.run_for(1_000)
-    assert any(client.ended for client in holders)
+    assert any(client.ended for client in (*holders, world.beyond))
 
 
-def test_whoever_makes_progress_is_left_alone() -> None:
+def trickle(world: World, clients: list[MemoryTransport], bytes_per_second: int, seconds: float) -> None:
+    """All clients go on with their modest requests at this rate."""
+    for client in clients:
+        sent = client.sent_bytes
+        client.send(MODEST[sent : sent + int(bytes_per_second * seconds)])
+    world.clock.run_for(seconds * 1000)
+
+
+def test_whoever_sends_as_fast_as_it_must_is_left_alone_and_who_is_slower_is_not() -> None:
     world = World()
-    holders = world.holders()
-    world.starve()
-    for second in range(60):
-        world.send_more([*holders, world.beyond], second)
-    assert not any(client.ended for client in (*holders, world.beyond))
+    slow = [world.client(MODEST[:20_000]) for _ in range(4)]
+    senders = [world.client(MODEST[:20_000]) for _ in range(12)]
+    waiting = [world.client(MODEST) for _ in range(10)]
+    assert world.server.pool.is_short
+    for _ in range(100):
+        trickle(world, senders, 500_000, 0.05)
+        trickle(world, slow, 20_000, 0.05)
+    assert [bytes(client.taken) for client in (*senders, *waiting)] == [frame(b"answered")] * 22
+    assert any(client.ended for client in slow)
 
 
 def test_who_waits_for_memory_is_not_blamed_for_sending_nothing() -> None:
@@ -123,9 +136,12 @@ def test_who_waits_for_memory_is_not_blamed_for_sending_nothing() -> None:
     senders = [*world.holders(2), world.client(HUGE[: 3 * MB])]
     waiting.send(HUGE[2 * MB - 1 : 2 * MB])
     assert waiting.paused
-    for second in range(25):
+    for second in range(4):
         world.send_more(senders, second)
     assert waiting.paused
+    world.clock.run_for(2_000)
+    assert any(client.ended for client in senders)
+    assert not waiting.paused
     assert not waiting.ended
 
 
@@ -136,15 +152,74 @@ def test_who_has_just_got_the_memory_that_it_waited_for_has_time_to_use_it() -> 
     waiting.send(HUGE[2 * MB - 1 : 2 * MB])
     for _ in range(2):
         world.client(HUGE[: 3 * MB])
-    for second in range(19):
+    for second in range(4):
         world.send_more(senders, second)
     senders.pop().hang_up()
     world.clock.run_for(0)
     assert not waiting.paused
     assert world.server.pool.is_short
-    for second in range(19, 22):
+    for second in range(4, 7):
         world.send_more(senders, second)
     assert not waiting.ended
+
+
+def test_room_that_nothing_came_into_is_taken_back_and_its_owner_left_alone() -> None:
+    world = World()
+    idle = world.client(MODEST)
+    world.clock.run_for(0)
+    assert idle.receiver is not None
+    idle.receiver.buffer()
+    assert world.server.pool.in_use_bytes > MB
+    world.clock.run_for(1_000)
+    holders = [world.client(MODEST[:20_000]) for _ in range(15)]
+    waiting = world.client(MODEST)
+    world.clock.run_for(0)
+    assert bytes(waiting.taken) == frame(b"answered")
+    assert not any(client.ended for client in (idle, *holders))
+
+
+SLOW = frame(b"s" * 200_000)
+
+
+class Tricklers:
+    """330 clients that send a little of a large request twice a second, and come again when they are closed."""
+
+    def __init__(self, world: World, count: int = 330, first: bytes = SLOW[:20_000]) -> None:
+        self._world = world
+        self._first = first
+        self._clients = [world.client(first) for _ in range(count)]
+
+    def trickle(self) -> None:
+        for i, client in enumerate(self._clients):
+            if client.ended:
+                self._clients[i] = self._world.client(self._first)
+            else:
+                client.send(SLOW[client.sent_bytes : client.sent_bytes + 800])
+
+
+@pytest.mark.parametrize("first", [SLOW[:20_000], SLOW[:100_000]])
+def test_who_sends_its_requests_is_served_soon_beside_hundreds_who_hold_all_memory(first: bytes) -> None:
+    world = World(48 * MB)
+    tricklers = Tricklers(world, first=first)
+    assert world.server.pool.is_short
+    honest = world.client(MODEST[:20_000])
+    honest.send(MODEST[20_000:])
+    waits_ms: list[float] = []
+    sent_ms = world.clock.monotonic_ms()
+    answered = 0
+    for step in range(600):
+        world.clock.run_for(100)
+        if step % 5 == 0:
+            tricklers.trickle()
+        if len(honest.taken) > answered:
+            waits_ms.append(world.clock.monotonic_ms() - sent_ms)
+            answered = len(honest.taken)
+            sent_ms = world.clock.monotonic_ms()
+            honest.send(MODEST)
+    assert len(waits_ms) > 100
+    assert waits_ms[0] <= 3_000, "the first one waits in line with those who have never sent a large request"
+    assert max(waits_ms[1:]) <= 1_000
+    assert sum(waits_ms) / len(waits_ms) < 500
 
 
 def test_a_parked_request_is_no_shelter_for_a_half_sent_one_behind_it() -> None:

@@ -2,9 +2,14 @@
 
 A connection owns a buffer only while bytes of an incomplete request are in it, so idle connections own none. Most
 requests fit a small buffer, of which there is always one. Larger ones come out of a limit for the whole server: when it
-is reached, `large` says so and the connection waits its turn. A quarter of it is for modest requests alone, so that a
+is reached, `large` says so and the connection waits in line. A quarter of it is for modest requests alone, so that a
 few huge ones never hold up the usual produce. A few buffers are kept for the next request, because fresh memory costs
 more than the request itself.
+
+A connection is proven if a request as large as the one that is coming has come whole before. There is an eighth more
+for these alone, and they have a line of their own. So clients that are known to send what they announce hardly notice
+how many others announce much and send little. Nobody gets memory past those who wait in the same line, or small
+requests would keep a larger one waiting for as long as they come.
 """
 
 from collections import OrderedDict
@@ -17,16 +22,58 @@ _ROUND_BYTES = 64 * 1024
 _KEEP_LARGE = 64
 
 
+_Line = OrderedDict[object, Callable[[], bool]]
+
+
 class _Share:
     """What requests of one kind may use of the memory, and which of them wait."""
 
-    __slots__ = ("beyond", "limit_bytes", "waiting")
+    __slots__ = ("_others", "_proven", "_proven_is_next", "beyond", "limit_bytes", "reserve_bytes")
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, reserve_bytes: int = 0) -> None:
         self.limit_bytes = limit_bytes
+        self.reserve_bytes = reserve_bytes
+        """What the proven may use in addition."""
         self.beyond: memoryview | None = None
         """The one buffer that was handed out beyond the limit."""
-        self.waiting: OrderedDict[object, Callable[[], bool]] = OrderedDict()
+        self._proven: _Line = OrderedDict()
+        self._others: _Line = OrderedDict()
+        self._proven_is_next = True
+
+    @property
+    def is_waited_for(self) -> bool:
+        return bool(self._proven or self._others)
+
+    def must_wait(self, proven: bool) -> bool:
+        """Whether one that comes now is not the first in line."""
+        return bool(self._proven or (self._others and not proven))
+
+    def wait(self, owner: object, retry: Callable[[], bool], *, proven: bool) -> None:
+        line = self._proven if proven else self._others
+        line[owner] = retry
+
+    def stop_waiting(self, owner: object) -> None:
+        self._proven.pop(owner, None)
+        self._others.pop(owner, None)
+
+    def serve(self) -> None:
+        """Serves both lines in turns until nobody gets anything. Others get nothing that a proven one waits for."""
+        while self._proven or self._others:
+            if self._others and not (self._proven and self._proven_is_next) and _serve_first(self._others):
+                self._proven_is_next = True
+            elif self._proven and _serve_first(self._proven):
+                self._proven_is_next = False
+            else:
+                return
+
+
+def _serve_first(line: _Line) -> bool:
+    owner, retry = line.popitem(last=False)
+    served = retry()
+    if not served:
+        line[owner] = retry
+        line.move_to_end(owner, last=False)
+    return served
 
 
 class BufferPool:
@@ -39,7 +86,7 @@ class BufferPool:
         """Small buffers that nobody owns. Readers may pop one themselves: that is every small request's way."""
         self._large: list[memoryview] = []
         self._kept_bytes = 0
-        self._modest = _Share(limit_bytes)
+        self._modest = _Share(limit_bytes, limit_bytes // 8)
         self._huge = _Share(limit_bytes * 3 // 4)
         self._serving = False
 
@@ -47,17 +94,20 @@ class BufferPool:
         return self.small_kept.pop() if self.small_kept else memoryview(bytearray(SMALL_BYTES))
 
     def spare(self, size: int) -> memoryview | None:
-        """A kept buffer of at least `size` bytes, if there is one and the limit allows it."""
-        return self._take_within(self._left(self._share(size)), size)
+        """A kept buffer of at least `size` bytes, if there is one, the limit allows it and nobody waits."""
+        share = self._share(size)
+        return None if share.must_wait(proven=True) else self._take_within(self._left(share, proven=True), size)
 
-    def large(self, wanted: int, enough: int, *, instead_of: memoryview) -> memoryview | None:
+    def large(self, wanted: int, enough: int, *, instead_of: memoryview, proven: bool = False) -> memoryview | None:
         """A buffer of at least `wanted` bytes if one lies about, of at least `enough` if not; None over the limit.
 
-        The caller gives `instead_of` back next. Were everybody over the limit to wait, nobody might ever finish: so one
-        at a time may go beyond it.
+        None as well if others wait and it is not the caller's turn (`wait`). The caller gives `instead_of` back next.
+        Were everybody over the limit to wait, nobody might ever finish: so one at a time may go beyond it.
         """
         share = self._share(wanted)
-        left = self._left(share)
+        if not self._serving and share.must_wait(proven) and share.beyond is not instead_of:
+            return None
+        left = self._left(share, proven)
         buffer = self._take_within(left, wanted) or self._take_within(left, enough)
         if buffer is not None:
             return buffer
@@ -85,41 +135,36 @@ class BufferPool:
         if not self._serving:
             self._serving = True
             try:
-                self._serve(self._modest.waiting)
-                self._serve(self._huge.waiting)
+                self._modest.serve()
+                self._huge.serve()
             finally:
                 self._serving = False
 
-    def wait(self, owner: object, wanted: int, retry: Callable[[], bool]) -> None:
-        """Calls `retry` when memory has come back and `owner` is first in line, until it says that it got some."""
-        self._share(wanted).waiting[owner] = retry
+    def wait(self, owner: object, wanted: int, retry: Callable[[], bool], *, proven: bool = False) -> None:
+        """Calls `retry` when memory has come back and `owner` is first in line, until it says that it got some.
+
+        `proven` if a large request of it has come whole before.
+        """
+        self._share(wanted).wait(owner, retry, proven=proven)
 
     def stop_waiting(self, owner: object) -> None:
-        self._modest.waiting.pop(owner, None)
-        self._huge.waiting.pop(owner, None)
+        self._modest.stop_waiting(owner)
+        self._huge.stop_waiting(owner)
 
     @property
     def is_short(self) -> bool:
         """Whether anybody waits."""
-        return bool(self._modest.waiting or self._huge.waiting)
+        return self._modest.is_waited_for or self._huge.is_waited_for
 
     def _share(self, wanted: int) -> _Share:
         return self._modest if wanted <= MODEST_BYTES else self._huge
 
-    def _left(self, share: _Share) -> int:
+    def _left(self, share: _Share, proven: bool) -> int:
         """What a share allows now. The one huge buffer beyond its limit takes nothing away from modest requests."""
-        left = share.limit_bytes - self.in_use_bytes
+        left = share.limit_bytes - self.in_use_bytes + (share.reserve_bytes if proven else 0)
         if share is self._modest and self._huge.beyond is not None:
             left += len(self._huge.beyond)
         return left
-
-    def _serve(self, waiting: OrderedDict[object, Callable[[], bool]]) -> None:
-        while waiting:
-            owner, retry = waiting.popitem(last=False)
-            if not retry():
-                waiting[owner] = retry
-                waiting.move_to_end(owner, last=False)
-                return
 
     def _take_within(self, left: int, size: int) -> memoryview | None:
         buffer = self._take_kept(size)

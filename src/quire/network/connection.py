@@ -102,7 +102,6 @@ class Connection:
         "_behind",
         "_ended",
         "_ending",
-        "_frames",
         "_gone",
         "_held_bytes",
         "_idle_since_ms",
@@ -116,7 +115,7 @@ class Connection:
         "_transport",
         "_yielded",
         "buffer",
-        "bytes_in",
+        "frames",
         "info",
         "starved",
     )
@@ -125,8 +124,8 @@ class Connection:
         self.info = info
         self._owner = owner
         self._transport = transport
-        self._frames = FrameReader(owner.pool, owner.limits.request_bytes_max)
-        self.buffer = self._frames.buffer
+        self.frames = FrameReader(owner.pool, owner.limits.request_bytes_max, owner.clock.monotonic_ms)
+        self.buffer = self.frames.buffer
         self._parked: Pending[Answer] | None = None
         """A request is in progress; somebody will complete it."""
         self._behind = False
@@ -137,7 +136,6 @@ class Connection:
         """There may be more requests at hand, but it is the others' turn."""
         self._served = 0
         """Requests that were answered in this turn, by receives before this one."""
-        self.bytes_in = 0
         self._paused = False
         self._ending = False
         """No further request is served; the transport closes when its queue is sent."""
@@ -162,12 +160,11 @@ class Connection:
         owner = self._owner
         counters = owner.counters
         counters.bytes_in += size
-        self.bytes_in += size
         self._active = True
         if self._gone:
             self._hear(size)
             return
-        frames = self._frames
+        frames = self.frames
         answers: list[Part] = []
         answers_bytes = 0
         served = self._served
@@ -265,16 +262,15 @@ class Connection:
         else:
             self._transport.abort()
 
-    @property
-    def request_memory_bytes(self) -> int:
-        """What a large request that is coming takes of the server's memory."""
-        return self._frames.large_bytes
-
     def give_request_up(self) -> None:
         """Closes, and gives the memory of the request that was coming back at once."""
-        held = self._frames.large_bytes
-        self._fail(f"its request has stopped coming, and others wait for the {held} bytes that it holds", now=True)
-        self._frames.release()
+        held, came = self.frames.large_bytes, self.frames.unread_bytes
+        self._fail(
+            f"its request has stopped coming, or comes too slowly: others wait for the {held} bytes that it holds, "
+            f"and {came} have come",
+            now=True,
+        )
+        self.frames.release()
 
     def count_queued(self) -> int:
         """Memory that is queued for this client, counted anew: it has taken some since the last answer, perhaps."""
@@ -307,12 +303,12 @@ class Connection:
             return
         if self._gone:
             self._hear_out()
-        elif self._frames.incomplete:
+        elif self.frames.incomplete:
             self.received(0)
         else:
             # The usual end of a wait: the client has sent nothing else meanwhile.
             self._served = 0
-            self._frames.release()
+            self.frames.release()
             self._read_or_not()
 
     def _yield_turn(self) -> None:
@@ -333,13 +329,13 @@ class Connection:
     def _wait_for_memory(self) -> None:
         self.starved = True
         self._read_or_not()
-        self._owner.pool.wait(self, self._frames.wanted_bytes, self._memory_freed)
+        self._owner.pool.wait(self, self.frames.wanted_bytes, self._memory_freed, proven=self.frames.is_proven)
         self._owner.memory_is_short()
 
     def _memory_freed(self) -> bool:
         if self._ending:
             return True
-        self.starved = not self._frames.settle()
+        self.starved = not self.frames.settle()
         self._read_or_not()
         return not self.starved
 
@@ -382,7 +378,7 @@ class Connection:
         if self._gone:
             self._let_go()
         else:
-            self._frames.release()
+            self.frames.release()
             self._transport.close()
 
     def _client_left(self) -> None:
@@ -394,7 +390,7 @@ class Connection:
 
     def _hear_out(self) -> None:
         """Goes on with what had come of a client that has gone, and lets go of it when there is nothing more."""
-        more = self._frames.has_frame
+        more = self.frames.has_frame
         if self._ending or (self._ended and not more):
             self._let_go()
         elif self._parked is not None and self._parked.on_abandoned is None:
@@ -412,14 +408,14 @@ class Connection:
     def _receive_rest(self) -> None:
         if self._yielded or self.starved:
             return
-        if self._frames.settle():
+        if self.frames.settle():
             self._read_or_not()
         else:
             self._wait_for_memory()
 
     def _hear(self, size: int) -> None:
         """One turn of a client that has gone, after `size` more bytes of it were received."""
-        frames, owner = self._frames, self._owner
+        frames, owner = self.frames, self._owner
         try:
             frame = frames.next_frame(size)
             now_ms = owner.clock.monotonic_ms()
@@ -459,7 +455,7 @@ class Connection:
         self._abandon()
         if self.starved:
             self._owner.pool.stop_waiting(self)
-        self._frames.release()
+        self.frames.release()
         if not self._ended:
             self._transport.abort()
         self._owner.connection_closed(self)
@@ -484,12 +480,12 @@ class Connection:
             self._idle_since_ms = now
         self._last_queued_bytes = queued
         # Room that was asked for, and then nothing came.
-        self._frames.shrink()
+        self.frames.shrink()
         idle_ms_max = self._owner.limits.idle_ms_max
         if idle_ms_max < 0 or now - self._idle_since_ms < idle_ms_max:
             look_again_ms = idle_ms_max / 4 if idle_ms_max >= 0 else _LOOK_AGAIN_MS
             self._idle_timer = self._owner.clock.call_later(max(look_again_ms, 1), self._check_idle)
             return
-        level = logging.WARNING if queued or self._frames.incomplete else logging.DEBUG
+        level = logging.WARNING if queued or self.frames.incomplete else logging.DEBUG
         _log.log(level, "closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)
         self.abort()

@@ -2,18 +2,20 @@
 
 A request on the wire is a signed 32-bit length and that many bytes. `FrameReader` lends out room for the next bytes and
 cuts what came into frames, in place: the frames of one receive are views of one buffer. A frame that does not fit a
-small buffer moves to a large one, and its remaining bytes are received straight into that. The large buffer grows
-with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB, and beyond a few
-megabytes nobody is given more than twice what it has sent. A client that sends one large frame mostly sends another, so
-the next one begins in a large buffer if one lies about.
+small buffer moves to a large one, and its remaining bytes are received straight into that. A modest frame gets all of
+its memory at once, so that it never waits for more while it holds some. The buffer of a larger one grows with what has
+come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB, and beyond a few megabytes nobody
+is given more than twice what it has sent. A client that sends one large frame mostly sends another, so the next one
+begins in a large buffer if one lies about.
 
     small   |= frame =|= frame =|= begin|                 the next frame is known to be larger than this buffer
     large   |= begin|.................................|   and goes on here, up to its end and a little beyond
 """
 
+from collections.abc import Callable
 from struct import Struct
 
-from quire.network.buffers import SMALL_BYTES, BufferPool
+from quire.network.buffers import MODEST_BYTES, SMALL_BYTES, BufferPool
 
 _LENGTH = Struct(">i").unpack_from
 _LENGTH_BYTES = 4
@@ -22,9 +24,7 @@ _SHORTEST_FRAME = 8
 _BEYOND_BYTES = 4096
 """Room behind a large frame's end: a receive that stops short of it shows that nothing else has come yet."""
 _QUICK_GROWTH = 8
-"""How much larger each next buffer of a frame is, up to a megabyte: the usual large frame is moved twice, no more.
-
-Twice that if the frame then fits, so that its end is not moved."""
+"""How much larger each next buffer of a frame that is not modest is, up to a megabyte."""
 _QUICK_GROWTH_BYTES = 1024 * 1024
 _GROWTH = 2
 """The same beyond that, where memory is what counts."""
@@ -37,10 +37,27 @@ class BadFrame(Exception):  # noqa: N818
 class FrameReader:
     """Used in turns: `buffer`, `next_frame` until it gives None, `settle`."""
 
-    __slots__ = ("_buffer", "_end", "_expected", "_pool", "_room_end", "_small", "_start", "frame_bytes_max")
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_expected",
+        "_largest",
+        "_now_ms",
+        "_pool",
+        "_room_end",
+        "_small",
+        "_start",
+        "frame_bytes_max",
+        "held_since_ms",
+    )
 
-    def __init__(self, pool: BufferPool, frame_bytes_max: int) -> None:
+    def __init__(self, pool: BufferPool, frame_bytes_max: int, now_ms: Callable[[], float]) -> None:
         self.frame_bytes_max = frame_bytes_max
+        self.held_since_ms = 0.0
+        """When the large buffer that is in use was got, or began to be used for the frame that is coming."""
+        self._largest = 0
+        """The largest of the large frames that have come whole, with its length."""
+        self._now_ms = now_ms
         self._pool = pool
         self._small = pool.small_kept
         self._buffer: memoryview | None = None
@@ -61,6 +78,7 @@ class FrameReader:
             if buffer is not None:
                 self._room_end = self._expected + _BEYOND_BYTES
                 self._buffer = buffer
+                self.held_since_ms = self._now_ms()
                 return buffer[: self._room_end]
         self._room_end = SMALL_BYTES
         self._buffer = buffer = self._small.pop() if self._small else self._pool.small()
@@ -84,7 +102,12 @@ class FrameReader:
         if frame_end > end:
             return None
         self._start = frame_end
-        self._expected = length + _LENGTH_BYTES if length > SMALL_BYTES else 0
+        if length > SMALL_BYTES:
+            self._expected = length + _LENGTH_BYTES
+            if self._expected > self._largest:
+                self._largest = self._expected
+        else:
+            self._expected = 0
         return self._buffer[start + _LENGTH_BYTES : frame_end]
 
     def put_back(self, frame: memoryview) -> None:
@@ -130,6 +153,11 @@ class FrameReader:
         return len(self._buffer) if self._buffer is not None and len(self._buffer) > SMALL_BYTES else 0
 
     @property
+    def unread_bytes(self) -> int:
+        """What has come that no frame was made of yet."""
+        return self._end - self._start
+
+    @property
     def is_full(self) -> bool:
         """Whether all the room last asked for was used, so that there may be more to come at once."""
         return self._end == self._room_end
@@ -140,6 +168,11 @@ class FrameReader:
         assert self._buffer is not None
         length: int = _LENGTH(self._buffer, self._start)[0]
         return _LENGTH_BYTES + length + _BEYOND_BYTES
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether a frame as large as the one that is coming has come whole before."""
+        return self.wanted_bytes <= self._largest + _BEYOND_BYTES
 
     def shrink(self) -> None:
         """Gives the buffer back if nothing is in it, and a large one also if a small one will do."""
@@ -165,14 +198,17 @@ class FrameReader:
         self._room_end = SMALL_BYTES
 
     def _settle_large(self, buffer: memoryview, have: int, need: int) -> bool:
-        if self._start + need > len(buffer):
+        if self._start:
+            # A new frame begins: what was held for the one before it is held for this one from now on.
             self._move_to_front()
+            self.held_since_ms = self._now_ms()
         if have == len(buffer):
             wanted = need + _BEYOND_BYTES
-            larger = self._pool.large(wanted, _next_size(have, wanted), instead_of=buffer)
+            larger = self._pool.large(wanted, _next_size(have, wanted), instead_of=buffer, proven=need <= self._largest)
             if larger is None:
                 return False
             self._move_to(larger)
+            self.held_since_ms = self._now_ms()
             buffer = larger
         self._room_end = min(len(buffer), self._start + need + _BEYOND_BYTES)
         return True
@@ -201,7 +237,7 @@ class FrameReader:
 
 def _next_size(size: int, wanted: int) -> int:
     """How large the buffer after a full one of `size` bytes should be, for a frame that needs `wanted` in the end."""
+    if wanted <= MODEST_BYTES:
+        return wanted
     quick = size * _QUICK_GROWTH
-    if quick <= _QUICK_GROWTH_BYTES:
-        return wanted if wanted <= 2 * quick else quick
-    return min(wanted, size * _GROWTH)
+    return quick if quick <= _QUICK_GROWTH_BYTES else min(wanted, size * _GROWTH)

@@ -26,7 +26,8 @@ class Limits:
     request_memory_bytes_max: int = 256 * 1024 * 1024
     """Memory for large requests being received, of all clients together; who needs more waits.
 
-    The last quarter is for requests of up to a megabyte."""
+    The last quarter is for requests of up to a megabyte. For clients that have sent such requests before, there is an
+    eighth more."""
 
 
 @dataclass(slots=True)

@@ -1,20 +1,26 @@
-"""Takes memory back from requests that have stopped coming, while other connections wait for it.
+"""Takes memory back from requests that come too slowly, while other connections wait for it.
 
-A client may hold the memory of what it has sent of a large request for as long as nobody else needs it. When somebody
-does, whoever sends next to nothing for ten seconds is closed, the largest holder first, until nobody waits. The server
-has one; a connection that has to wait wakes it, and it sleeps when nobody waits any more.
+A client may hold the memory of a large request for as long as nobody else needs it. When somebody does, a client has to
+pay for what it holds with what it sends: filling the whole buffer may take five seconds, half of it half of that, after
+half a second in which it need not send anything. Those who owe most, in bytes and time, are closed until nobody waits.
+So memory that is held by clients that send next to nothing is free at once for those who need it, and to hold all of
+it for long, clients must send as much as those who use it.
+
+The server has one; a connection that has to wait wakes it, and it sleeps when nobody waits any more.
 """
 
 from collections.abc import Callable, Iterable
 
-from quire.network.buffers import SMALL_BYTES, BufferPool
+from quire.network.buffers import BufferPool
 from quire.network.connection import Connection
+from quire.network.framing import FrameReader
 from quire.seams import Clock
 
-_PATIENCE_MS = 10_000
-"""Less than the half minute after which clients give their requests up."""
-_PROGRESS_BYTES = SMALL_BYTES
-"""What a client must send in that time, so that a byte now and then does not count."""
+GRACE_MS = 500
+"""A round trip or two, or one lost packet."""
+FILL_MS = 5_000
+"""Of the half minute after which clients give their requests up."""
+_LOOK_AGAIN_MS = 100
 
 
 class Reclaim:
@@ -23,31 +29,34 @@ class Reclaim:
         self._pool = pool
         self._connections = connections
         self._awake = False
-        self._seen: dict[int, int] = {}
-        """Who held memory and was read at the last look, by connection id, and the bytes it had sent until then."""
 
     def wake(self) -> None:
         if not self._awake:
             self._awake = True
-            self._look()
+            # Not within the call of the one that waits: who gets its memory goes on from there.
+            self._clock.call_soon(self._look)
 
     def _look(self) -> None:
-        before = self._seen
+        now_ms = self._clock.monotonic_ms()
         # Those that wait for memory themselves are not read, and so are not to blame.
-        holders = [each for each in self._connections() if each.request_memory_bytes and not each.starved]
-        self._seen = {holder.info.connection_id: holder.bytes_in for holder in holders}
-        stalled = [
-            holder
-            for holder in holders
-            if holder.bytes_in - before.get(holder.info.connection_id, -_PROGRESS_BYTES) < _PROGRESS_BYTES
-        ]
-        stalled.sort(key=lambda holder: holder.request_memory_bytes, reverse=True)
-        for holder in stalled:
-            if not self._pool.is_short:
+        holders = [each for each in self._connections() if each.frames.large_bytes and not each.starved]
+        debts = {holder: _debt(holder.frames, now_ms) for holder in holders}
+        for holder in sorted(holders, key=debts.__getitem__, reverse=True):
+            if debts[holder] <= 0 or not self._pool.is_short:
                 break
-            holder.give_request_up()
+            if holder.frames.incomplete:
+                holder.give_request_up()
+            else:
+                # Room that was asked for, and then nothing came.
+                holder.frames.release()
         if self._pool.is_short:
-            self._clock.call_later(_PATIENCE_MS, self._look)
+            self._clock.call_later(_LOOK_AGAIN_MS, self._look)
         else:
             self._awake = False
-            self._seen = {}
+
+
+def _debt(frames: FrameReader, now_ms: float) -> float:
+    """Bytes times milliseconds that a client has held memory for without paying for it."""
+    held = frames.large_bytes
+    paid_ms = GRACE_MS + FILL_MS * frames.unread_bytes / held
+    return (now_ms - frames.held_since_ms - paid_ms) * held
