@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from quire.protocol.messages.metadata import MetadataResponse
+from quire.testing import WireConnection
 from tests.cli.command import PATIENCE_S, QUIRE, quire, started
+from tests.wire.batches import batch
+from tests.wire.raw import produce_request
 
 
 def test_one_line_says_where_it_serves_and_clients_can_connect_then() -> None:
@@ -206,3 +210,17 @@ def test_the_process_is_found_by_python_dash_m_and_by_its_script() -> None:
     script = Path(__import__("sys").executable).with_name("quire")
     result = subprocess.run([script, "--version"], capture_output=True, check=True)
     assert result.stdout.startswith(b"quire ")
+
+
+def test_what_clients_send_can_neither_forge_a_log_line_nor_fill_the_log() -> None:
+    forged = "t\n2026-01-01T00:00:00.000 INFO quire: forged\x1b[2J"
+    with started("--ephemeral") as node:
+        for _ in range(50):
+            with WireConnection(node.address) as connection:
+                connection.send(produce_request(forged, batch([b"x"]), acks=0), 9)
+                with pytest.raises(ConnectionError):
+                    connection.receive(MetadataResponse, 12, 1)
+        _, _, err = node.stop()
+    lines = err.splitlines()
+    assert not any(line.startswith("2026-01-01") or "\x1b" in line for line in lines)
+    assert 1 <= sum("forged" in line for line in lines) <= 10

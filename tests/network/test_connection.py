@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from quire.network.buffers import SMALL_BYTES
-from quire.network.connection import Answer, CloseConnection, ConnectionInfo
+from quire.network.handler import Answer, CloseConnection, ConnectionInfo
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.pending import Pending
+from quire.throttled_log import FEW, PERIOD_MS
 from simulator.clock import HostClock, SimClock
 from tests.network.memory import MemoryNetwork, MemoryTransport, frame, frames_in
 
@@ -213,6 +214,20 @@ def test_what_is_no_request_closes_the_connection_with_one_line(
     assert len(client.closed_reasons) == 1
     assert len(caplog.records) == 1
     assert world.server.counters.connections == 0
+
+
+def test_thousands_of_bad_connections_are_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    for _ in range(1000):
+        world.client().send(b"\xff" * 20)
+        world.client().send(frame(b"close..1"))
+        world.client().send(frame(b"bug....1"))
+    world.settle()
+    assert len(caplog.records) == 3 * FEW
+    world.clock.run_for(PERIOD_MS)
+    assert [record.getMessage().split(":")[0] for record in caplog.records[3 * FEW :]] == [
+        "995 more lines like this were left out in the last minute"
+    ] * 3
 
 
 def test_a_client_that_does_not_read_is_not_read_and_not_buffered_for() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.network.connection import Answer, ConnectionInfo
+from quire.network.handler import Answer, ConnectionInfo
 from quire.network.limits import Limits
 from quire.network.reclaim import FILL_MS, GRACE_MS
 from quire.network.server import Server

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.network.connection import Answer, ConnectionInfo
+from quire.network.handler import Answer, ConnectionInfo
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.pending import Pending

@@ -6,7 +6,7 @@ from typing import TypeVar
 import pytest
 
 from quire.config.broker_config import BrokerConfig
-from quire.network.connection import Answer, CloseConnection, ConnectionInfo
+from quire.network.handler import Answer, CloseConnection, ConnectionInfo
 from quire.node.dispatch import HEADER, Dispatcher
 from quire.node.node import Node
 from quire.pending import Pending

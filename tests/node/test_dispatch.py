@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from quire.network.connection import CloseConnection
+from quire.network.handler import CloseConnection
 from quire.node.api import SERVED
 from quire.node.config_resources import ConfigResource
 from quire.node.dispatch import HEADER, changes_something

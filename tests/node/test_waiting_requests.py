@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from quire.network.connection import Answer
+from quire.network.handler import Answer
 from quire.network.server import Server
 from quire.pending import Pending
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 import click
 
+from quire.cli.printable import printable
+
 Cell = str | int | None
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    click.echo("\n".join(line if line.isprintable() else _json_escaped(line) for line in lines))
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
@@ -18,7 +21,7 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
 
 
 def format_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    texts = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    texts = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     widths = [max(len(line[column]) for line in [list(titles), *texts]) for column in range(len(titles))]
     numeric = [
         any(isinstance(row[column], int) for row in rows)
@@ -34,6 +37,11 @@ def format_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join(line(row) for row in [[title.upper() for title in titles], *texts])
+
+
+def _json_escaped(line: str) -> str:
+    """JSON's own escapes for what `json` leaves as it is, and a terminal may not."""
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
 
 
 def numbers(values: Sequence[int]) -> str:

@@ -9,6 +9,7 @@ import click
 
 from quire.cli.lazy import EXIT_USAGE, Failure
 from quire.cli.options import Assignment, ListenAddress, data_option
+from quire.cli.printable import LineFormatter
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 
@@ -62,9 +63,9 @@ def start(
     from quire.cli.serve import NodeFailedError, run_node
     from quire.config.errors import ConfigError
 
-    logging.basicConfig(
-        stream=sys.stderr, level=log_level.upper(), format=LOG_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S", force=True
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter(LOG_FORMAT, "%Y-%m-%dT%H:%M:%S"))
+    logging.basicConfig(handlers=[handler], level=log_level.upper(), force=True)
     with ExitStack() as stack:
         if ephemeral and data is None:
             data = _temporary_folder(stack)

@@ -20,14 +20,16 @@ The server makes a Connection for each Transport it accepts; the Transport calls
 
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from quire.network.buffers import BufferPool
 from quire.network.framing import BadFrame, FrameReader
+from quire.network.handler import Answer, CloseConnection, ConnectionInfo, Handle
 from quire.network.limits import Counters, Limits
 from quire.network.turns import Turns
 from quire.pending import Pending
 from quire.seams import Clock, FileSlice, Part, Timer, Transport
+from quire.throttled_log import ThrottledLog
 
 _log = logging.getLogger("quire.network")
 
@@ -44,41 +46,13 @@ _LOOK_AGAIN_MS = 60_000
 """How often a connection without a limit on its idle time finds out whether it has one now."""
 
 
-class CloseConnection(Exception):  # noqa: N818
-    """Raised by a handler when the only answer is to close; the text is logged as the reason."""
-
-
-class ConnectionInfo:
-    """What a handler may know about where a request came from. One per connection."""
-
-    __slots__ = ("connection_id", "host", "listener", "peer", "state")
-
-    def __init__(self, connection_id: int, listener: str, peer: str, state: Any = None) -> None:
-        self.connection_id = connection_id
-        self.listener = listener
-        self.peer = peer
-        """`host:port` of the client."""
-        self.host = peer.rpartition(":")[0]
-        self.state = state
-        """The node's own: principal, client software, whatever it keeps per connection."""
-
-    def __repr__(self) -> str:
-        return f"ConnectionInfo({self.connection_id}, {self.listener!r}, {self.peer!r})"
-
-
-Answer = list[Part] | CloseConnection | None
-Handle = Callable[[ConnectionInfo, memoryview], Answer | Pending[Answer]]
-"""Answers one request. The parts are the whole answer, its length in front. The view is valid until this returns.
-
-A handler that finds out at once that it must close raises CloseConnection; one that finds out later answers with it."""
-
-
 class Owner(Protocol):
     """What a connection needs of its server."""
 
     limits: Limits
     counters: Counters
     clock: Clock
+    complaints: ThrottledLog
     pool: BufferPool
     turns: Turns
     handle: Handle
@@ -169,7 +143,7 @@ class Connection:
         answers_bytes = 0
         served = self._served
         turn_ends_ms = 0.0
-        failure: str | None = None
+        failure: Exception | None = None
         try:
             frame = frames.next_frame(size)
             while frame is not None and not self._ending:
@@ -211,13 +185,13 @@ class Connection:
                     break
                 frame = frames.next_frame()
         except (BadFrame, CloseConnection) as error:
-            failure = str(error)
+            failure = error
         except Exception:
             self._fail_on_bug()
         if answers:
             self._write(answers)
         if failure is not None:
-            self._fail(failure)
+            self._fail(str(failure), type(failure).__name__)
         if self._ending:
             self._close_if_answered()
         elif self._parked or self._behind:
@@ -268,6 +242,7 @@ class Connection:
         self._fail(
             f"its request has stopped coming, or comes too slowly: others wait for the {held} bytes that it holds, "
             f"and {came} have come",
+            "slow requests",
             now=True,
         )
         self.frames.release()
@@ -280,7 +255,9 @@ class Connection:
     def drop_queue(self) -> None:
         """Closes, and forgets what is queued."""
         self._fail(
-            f"{self._held_bytes} bytes wait for it to read, and all clients together have reached the limit", now=True
+            f"{self._held_bytes} bytes wait for it to read, and all clients together have reached the limit",
+            "slow readers",
+            now=True,
         )
         self._count_queued(0, 0)
 
@@ -290,7 +267,7 @@ class Connection:
         self._parked = None
         self._active = True
         if isinstance(answer, CloseConnection):
-            self._fail(str(answer))
+            self._fail(str(answer), CloseConnection.__name__)
         elif answer:
             self._write(answer)
         if self._ending:
@@ -436,7 +413,7 @@ class Connection:
                     break
                 frame = frames.next_frame()
         except (BadFrame, CloseConnection) as error:
-            self._fail(str(error))
+            self._fail(str(error), type(error).__name__)
         except Exception:
             self._fail_on_bug()
         self._hear_out()
@@ -460,14 +437,18 @@ class Connection:
             self._transport.abort()
         self._owner.connection_closed(self)
 
-    def _fail(self, reason: str, *, now: bool = False) -> None:
-        _log.warning("closing the connection from %s: %s", self.info.peer, reason)
+    def _fail(self, reason: str, kind: str, *, now: bool = False) -> None:
+        self._owner.complaints.warning(
+            "closing the connection from %s: %s", self.info.peer, reason, kind=f"closing connections: {kind}"
+        )
         self._ending = True
         if now:
             self.abort()
 
     def _fail_on_bug(self) -> None:
-        _log.exception("closing the connection from %s: its request could not be handled", self.info.peer)
+        self._owner.complaints.exception(
+            "closing the connection from %s: its request could not be handled", self.info.peer
+        )
         self._ending = True
 
     def _check_idle(self) -> None:
@@ -486,6 +467,6 @@ class Connection:
             look_again_ms = idle_ms_max / 4 if idle_ms_max >= 0 else _LOOK_AGAIN_MS
             self._idle_timer = self._owner.clock.call_later(max(look_again_ms, 1), self._check_idle)
             return
-        level = logging.WARNING if queued or self.frames.incomplete else logging.DEBUG
-        _log.log(level, "closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)
+        log = self._owner.complaints.warning if queued or self.frames.incomplete else _log.debug
+        log("closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)
         self.abort()

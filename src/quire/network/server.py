@@ -8,11 +8,13 @@ import logging
 from collections.abc import Callable
 
 from quire.network.buffers import BufferPool
-from quire.network.connection import Connection, ConnectionInfo, Handle
+from quire.network.connection import Connection
+from quire.network.handler import ConnectionInfo, Handle
 from quire.network.limits import Counters, Limits
 from quire.network.reclaim import Reclaim
 from quire.network.turns import Turns
 from quire.seams import Clock, Listener, Network, Timer, Transport
+from quire.throttled_log import ThrottledLog
 
 _log = logging.getLogger("quire.network")
 
@@ -38,6 +40,7 @@ class Server:
         self.handle = handle
         self.matters = matters
         self.turns = Turns(clock)
+        self.complaints = ThrottledLog(_log, clock)
         self.limits = limits if limits is not None else Limits()
         self.counters = Counters()
         self.pool = BufferPool(self.limits.request_memory_bytes_max)
@@ -87,7 +90,7 @@ class Server:
             try:
                 self._disconnected(info)
             except Exception:
-                _log.exception("could not tell the node that %s is gone", info.peer)
+                self.complaints.exception("could not tell the node that %s is gone", info.peer)
         if self._stopped is not None and not self._connections:
             if self._deadline is not None:
                 self._deadline.cancel()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quire.network.connection import Answer, CloseConnection, ConnectionInfo
+from quire.network.handler import Answer, CloseConnection, ConnectionInfo
 from quire.node import answers
 from quire.node.api import SERVED
 from quire.node.api.api_versions import unsupported_version
@@ -22,6 +22,7 @@ from quire.protocol import apis, codec
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
 from quire.protocol.limits import HEADER_TAGS_MAX
 from quire.protocol.tags import skip_tags
+from quire.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -108,6 +109,7 @@ class Dispatcher:
         self._node = node
         self._broker_routes = Routes(controller=False)
         self._controller_routes = Routes(controller=True)
+        self._failures = ThrottledLog(log, node.clock)
         self._held: list[Callable[[], None]] = []
         self._ready = False
 
@@ -153,7 +155,13 @@ class Dispatcher:
         except (CloseConnection, AssertionError):
             raise
         except Exception:
-            log.exception("%s v%d from %s failed unexpectedly", route.name, version, context.client_address)
+            self._failures.exception(
+                "%s v%d from %s failed unexpectedly",
+                route.name,
+                version,
+                context.client_address,
+                kind=f"{route.name} failed unexpectedly",
+            )
             failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
             response = route.refuse(request, failed)
         if isinstance(response, Pending):
@@ -173,7 +181,7 @@ class Dispatcher:
             except CloseConnection as error:
                 reply = error
             except Exception:
-                log.exception("a request from %s that came early could not be handled", info.peer)
+                self._failures.exception("a request from %s that came early could not be handled", info.peer)
                 reply = CloseConnection("its request could not be handled")
             if isinstance(reply, Pending):
                 reply.when_done(pending.complete)
@@ -191,7 +199,7 @@ class Dispatcher:
             try:
                 return _answer(route, correlation_id, request, response, throttle_ms)
             except Exception:
-                log.exception("the answer to %s v%d cannot be written", route.name, route.version)
+                self._failures.exception("the answer to %s v%d cannot be written", route.name, route.version)
                 return CloseConnection("its request could not be answered")
 
         return pending.then(answer)

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 
 from quire.real.hang_ups import HangUps
 from quire.real.send_queue import ColdSlice, SendQueue
-from quire.seams import Jobs, Part, Receiver
+from quire.seams import Clock, Jobs, Part, Receiver
+from quire.throttled_log import ThrottledLog
 
 _log = logging.getLogger("quire.sockets")
 
@@ -30,9 +31,10 @@ _SCRATCH_BYTES = 256 * 1024
 class Shared:
     """What all connections of a network have in common."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, jobs: Jobs) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, jobs: Jobs, clock: Clock) -> None:
         self.loop = loop
         self.jobs = jobs
+        self.complaints = ThrottledLog(_log, clock)
         self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self.hang_ups = HangUps(loop)
         self.sockets = 0
@@ -256,13 +258,15 @@ class SocketTransport:
     def _read_failed(self, error: Exception) -> None:
         self._reading_ahead = False
         if not self._ended:
-            _log.error("closing the connection from %s: what it asked for could not be read: %s", self._peer, error)
+            self._shared.complaints.error(
+                "closing the connection from %s: what it asked for could not be read: %s", self._peer, error
+            )
             self._end(_reason(error))
 
     # The end
 
     def _receiver_failed(self) -> None:
-        _log.exception("closing the connection from %s: its owner failed", self._peer)
+        self._shared.complaints.exception("closing the connection from %s: its owner failed", self._peer)
         self._end("its owner failed")
 
     def _end(self, reason: str) -> None:

@@ -45,7 +45,7 @@ class SocketNetwork:
         receive_buffer_bytes: int = SYSTEM_CHOOSES,
     ) -> None:
         """The two buffers are those of the connections that are accepted."""
-        self._shared = Shared(loop, jobs)
+        self._shared = Shared(loop, jobs, clock)
         self._clock = clock
         self._backlog = backlog
         self._buffers = {socket.SO_SNDBUF: send_buffer_bytes, socket.SO_RCVBUF: receive_buffer_bytes}
@@ -135,7 +135,7 @@ class SocketListener:
         try:
             receiver = self._accept(transport)
         except Exception:
-            _log.exception("refusing the connection from %s: its owner failed", transport.peer)
+            self._shared.complaints.exception("refusing the connection from %s: its owner failed", transport.peer)
             receiver = None
         if receiver is None:
             transport.abort()
@@ -145,7 +145,7 @@ class SocketListener:
     def _back_off(self, reason: str) -> None:
         if not self._exhausted:
             self._exhausted = True
-            _log.error("cannot accept connections on port %d for now: %s", self._port, reason)
+            self._shared.complaints.error("cannot accept connections on port %d for now: %s", self._port, reason)
         self._unwatch()
         self._clock.call_later(_BACK_OFF_MS, self._watch)
 

@@ -9,7 +9,7 @@ The first batch of a transaction in a partition waits for the transaction's coor
 
 from typing import TYPE_CHECKING
 
-from quire.network.connection import CloseConnection
+from quire.network.handler import CloseConnection
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
