@@ -240,3 +240,25 @@ def test_the_proven_and_the_others_are_served_in_turns() -> None:
     assert got.index("proven 0") == 0
     assert got.index("other 0") < got.index("proven 2")
     assert not pool.is_short
+
+
+def test_a_modest_request_holds_what_it_needs_in_the_end_and_never_waits_for_it() -> None:
+    pool = BufferPool(2 * MB)
+    first = pool.large(MB, 128 * 1024, instead_of=pool.small())
+    assert first is not None
+    assert len(first) == 128 * 1024
+    assert pool.in_use_bytes == pool.held_bytes(first) == MB
+    other = taken(pool, MB)
+    beyond = taken(pool, MB)
+    assert take(pool, MB) is None
+    second = pool.large(MB, 512 * 1024, instead_of=first)
+    assert second is not None
+    pool.give_back(first)
+    assert pool.held_bytes(second) == MB
+    third = pool.large(MB, MB, instead_of=second)
+    assert third is not None
+    pool.give_back(second)
+    assert pool.in_use_bytes == 3 * MB
+    for buffer in (third, other, beyond):
+        pool.give_back(buffer)
+    assert pool.in_use_bytes == 0

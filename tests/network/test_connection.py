@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from quire.network.buffers import SMALL_BYTES
+from quire.network.connection import Connection
 from quire.network.handler import Answer, CloseConnection, ConnectionInfo
 from quire.network.limits import Limits
 from quire.network.server import Server
@@ -347,6 +348,25 @@ def test_when_all_queues_together_reach_the_limit_the_longest_is_dropped(caplog:
         client.take()
         assert len(frames_in(client.taken)) == 2
     assert world.server.counters.queued_bytes == 0
+
+
+def test_many_who_do_not_read_are_not_all_looked_at_for_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Limits(queued_bytes_max=64 * MB))
+    looked = 0
+    count_queued = Connection.count_queued
+
+    def counted(connection: Connection) -> int:
+        nonlocal looked
+        looked += 1
+        return count_queued(connection)
+
+    monkeypatch.setattr(Connection, "count_queued", counted)
+    for _ in range(64):
+        world.client(takes=0).send(frame(b"big....1"))
+    for _ in range(64):
+        world.client(takes=0).send(frame(b"big....1"))
+        assert world.server.counters.queued_bytes <= 64 * MB
+    assert looked < 64 * 64 / 4
 
 
 def test_who_has_taken_what_was_queued_is_not_taken_for_a_hoarder() -> None:

@@ -198,3 +198,16 @@ def test_lengths_that_cannot_be_are_refused_as_soon_as_they_are_known(length: in
 
 def test_the_largest_allowed_frame_passes() -> None:
     assert feed(reader(limit=1000), frame(payload(1000))) == [payload(1000)]
+
+
+def test_a_modest_frame_never_waits_for_memory_once_it_has_begun_to_get_some() -> None:
+    pool = BufferPool(4 * MB)
+    readers = [reader(pool=pool) for _ in range(3)]
+    data = frame(payload(MB))
+    for frames in readers:
+        feed(frames, data[:20_000])
+    assert pool.in_use_bytes >= 3 * MB
+    assert pool.large(MB, MB, instead_of=pool.small()) is not None
+    assert pool.large(MB, MB, instead_of=pool.small()) is None
+    for frames in readers:
+        assert feed(frames, data[20_000:]) == [payload(MB)]

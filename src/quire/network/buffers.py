@@ -6,6 +6,9 @@ is reached, `large` says so and the connection waits in line. A quarter of it is
 few huge ones never hold up the usual produce. A few buffers are kept for the next request, because fresh memory costs
 more than the request itself.
 
+A modest request holds all that it needs in the end from the beginning, although its buffer grows with what has come. So
+it never waits for more while it holds some, and the line moves whenever one of them is done.
+
 A connection is proven if a request as large as the one that is coming has come whole before. There is an eighth more
 for these alone, and they have a line of their own. So clients that are known to send what they announce hardly notice
 how many others announce much and send little. Nobody gets memory past those who wait in the same line, or small
@@ -76,6 +79,10 @@ def _serve_first(line: _Line) -> bool:
     return served
 
 
+def _rounded(size: int) -> int:
+    return -(-size // _ROUND_BYTES) * _ROUND_BYTES
+
+
 class BufferPool:
     def __init__(self, limit_bytes: int, *, keep_bytes: int = 16 * 1024 * 1024, keep_small: int = 64) -> None:
         self.in_use_bytes = 0
@@ -88,6 +95,8 @@ class BufferPool:
         self._kept_bytes = 0
         self._modest = _Share(limit_bytes, limit_bytes // 8)
         self._huge = _Share(limit_bytes * 3 // 4)
+        self._held_beyond: dict[int, int] = {}
+        """What modest requests hold in addition to their buffers, by the buffer's id."""
         self._serving = False
 
     def small(self) -> memoryview:
@@ -105,20 +114,25 @@ class BufferPool:
         Were everybody over the limit to wait, nobody might ever finish: so one at a time may go beyond it.
         """
         share = self._share(wanted)
+        if id(instead_of) in self._held_beyond:
+            held = self.held_bytes(instead_of)
+            grown = self._take_within(held, wanted) or self._new(enough, held)
+            if share.beyond is instead_of:
+                share.beyond = grown
+            return grown
         if not self._serving and share.must_wait(proven) and share.beyond is not instead_of:
             return None
         left = self._left(share, proven)
         buffer = self._take_within(left, wanted) or self._take_within(left, enough)
         if buffer is not None:
             return buffer
-        size = -(-enough // _ROUND_BYTES) * _ROUND_BYTES
-        beyond = size > left
+        held = _rounded(wanted if share is self._modest else enough)
+        beyond = held > left
         if beyond and share.beyond is not None and share.beyond is not instead_of:
             return None
-        buffer = memoryview(bytearray(size))
+        buffer = self._new(enough, held)
         if beyond:
             share.beyond = buffer
-        self.in_use_bytes += size
         return buffer
 
     def give_back(self, buffer: memoryview) -> None:
@@ -126,7 +140,7 @@ class BufferPool:
             if len(self.small_kept) < self._keep_small:
                 self.small_kept.append(buffer)
             return
-        self.in_use_bytes -= len(buffer)
+        self.in_use_bytes -= len(buffer) + self._held_beyond.pop(id(buffer), 0)
         self._keep(buffer)
         for share in (self._modest, self._huge):
             if buffer is share.beyond or self.in_use_bytes <= share.limit_bytes:
@@ -139,6 +153,10 @@ class BufferPool:
                 self._huge.serve()
             finally:
                 self._serving = False
+
+    def held_bytes(self, buffer: memoryview) -> int:
+        """What the owner of a large buffer holds."""
+        return len(buffer) + self._held_beyond.get(id(buffer), 0)
 
     def wait(self, owner: object, wanted: int, retry: Callable[[], bool], *, proven: bool = False) -> None:
         """Calls `retry` when memory has come back and `owner` is first in line, until it says that it got some.
@@ -165,6 +183,14 @@ class BufferPool:
         if share is self._modest and self._huge.beyond is not None:
             left += len(self._huge.beyond)
         return left
+
+    def _new(self, size: int, held: int) -> memoryview:
+        """A buffer of at least `size` bytes, for one that holds at least `held`."""
+        buffer = memoryview(bytearray(_rounded(size)))
+        if held > len(buffer):
+            self._held_beyond[id(buffer)] = held - len(buffer)
+        self.in_use_bytes += self.held_bytes(buffer)
+        return buffer
 
     def _take_within(self, left: int, size: int) -> memoryview | None:
         buffer = self._take_kept(size)

@@ -2,11 +2,10 @@
 
 A request on the wire is a signed 32-bit length and that many bytes. `FrameReader` lends out room for the next bytes and
 cuts what came into frames, in place: the frames of one receive are views of one buffer. A frame that does not fit a
-small buffer moves to a large one, and its remaining bytes are received straight into that. A modest frame gets all of
-its memory at once, so that it never waits for more while it holds some. The buffer of a larger one grows with what has
-come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB, and beyond a few megabytes nobody
-is given more than twice what it has sent. A client that sends one large frame mostly sends another, so the next one
-begins in a large buffer if one lies about.
+small buffer moves to a large one, and its remaining bytes are received straight into that. The large buffer grows
+with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB, and beyond a few
+megabytes nobody is given more than twice what it has sent. A client that sends one large frame mostly sends another, so
+the next one begins in a large buffer if one lies about.
 
     small   |= frame =|= frame =|= begin|                 the next frame is known to be larger than this buffer
     large   |= begin|.................................|   and goes on here, up to its end and a little beyond
@@ -15,7 +14,7 @@ begins in a large buffer if one lies about.
 from collections.abc import Callable
 from struct import Struct
 
-from quire.network.buffers import MODEST_BYTES, SMALL_BYTES, BufferPool
+from quire.network.buffers import SMALL_BYTES, BufferPool
 
 _LENGTH = Struct(">i").unpack_from
 _LENGTH_BYTES = 4
@@ -24,7 +23,9 @@ _SHORTEST_FRAME = 8
 _BEYOND_BYTES = 4096
 """Room behind a large frame's end: a receive that stops short of it shows that nothing else has come yet."""
 _QUICK_GROWTH = 8
-"""How much larger each next buffer of a frame that is not modest is, up to a megabyte."""
+"""How much larger each next buffer of a frame is, up to a megabyte: the usual large frame is moved twice, no more.
+
+Twice that if the frame then fits, so that its end is not moved."""
 _QUICK_GROWTH_BYTES = 1024 * 1024
 _GROWTH = 2
 """The same beyond that, where memory is what counts."""
@@ -149,8 +150,9 @@ class FrameReader:
 
     @property
     def large_bytes(self) -> int:
-        """The large buffer that is in use, if one is."""
-        return len(self._buffer) if self._buffer is not None and len(self._buffer) > SMALL_BYTES else 0
+        """What the large buffer that is in use takes of the server's memory, if one is."""
+        buffer = self._buffer
+        return self._pool.held_bytes(buffer) if buffer is not None and len(buffer) > SMALL_BYTES else 0
 
     @property
     def unread_bytes(self) -> int:
@@ -237,7 +239,7 @@ class FrameReader:
 
 def _next_size(size: int, wanted: int) -> int:
     """How large the buffer after a full one of `size` bytes should be, for a frame that needs `wanted` in the end."""
-    if wanted <= MODEST_BYTES:
-        return wanted
     quick = size * _QUICK_GROWTH
-    return quick if quick <= _QUICK_GROWTH_BYTES else min(wanted, size * _GROWTH)
+    if quick <= _QUICK_GROWTH_BYTES:
+        return wanted if wanted <= 2 * quick else quick
+    return min(wanted, size * _GROWTH)

@@ -101,12 +101,19 @@ class Server:
         self._reclaim.wake()
 
     def queues_are_full(self) -> None:
-        """Closes those for whom most is queued, until it is little enough."""
-        queues = {connection_id: connection.count_queued() for connection_id, connection in self._connections.items()}
-        while self.counters.queued_bytes > self.limits.queued_bytes_max:
-            largest = max(queues, key=queues.__getitem__)
-            del queues[largest]
-            self._connections[largest].drop_queue()
+        """Closes those for whom most is queued, until it is little enough.
+
+        That is an eighth less than the limit: looking at all connections takes long, and must not happen for each
+        answer while clients that do not read keep the queues full.
+        """
+        queues = {connection: connection.count_queued() for connection in self._connections.values()}
+        if self.counters.queued_bytes <= self.limits.queued_bytes_max:
+            return
+        enough = self.limits.queued_bytes_max * 7 // 8
+        for connection in sorted(queues, key=queues.__getitem__, reverse=True):
+            if self.counters.queued_bytes <= enough:
+                break
+            connection.drop_queue()
 
     def _accept(self, listener: str, transport: Transport) -> Connection | None:
         info = ConnectionInfo(self._next_id, listener, transport.peer)
