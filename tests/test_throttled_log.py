@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from quire.throttled_log import FEW, PERIOD_MS, ThrottledLog
+from quire.throttled_log import FEW, KINDS, PERIOD_MS, ThrottledLog
 from simulator.clock import SimClock
 
 
@@ -50,3 +50,15 @@ def test_an_exception_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixt
             log.exception("failed")
     assert len(caplog.records) == FEW
     assert all(record.exc_info is not None and record.exc_info[0] is RuntimeError for record in caplog.records)
+
+
+def test_kinds_that_clients_make_up_are_one_when_there_are_many(caplog: pytest.LogCaptureFixture) -> None:
+    clock = SimClock()
+    log = ThrottledLog(logging.getLogger("quire.test"), clock)
+    for _ in range(3):
+        caplog.clear()
+        for i in range(10_000):
+            log.warning("bad: %d", i, kind=f"bad: {i}")
+        assert len(caplog.messages) == KINDS + FEW
+        clock.run_for(PERIOD_MS)
+        assert caplog.messages[-1].startswith(f"{10_000 - KINDS - FEW} more lines")

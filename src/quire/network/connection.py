@@ -191,7 +191,7 @@ class Connection:
         if answers:
             self._write(answers)
         if failure is not None:
-            self._fail(str(failure), type(failure).__name__)
+            self._fail(str(failure))
         if self._ending:
             self._close_if_answered()
         elif self._parked or self._behind:
@@ -267,7 +267,7 @@ class Connection:
         self._parked = None
         self._active = True
         if isinstance(answer, CloseConnection):
-            self._fail(str(answer), CloseConnection.__name__)
+            self._fail(str(answer))
         elif answer:
             self._write(answer)
         if self._ending:
@@ -413,7 +413,7 @@ class Connection:
                     break
                 frame = frames.next_frame()
         except (BadFrame, CloseConnection) as error:
-            self._fail(str(error), type(error).__name__)
+            self._fail(str(error))
         except Exception:
             self._fail_on_bug()
         self._hear_out()
@@ -437,9 +437,9 @@ class Connection:
             self._transport.abort()
         self._owner.connection_closed(self)
 
-    def _fail(self, reason: str, kind: str, *, now: bool = False) -> None:
+    def _fail(self, reason: str, kind: str | None = None, *, now: bool = False) -> None:
         self._owner.complaints.warning(
-            "closing the connection from %s: %s", self.info.peer, reason, kind=f"closing connections: {kind}"
+            "closing the connection from %s: %s", self.info.peer, reason, kind=f"closing a connection: {kind or reason}"
         )
         self._ending = True
         if now:
