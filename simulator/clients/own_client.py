@@ -11,9 +11,9 @@ from typing import TypeVar
 from quire.client.batch import Delivery
 from quire.client.cluster import Cluster
 from quire.client.servers import Address
-from quire.client.steps import Steps, perform
 from quire.pending import Pending
 from quire.seams import Listener, Receiver, Transport
+from quire.steps import Steps, perform
 from simulator.clients.client import NODE_HOST, NODE_PORT, Scene, SimClient
 from simulator.tasks import Promise
 

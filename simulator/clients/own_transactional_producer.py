@@ -13,9 +13,9 @@ from quire.client.errors import ClientError
 from quire.client.group_offsets import OffsetAndMetadata
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer
-from quire.client.steps import Steps, perform
 from quire.client.transaction_requests import TRANSACTION_VERSION
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.steps import Steps, perform
 from simulator.clients.client import Scene
 from simulator.clients.own_client import POLL_MS, OwnClient, PowerLost
 from simulator.clients.own_producer import Sent, producer_config, send, settle

@@ -32,7 +32,7 @@ from pyspark_quire.splits import Range, plan_tasks
 from pyspark_quire.subscription import check_subscription, describe, find_places
 from quire.client.cluster import Cluster
 from quire.client.offsets import EARLIEST, TopicPartition
-from quire.client.steps import Steps
+from quire.steps import Steps
 
 
 class BatchReader(SentToTasks, DataSourceReader):

@@ -22,7 +22,7 @@ from pyspark_quire.options import (
 )
 from quire.client.cluster import Cluster
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
-from quire.client.steps import Steps
+from quire.steps import Steps
 
 
 class Goal(NamedTuple):

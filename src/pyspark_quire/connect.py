@@ -9,7 +9,7 @@ from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
 from quire.client.errors import DisconnectedError, TimedOutError, UnreachableError
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import Steps, sleep
+from quire.steps import Steps, sleep
 
 T = TypeVar("T")
 

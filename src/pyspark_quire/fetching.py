@@ -26,9 +26,9 @@ from quire.client.errors import TimedOutError
 from quire.client.fetched import Fetched
 from quire.client.metadata import Topic
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import to_text
+from quire.steps import Steps, sleep
 
 _GONE = (
     ErrorCode.OFFSET_OUT_OF_RANGE,

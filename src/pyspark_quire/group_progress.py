@@ -27,8 +27,8 @@ from pyspark_quire.positions import Position, Positions
 from pyspark_quire.subscription import Places
 from quire.client.cluster import Cluster
 from quire.client.group_offsets import OffsetAndMetadata, commit_offsets, fetch_offsets
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError
+from quire.steps import Steps
 
 _log = logging.getLogger("pyspark_quire")
 

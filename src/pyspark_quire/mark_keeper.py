@@ -15,8 +15,8 @@ from quire.client.cluster import Cluster
 from quire.client.group_offsets import OffsetAndMetadata, Offsets, commit_offsets, committed_offsets
 from quire.client.offsets import TopicPartition
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.steps import Steps, sleep
 
 T = TypeVar("T")
 

@@ -41,7 +41,7 @@ from pyspark_quire.splits import plan_tasks
 from pyspark_quire.subscription import check_subscription, describe, find_places, foreign
 from quire.client.cluster import Cluster
 from quire.client.offsets import LATEST
-from quire.client.steps import Steps
+from quire.steps import Steps
 
 
 class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailableNow):

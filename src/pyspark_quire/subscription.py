@@ -8,9 +8,9 @@ from pyspark_quire.options import ASSIGN, SUBSCRIBE, SUBSCRIBE_PATTERN, Options
 from quire.client.cluster import Cluster
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ErrorCode
 from quire.protocol.uuids import to_text
+from quire.steps import Steps, sleep
 
 CHOICES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from quire.client.cluster import Cluster
 from quire.client.servers import Address
-from quire.client.steps import Steps, perform
 from quire.pending import Pending
 from quire.protocol import apis
 from quire.protocol.codec import decode, decoder, encode
@@ -43,6 +42,7 @@ from quire.protocol.messages.produce import (
 from quire.protocol.records import Record, patch, read_header, read_records
 from quire.protocol.schema import Message
 from quire.seams import Transport
+from quire.steps import Steps, perform
 from simulator.clock import SimClock
 from simulator.network import Conditions, SimNetwork
 from simulator.random import SimRandom

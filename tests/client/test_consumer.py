@@ -7,9 +7,9 @@ from quire.client.errors import ClientError
 from quire.client.fetched import Fetched
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
-from quire.client.steps import perform
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import FetchRequest
+from quire.steps import perform
 from simulator.network import Conditions
 from tests.client.model_cluster import ModelCluster
 

@@ -12,8 +12,8 @@ from quire.client.group_offsets import OffsetAndMetadata, commit_offsets, fetch_
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_asyncio import AsyncClient
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.steps import Steps, sleep
 from quire.testing import Cluster
 
 RECORDS = 5000

@@ -10,7 +10,6 @@ from quire.client.group_offsets import OffsetAndMetadata, commit_offsets, delete
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import Steps
 from quire.inventory.commands import Command, Kind, Line, encode_command
 from quire.inventory.events import encode_event
 from quire.inventory.generator import Sent
@@ -19,6 +18,7 @@ from quire.inventory.stock import Level
 from quire.inventory.topics import Topics, ensure_topics
 from quire.inventory.view import Follower, View
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.steps import Steps
 from quire.testing import Cluster
 from tests.inventory.histories import history
 from tests.inventory.running import (

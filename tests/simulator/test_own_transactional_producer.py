@@ -10,8 +10,8 @@ from quire.client.batch import Delivery, Identity, Receipt
 from quire.client.errors import ClientError
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.steps import Steps
 from simulator.clients.own_producer import Sent
 from simulator.clients.own_transactional_producer import OwnTransactionalProducer
 from simulator.ledger import TopicBook

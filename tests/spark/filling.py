@@ -7,7 +7,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import Steps, wait
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.produce import (
     PartitionProduceData,
@@ -16,6 +15,7 @@ from quire.protocol.messages.produce import (
     TopicProduceData,
 )
 from quire.protocol.records import Record, build_batch
+from quire.steps import Steps, wait
 
 DAY_MS = 1_700_000_000_000
 

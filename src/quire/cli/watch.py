@@ -13,8 +13,8 @@ import click
 from quire.cli.failures import explain
 from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import sleep
 from quire.protocol.errors import ApiError
+from quire.steps import sleep
 
 HOME = "\x1b[H"
 CLEAR = "\x1b[2J"

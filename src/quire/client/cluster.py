@@ -12,12 +12,12 @@ from quire.client.errors import UnreachableError
 from quire.client.link import Link, Outcome
 from quire.client.metadata import Metadata
 from quire.client.servers import Address
-from quire.client.steps import Steps, perform, wait
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from quire.protocol.schema import Message
 from quire.seams import Clock, Network, Random
+from quire.steps import Steps, perform, wait
 
 ANY = -1
 REQUEST_TIMEOUT_MS = 30_000.0

@@ -14,9 +14,9 @@ from quire.client.errors import passes
 from quire.client.fetched import Fetched
 from quire.client.fetcher import FetchConfig, Fetcher, Position
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
-from quire.client.steps import Steps, perform
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.steps import Steps, perform
 
 
 class Start(NamedTuple):

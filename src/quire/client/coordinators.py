@@ -14,10 +14,11 @@ from quire.client.backoff import Backoff
 from quire.client.cluster import ANY, Cluster
 from quire.client.connection import Versions
 from quire.client.errors import ClientError, DisconnectedError, UnreachableError
-from quire.client.steps import Steps, gather, sleep
+from quire.pending import gather
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from quire.protocol.schema import Message
+from quire.steps import Steps, sleep
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)

@@ -18,7 +18,6 @@ from quire.client.fetched import Fetched
 from quire.client.group_membership import FENCED, FencedError, GroupMembership, TopicIdPartition
 from quire.client.group_offsets import Committer, OffsetAndMetadata, commit_offsets, fetch_offsets
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps, perform, sleep
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_heartbeat import (
@@ -27,6 +26,7 @@ from quire.protocol.messages.consumer_group_heartbeat import (
 )
 from quire.protocol.uuids import to_text
 from quire.seams import Timer
+from quire.steps import Steps, perform, sleep
 
 REBALANCE_TIMEOUT_MS = 60_000
 COMMIT_INTERVAL_MS = 5_000.0

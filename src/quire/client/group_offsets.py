@@ -12,7 +12,6 @@ from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
 from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator, ask_coordinators
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,6 +32,7 @@ from quire.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
+from quire.steps import Steps, sleep
 
 # By name, because offsets outlive their topics and then have no id: version 10 and later know ids alone.
 FETCH_BY_NAME = (8, 9)

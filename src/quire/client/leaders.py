@@ -10,9 +10,10 @@ from typing import TypeVar
 from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
 from quire.client.errors import ClientError, DisconnectedError, UnreachableError
-from quire.client.steps import Steps, gather, sleep
+from quire.pending import gather
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.schema import Message
+from quire.steps import Steps, sleep
 
 M = TypeVar("M", bound=Message)
 P = TypeVar("P", bound=tuple[str, int])

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from quire.client.cluster import Cluster
 from quire.client.leaders import ask_leaders
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -13,6 +12,7 @@ from quire.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from quire.steps import Steps
 
 LATEST = -1
 EARLIEST = -2

@@ -25,13 +25,13 @@ from quire.client.partition_queue import PartitionQueue
 from quire.client.produce_answers import Verdict, judge, produce_request, read_answers
 from quire.client.producer_identity import ProducerIdentity
 from quire.client.refresher import Refresher
-from quire.client.steps import Steps, sleep
 from quire.client.transaction_state import Event
 from quire.client.transactions import Transactions
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Compression
 from quire.protocol.schema import Message
+from quire.steps import Steps, sleep
 
 SWEEP_MS = 1000.0
 

@@ -6,9 +6,9 @@ from quire.client.backoff import Backoff
 from quire.client.batch import Identity
 from quire.client.cluster import ANY, Cluster
 from quire.client.errors import ClientError
-from quire.client.steps import Steps, perform, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from quire.steps import Steps, perform, sleep
 
 EPOCH_MAX = 0x7FFF
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
-from quire.client.steps import perform
 from quire.seams import Timer
+from quire.steps import perform
 
 MAX_AGE_MS = 300_000.0
 

@@ -22,9 +22,9 @@ from quire.client.cluster import REQUEST_TIMEOUT_MS, Cluster
 from quire.client.servers import parse_servers
 from quire.client.shell_blocking import SystemRandom
 from quire.client.shell_socket import Attempt
-from quire.client.steps import Steps, perform
 from quire.pending import Pending
 from quire.seams import Listener, Receiver, Timer, Transport
+from quire.steps import Steps, perform
 
 T = TypeVar("T")
 

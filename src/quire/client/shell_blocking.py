@@ -9,8 +9,8 @@ from typing import Self, TypeVar
 from quire.client.cluster import REQUEST_TIMEOUT_MS, Cluster
 from quire.client.servers import parse_servers
 from quire.client.shell_loop import BlockingLoop
-from quire.client.steps import Steps, perform
 from quire.pending import Pending
+from quire.steps import Steps, perform
 
 T = TypeVar("T")
 

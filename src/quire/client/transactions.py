@@ -19,7 +19,6 @@ from quire.client.group_offsets import Committer, OffsetAndMetadata
 from quire.client.offsets import TopicPartition
 from quire.client.produce_answers import Verdict
 from quire.client.producer_identity import ProducerIdentity
-from quire.client.steps import Steps, perform, sleep
 from quire.client.transaction_requests import (
     ADD_PARTITIONS,
     DEADLY,
@@ -47,6 +46,7 @@ from quire.protocol.messages.end_txn import EndTxnResponse
 from quire.protocol.messages.init_producer_id import InitProducerIdResponse
 from quire.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 from quire.protocol.schema import Message
+from quire.steps import Steps, perform, sleep
 
 M = TypeVar("M", bound=Message)
 

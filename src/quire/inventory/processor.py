@@ -24,7 +24,6 @@ from quire.client.fetched import Fetched
 from quire.client.group_offsets import OffsetAndMetadata, fetch_offsets
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
-from quire.client.steps import Steps, perform, sleep
 from quire.inventory.events import Event, Refusal, Source, encode_event, encode_refusal
 from quire.inventory.reading import READ_COMMITTED, Stretch, read, readable, refused_at, whole
 from quire.inventory.seen import WINDOW, Seen
@@ -33,6 +32,7 @@ from quire.inventory.topics import ARCHIVE_LAG_MS, Topics, ensure_topics, grown,
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Record
 from quire.protocol.uuids import to_text
+from quire.steps import Steps, perform, sleep
 
 COMMANDS_AT_ONCE = 500
 """In one transaction: each costs a few round trips, and readers wait for its end."""

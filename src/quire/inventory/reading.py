@@ -7,9 +7,9 @@ from quire.client.cluster import Cluster
 from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
-from quire.client.steps import Steps
 from quire.inventory.events import Event, Source, decode_event, decode_refusal_source
 from quire.protocol.records import Record
+from quire.steps import Steps
 
 READ_COMMITTED = ConsumerConfig(read_committed=True, max_wait_ms=500)
 

@@ -14,9 +14,9 @@ from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
 from quire.client.errors import ClientError
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from quire.steps import Steps, sleep
 
 ARCHIVE_LAG_MS = 24 * 60 * 60 * 1000
 """How far the archive may fall behind by default."""

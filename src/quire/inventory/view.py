@@ -18,12 +18,12 @@ from quire.client.consumer import Consumer, Start
 from quire.client.errors import ClientError
 from quire.client.fetched import Fetched
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
-from quire.client.steps import Steps, perform, sleep
 from quire.inventory.events import Event
 from quire.inventory.reading import READ_COMMITTED, readable, whole
 from quire.inventory.stock import OutOfOrderError
 from quire.inventory.topics import grown, places_of
 from quire.protocol.errors import ApiError
+from quire.steps import Steps, perform, sleep
 
 LOOK_AT_ENDS_MS = 1_000.0
 

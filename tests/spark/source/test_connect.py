@@ -8,7 +8,7 @@ from pyspark_quire.connect import Connection, borrow, run_patiently
 from pyspark_quire.options import Options, Use
 from quire.client.cluster import Cluster as ClientCluster
 from quire.client.errors import UnreachableError
-from quire.client.steps import Steps
+from quire.steps import Steps
 from quire.testing import Cluster
 
 

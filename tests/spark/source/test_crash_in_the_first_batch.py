@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quire.client.group_offsets import fetch_offsets
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import sleep
+from quire.steps import sleep
 from tests.spark.conftest import ROOT, MakeTopic, spark_environment
 from tests.spark.filling import append, record
 

@@ -20,9 +20,9 @@ from quire.client.admin.topics import NewTopic, create_topics, delete_records, d
 from quire.client.offsets import EARLIEST, TopicPartition, list_offsets
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
-from quire.client.steps import Steps
 from quire.protocol.records import LOG_APPEND_TIME, Compression, build_batch, walk_batches
 from quire.protocol.uuids import to_text
+from quire.steps import Steps
 from quire.testing import Cluster
 from tests.client.model_cluster import ModelCluster
 from tests.protocol.records.raw_batches import raw_batch

@@ -7,7 +7,6 @@ from quire.client.admin.results import error
 from quire.client.cluster import ANY, Cluster
 from quire.client.metadata import Broker
 from quire.client.servers import Address
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -25,6 +24,7 @@ from quire.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from quire.steps import Steps
 
 
 @dataclass(slots=True, frozen=True)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from quire.client.admin.results import ask_controller, error
 from quire.client.cluster import ANY, Cluster
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -21,6 +20,7 @@ from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from quire.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from quire.steps import Steps
 
 
 class ResourceType(IntEnum):

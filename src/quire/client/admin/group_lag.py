@@ -8,8 +8,8 @@ from quire.client.admin.groups import describe_groups
 from quire.client.cluster import Cluster
 from quire.client.group_offsets import OffsetAndMetadata, Offsets, committed_offsets
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError
+from quire.steps import Steps
 
 
 class GroupPartition(NamedTuple):

@@ -9,12 +9,12 @@ from quire.client.admin.results import error
 from quire.client.cluster import Cluster
 from quire.client.coordinators import CoordinatorType, ask_coordinators, ask_every_broker
 from quire.client.errors import ClientError, UnsupportedError
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from quire.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from quire.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from quire.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from quire.steps import Steps
 
 
 @dataclass(slots=True, frozen=True)

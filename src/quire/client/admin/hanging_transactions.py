@@ -12,8 +12,8 @@ from quire.client.admin.partition_producers import ActiveProducer, describe_prod
 from quire.client.admin.transactions import Transaction, describe_transactions, list_transactions
 from quire.client.cluster import Cluster
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError
+from quire.steps import Steps
 
 
 class OpenTransaction(NamedTuple):

@@ -13,7 +13,7 @@ from quire.client.cluster import Cluster
 from quire.client.errors import ClientError
 from quire.client.group_offsets import Offsets
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
-from quire.client.steps import Steps
+from quire.steps import Steps
 
 
 class To(Enum):

@@ -9,7 +9,6 @@ from quire.client.admin.results import error
 from quire.client.cluster import Cluster
 from quire.client.leaders import ask_leaders
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps
 from quire.protocol.errors import ApiError
 from quire.protocol.messages import describe_producers as producers
 from quire.protocol.messages.write_txn_markers import (
@@ -18,6 +17,7 @@ from quire.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from quire.steps import Steps
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from quire.client.backoff import Backoff
 from quire.client.cluster import ANY, Cluster
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.schema import Message
+from quire.steps import Steps, sleep
 
 R = TypeVar("R")
 

@@ -8,7 +8,7 @@ from quire.client.cluster import Cluster
 from quire.client.errors import ClientError
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps, gather
+from quire.pending import gather
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -30,6 +30,7 @@ from quire.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from quire.steps import Steps
 
 
 @dataclass(slots=True)

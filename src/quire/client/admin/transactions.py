@@ -11,11 +11,11 @@ from quire.client.cluster import Cluster
 from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinator, ask_coordinators, ask_every_broker
 from quire.client.errors import ClientError
 from quire.client.offsets import TopicPartition
-from quire.client.steps import Steps, sleep
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages import describe_transactions as transactions
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from quire.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from quire.steps import Steps, sleep
 
 AT_REST = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
 

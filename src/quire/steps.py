@@ -10,8 +10,7 @@ the simulator:
     perform(create(cluster)).when_done(print)
 """
 
-from collections.abc import Generator, Sequence
-from functools import partial
+from collections.abc import Generator
 from typing import Any, TypeVar
 
 from quire.pending import Pending
@@ -27,26 +26,6 @@ def wait(pending: Pending[T | Exception]) -> Steps[T]:
     if isinstance(value, Exception):
         raise value
     return value  # type: ignore[no-any-return]
-
-
-def gather(pendings: Sequence[Pending[T]]) -> Pending[list[T]]:
-    """All results, in the order asked for, once the last is there."""
-    together: Pending[list[T]] = Pending()
-    results: list[T | None] = [None] * len(pendings)
-    missing = len(pendings)
-    if not pendings:
-        together.complete([])
-
-    def take(index: int, value: T) -> None:
-        nonlocal missing
-        results[index] = value
-        missing -= 1
-        if not missing:
-            together.complete(results)  # type: ignore[arg-type]
-
-    for index, pending in enumerate(pendings):
-        pending.when_done(partial(take, index))
-    return together
 
 
 def sleep(clock: Clock, delay_ms: float) -> Steps[None]:

@@ -1,7 +1,7 @@
 import pytest
 
-from quire.client.steps import Steps, gather, perform, sleep, wait
-from quire.pending import Pending
+from quire.pending import Pending, gather
+from quire.steps import Steps, perform, sleep, wait
 from simulator.clock import SimClock
 
 
