@@ -22,6 +22,7 @@ from quire.real.clock import RealClock
 from quire.real.disk import RealDisk
 from quire.real.jobs import ThreadJobs
 from quire.real.loop import new_event_loop, on_stop_signal
+from quire.real.loop_watch import LoopWatch
 from quire.real.random import RealRandom
 from quire.real.sockets import SocketNetwork
 from quire.storage.errors import DataDirectoryError
@@ -95,6 +96,7 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
     )
     stopping = False
     failure = ""
+    watch: LoopWatch | None = None
 
     def stop() -> None:
         nonlocal stopping
@@ -110,6 +112,7 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
         loop.stop()
 
     def ready(address: str) -> None:
+        nonlocal watch
         # What is alive now stays alive: the collector need not look at it again. What requests leave behind is in no
         # circles, so it looks seldom; waiting requests are enough to make it look all the time otherwise.
         gc.collect()
@@ -125,6 +128,9 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
             count(sum(len(topic.partitions) for topic in topics if topic is not None), "partition"),
             (time.monotonic() - started) * 1000,
         )
+        watch_ms = config.get_int("quire.loop.watch.ms")
+        if watch_ms:
+            watch = LoopWatch(loop, watch_ms)
         on_ready(address)
 
     node.failed = fail
@@ -140,6 +146,8 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
     except (DataDirectoryError, MetadataLogError, UnsupportedMetadataError, OSError) as error:
         failure = str(error)
     finally:
+        if watch is not None:
+            watch.stop()
         jobs.stop()
         loop.close()
     if failure:

@@ -38,6 +38,7 @@ DOCUMENTATION = {
     "process.roles": "What this node does: broker, controller, or both.",
     "producer.id.expiration.ms": "How long the last batches of an idle producer are remembered.",
     "queued.max.requests": "How many requests may wait before connections are no longer read.",
+    "quire.loop.watch.ms": "Log what keeps the event loop from serving others for longer than this; 0 does not watch.",
     "quire.max.decompressed.bytes": "What one compressed batch may decompress to; more is refused.",
     "quire.reserve.bytes": "What is set aside beside the metadata log for when the disk is full; 0 for nothing.",
     "request.timeout.ms": "How long a request to another node waits for its answer.",

@@ -1,0 +1,84 @@
+"""Says who holds the event loop: every request of every client waits while something does.
+
+A thread asks the loop for a sign of life again and again. If the loop's thread has used more than `limit_ms` of
+processor time before it gives one, the stack it was seen in goes to the log. Processor time, not the time that has
+passed: on a busy machine the loop may have to wait for its turn. Costs a few wake-ups a second, so it is off unless
+`quire.loop.watch.ms` is set; the tests run with it.
+"""
+
+import asyncio
+import gc
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from types import FrameType
+
+log = logging.getLogger("quire.loop")
+
+_FRAMES = 12
+"""Of the stack, the innermost ones: those around them are the same for all requests."""
+
+HELD = "held the event loop for"
+"""What a line in the log about it says."""
+
+
+class LoopWatch:
+    """Of the loop that runs in the thread that makes this."""
+
+    __slots__ = ("_collected_s", "_limit_s", "_loop", "_stopping", "_thread", "_thread_id", "_used_s")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit_ms: int) -> None:
+        self._loop = loop
+        self._limit_s = limit_ms / 1000
+        self._thread_id = threading.get_ident()
+        self._used_s = _processor_time(self._thread_id)
+        self._collected_s = 0.0
+        """How long the garbage collector has run so far: it holds the loop wherever it happens to begin."""
+        gc.callbacks.append(self._collecting)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="loop-watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        gc.callbacks.remove(self._collecting)
+        self._stopping.set()
+        self._thread.join()
+
+    def _collecting(self, phase: str, _: dict[str, int]) -> None:
+        self._collected_s += self._used_s() * (-1 if phase == "start" else 1)
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(self._limit_s):
+            answered = threading.Event()
+            asked_s, collected_s = self._used_s(), self._collected_s
+            try:
+                self._loop.call_soon_threadsafe(answered.set)
+            except RuntimeError:
+                return  # The loop is closed.
+            stack = self._wait_for(answered, asked_s)
+            held_s = self._used_s() - asked_s
+            if stack is not None:
+                collected_ms = (self._collected_s - collected_s) * 1000
+                log.warning("this %s %d ms, garbage collection %d ms:\n%s", HELD, held_s * 1000, collected_ms, stack)
+
+    def _wait_for(self, answered: threading.Event, asked_s: float) -> str | None:
+        """What the loop's thread was doing when its time was up, if it was."""
+        stack = None
+        while not answered.wait(self._limit_s / 5) and not self._stopping.is_set():
+            if stack is None and self._used_s() - asked_s >= self._limit_s:
+                stack = _stack(sys._current_frames().get(self._thread_id))
+        return stack
+
+
+def _processor_time(thread_id: int) -> Callable[[], float]:
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.monotonic
+    clock = time.pthread_getcpuclockid(thread_id)
+    return lambda: time.clock_gettime(clock)
+
+
+def _stack(frame: FrameType | None) -> str:
+    return "".join(traceback.format_stack(frame, limit=_FRAMES)) if frame is not None else ""
