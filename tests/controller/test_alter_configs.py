@@ -4,6 +4,7 @@ import pytest
 
 from quire.controller import configs
 from quire.controller.configs import alter_configs, incremental_alter_configs
+from quire.controller.result import collected
 from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_configs as whole
@@ -25,7 +26,7 @@ def change(
     ]
     resource = incremental.AlterConfigsResource(resource_type=type_, resource_name=name, configs=settings)
     request = incremental.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-    result = incremental_alter_configs(image, CONFIG, request)
+    result = collected(incremental_alter_configs(image, CONFIG, request))
     answered = result.response.responses[0]
     assert (answered.resource_type, answered.resource_name) == (type_, name)
     assert (answered.error_message is None) == (answered.error_code == 0)
@@ -35,7 +36,7 @@ def change(
 def replace(type_: int, name: str, *settings: tuple[str, str | None]) -> tuple[int, dict[str, str]]:
     configs = [whole.AlterableConfig(name=key, value=value) for key, value in settings]
     resource = whole.AlterConfigsResource(resource_type=type_, resource_name=name, configs=configs)
-    result = alter_configs(IMAGE, CONFIG, whole.AlterConfigsRequest(resources=[resource]))
+    result = collected(alter_configs(IMAGE, CONFIG, whole.AlterConfigsRequest(resources=[resource])))
     return result.response.responses[0].error_code, after(IMAGE, result.records).configs.get(
         ConfigResource(type_, name), {}
     )
@@ -63,7 +64,7 @@ def test_a_change_that_changes_nothing_writes_nothing() -> None:
     settings = [incremental.AlterableConfig(name="retention.ms", config_operation=SET, value="5")]
     resource = incremental.AlterConfigsResource(resource_type=TOPIC, resource_name="orders", configs=settings)
     request = incremental.IncrementalAlterConfigsRequest(resources=[resource])
-    assert incremental_alter_configs(IMAGE, CONFIG, request).records == []
+    assert collected(incremental_alter_configs(IMAGE, CONFIG, request)).records == []
 
 
 def test_deleting_what_nobody_knows_is_fine() -> None:
@@ -125,7 +126,7 @@ def test_a_resource_named_twice_is_refused_and_the_others_are_changed() -> None:
     request = incremental.IncrementalAlterConfigsRequest(
         resources=[resource("orders"), resource("other"), resource("orders")]
     )
-    result = incremental_alter_configs(image, CONFIG, request)
+    result = collected(incremental_alter_configs(image, CONFIG, request))
     assert [each.error_code for each in result.response.responses] == [
         ErrorCode.INVALID_REQUEST,
         ErrorCode.NONE,

@@ -3,7 +3,7 @@
 import pytest
 
 from quire.controller.create_partitions import create_partitions
-from quire.controller.result import Result
+from quire.controller.result import Result, collected
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
@@ -23,7 +23,7 @@ def run(
     *topics: CreatePartitionsTopic, validate_only: bool = False, image: ClusterImage = IMAGE
 ) -> Result[CreatePartitionsResponse]:
     request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
-    return create_partitions(image, SimRandom(1), request)
+    return collected(create_partitions(image, SimRandom(1), request))
 
 
 def wanted(count: int, *assigned: list[int], name: str = "orders", by_hand: bool = False) -> CreatePartitionsTopic:

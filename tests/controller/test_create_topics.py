@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quire.controller.create_topics import create_topics
-from quire.controller.result import Result
+from quire.controller.result import Result, collected
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.create_topics import (
@@ -23,7 +23,7 @@ from tests.controller.images import CONFIG, after, broker, cluster, directory, t
 
 def run(image: ClusterImage, *topics: CreatableTopic, validate_only: bool = False) -> Result[CreateTopicsResponse]:
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    return create_topics(image, CONFIG, SimRandom(1), request)
+    return collected(create_topics(image, CONFIG, SimRandom(1), request))
 
 
 def wanted(name: str = "new", **fields: Any) -> CreatableTopic:

@@ -4,6 +4,7 @@ import pytest
 
 from quire.config.broker_config import BrokerConfig
 from quire.controller.delete_topics import delete_topics
+from quire.controller.result import collected
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.controller.images import CONFIG, TOPIC_ID, after, cluster, partition, setting, topic
@@ -21,7 +22,7 @@ IMAGE = cluster(topic(), partition(), setting(2, "orders", "retention.ms", "1"),
     ids=["a list of names", "by name", "by id"],
 )
 def test_a_topic_goes_with_its_settings(request_: DeleteTopicsRequest) -> None:
-    result = delete_topics(IMAGE, CONFIG, request_)
+    result = collected(delete_topics(IMAGE, CONFIG, request_))
     answered = result.response.responses[0]
     assert (answered.name, answered.topic_id, answered.error_code) == ("orders", TOPIC_ID, ErrorCode.NONE)
     later = after(IMAGE, result.records)
@@ -41,7 +42,7 @@ def test_a_topic_goes_with_its_settings(request_: DeleteTopicsRequest) -> None:
     ids=str,
 )
 def test_topics_that_cannot_be_deleted(state: DeleteTopicState, code: ErrorCode) -> None:
-    result = delete_topics(IMAGE, CONFIG, DeleteTopicsRequest(topics=[state]))
+    result = collected(delete_topics(IMAGE, CONFIG, DeleteTopicsRequest(topics=[state])))
     answered = result.response.responses[0]
     assert (answered.name, answered.topic_id, answered.error_code) == (state.name, state.topic_id, code)
     assert result.records == []
@@ -49,19 +50,19 @@ def test_topics_that_cannot_be_deleted(state: DeleteTopicState, code: ErrorCode)
 
 def test_a_topic_named_twice_is_refused_once() -> None:
     state = DeleteTopicState(name="orders")
-    result = delete_topics(IMAGE, CONFIG, DeleteTopicsRequest(topics=[state, state]))
+    result = collected(delete_topics(IMAGE, CONFIG, DeleteTopicsRequest(topics=[state, state])))
     assert [each.error_code for each in result.response.responses] == [ErrorCode.INVALID_REQUEST]
     assert result.records == []
 
 
 def test_a_topic_named_by_name_and_by_id_is_deleted_once() -> None:
     states = [DeleteTopicState(name="orders"), DeleteTopicState(topic_id=TOPIC_ID)]
-    result = delete_topics(IMAGE, CONFIG, DeleteTopicsRequest(topics=states))
+    result = collected(delete_topics(IMAGE, CONFIG, DeleteTopicsRequest(topics=states)))
     assert [each.error_code for each in result.response.responses] == [0, ErrorCode.INVALID_REQUEST]
     assert len(result.records) == 1
 
 
 def test_deletion_can_be_switched_off() -> None:
     config = BrokerConfig.standalone({"delete.topic.enable": "false"})
-    result = delete_topics(IMAGE, config, DeleteTopicsRequest(topic_names=["orders"]))
+    result = collected(delete_topics(IMAGE, config, DeleteTopicsRequest(topic_names=["orders"])))
     assert result.response.responses[0].error_code == ErrorCode.TOPIC_DELETION_DISABLED

@@ -15,7 +15,7 @@ from quire.config.group_config import GROUP_KEYS, validate_group_configs
 from quire.config.incremental import Operation, changed_value
 from quire.config.topic_config import validate_topic_configs
 from quire.config.topic_keys import TOPIC_KEYS
-from quire.controller.result import Result
+from quire.controller.result import Portions
 from quire.controller.topic_names import check_topic_name
 from quire.metadata.features import has_eligible_leader_replicas
 from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
@@ -35,15 +35,15 @@ Changes = dict[str, str | None]
 
 def alter_configs(
     image: ClusterImage, config: BrokerConfig, request: whole.AlterConfigsRequest
-) -> Result[whole.AlterConfigsResponse]:
-    result = Result(whole.AlterConfigsResponse())
+) -> Portions[whole.AlterConfigsResponse]:
+    response = whole.AlterConfigsResponse()
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
         resource = ConfigResource(each.resource_type, each.resource_name)
         answer = whole.AlterConfigsResourceResponse(
             error_message=None, resource_type=resource.type, resource_name=resource.name
         )
-        result.response.responses.append(answer)
+        response.responses.append(answer)
         try:
             _check_once(times[resource])
             _check_resource(image, resource)
@@ -55,22 +55,21 @@ def alter_configs(
         except ApiError as error:
             answer.error_code, answer.error_message = error.code, error.message
             continue
-        if not request.validate_only:
-            result.records.extend(records)
-    return result
+        yield [] if request.validate_only else records
+    return response
 
 
 def incremental_alter_configs(
     image: ClusterImage, config: BrokerConfig, request: incremental.IncrementalAlterConfigsRequest
-) -> Result[incremental.IncrementalAlterConfigsResponse]:
-    result = Result(incremental.IncrementalAlterConfigsResponse())
+) -> Portions[incremental.IncrementalAlterConfigsResponse]:
+    response = incremental.IncrementalAlterConfigsResponse()
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
         resource = ConfigResource(each.resource_type, each.resource_name)
         answer = incremental.AlterConfigsResourceResponse(
             error_message=None, resource_type=resource.type, resource_name=resource.name
         )
-        result.response.responses.append(answer)
+        response.responses.append(answer)
         try:
             _check_once(times[resource])
             _check_resource(image, resource)
@@ -79,9 +78,8 @@ def incremental_alter_configs(
         except ApiError as error:
             answer.error_code, answer.error_message = error.code, error.message
             continue
-        if not request.validate_only:
-            result.records.extend(records)
-    return result
+        yield [] if request.validate_only else records
+    return response
 
 
 def _check_once(times: int) -> None:

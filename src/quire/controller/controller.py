@@ -26,7 +26,7 @@ from quire.controller import (
 from quire.controller.bootstrap import activation_records, read_bootstrap
 from quire.controller.heartbeats import Heartbeats
 from quire.controller.log_config import log_settings, static_voters
-from quire.controller.result import Result
+from quire.controller.result import Portions, Result
 from quire.controller.write_queue import WriteQueue
 from quire.metadata.delta import ImageDelta
 from quire.metadata.features import UnsupportedMetadataError, record_version
@@ -65,6 +65,9 @@ from quire.seams import Clock, Disk, Jobs, Random, Timer
 logger = logging.getLogger("quire.controller")
 
 R = TypeVar("R")
+
+_TURN_MS = 5.0
+"""How long a request with many parts keeps others waiting."""
 
 
 class Controller:
@@ -141,28 +144,28 @@ class Controller:
     # --- requests; `now_ms` is the wall clock, for the timestamps of records
 
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> Pending[CreateTopicsResponse]:
-        return self._run(
+        return self._run_in_turns(
             lambda image: create_topics.create_topics(image, self._config, self._random, request),
             lambda error: refusals.for_create_topics(request, error),
             now_ms,
         )
 
     def delete_topics(self, request: DeleteTopicsRequest, now_ms: int) -> Pending[DeleteTopicsResponse]:
-        return self._run(
+        return self._run_in_turns(
             lambda image: delete_topics.delete_topics(image, self._config, request),
             lambda error: refusals.for_delete_topics(request, error),
             now_ms,
         )
 
     def create_partitions(self, request: CreatePartitionsRequest, now_ms: int) -> Pending[CreatePartitionsResponse]:
-        return self._run(
+        return self._run_in_turns(
             lambda image: create_partitions.create_partitions(image, self._random, request),
             lambda error: refusals.for_create_partitions(request, error),
             now_ms,
         )
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> Pending[AlterConfigsResponse]:
-        return self._run(
+        return self._run_in_turns(
             lambda image: configs.alter_configs(image, self._config, request),
             lambda error: refusals.for_alter_configs(request, error),
             now_ms,
@@ -171,7 +174,7 @@ class Controller:
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest, now_ms: int
     ) -> Pending[IncrementalAlterConfigsResponse]:
-        return self._run(
+        return self._run_in_turns(
             lambda image: configs.incremental_alter_configs(image, self._config, request),
             lambda error: refusals.for_incremental_alter_configs(request, error),
             now_ms,
@@ -233,15 +236,61 @@ class Controller:
     ) -> Pending[R]:
         if self._ahead is None:
             return completed(refused(refusals.not_controller()))
-        result = manage(self._ahead)
+        return self._finish(manage(self._ahead), refused, now_ms)
+
+    def _finish(self, result: Result[R], refused: Callable[[ApiError], R], now_ms: int) -> Pending[R]:
         if result.records:
             if self.log.waits_for_room:
                 return completed(refused(refusals.no_room()))
             self._write(result.records, now_ms)
         return self._queue.answer(result.response, self.log.next_offset, lambda: refused(refusals.not_controller()))
 
+    def _run_in_turns(
+        self, manage: Callable[[ClusterImage], Portions[R]], refused: Callable[[ApiError], R], now_ms: int
+    ) -> Pending[R]:
+        """Writes what was come to by then, and lets others have their turn, whenever it takes long."""
+        ahead = self._ahead
+        if ahead is None:
+            return completed(refused(refusals.not_controller()))
+        answer: Pending[R] = Pending()
+        self._take_turns(manage(ahead), ahead, answer, refused, now_ms)
+        return answer
+
+    def _take_turns(
+        self,
+        portions: Portions[R],
+        ahead: ClusterImage,
+        answer: Pending[R],
+        refused: Callable[[ApiError], R],
+        now_ms: int,
+    ) -> None:
+        if self._ahead is not ahead:
+            answer.complete(refused(refusals.not_controller()))
+            return
+        records, response = self._take_turn(portions)
+        if response is not None:
+            self._finish(Result(response, records), refused, now_ms).when_done(answer.complete)
+        elif records and self.log.waits_for_room:
+            answer.complete(refused(refusals.no_room()))
+        else:
+            self._write(records, now_ms)
+            self._clock.call_soon(lambda: self._take_turns(portions, ahead, answer, refused, now_ms))
+
+    def _take_turn(self, portions: Portions[R]) -> tuple[list[Message], R | None]:
+        """The records of some portions, and the response if these were all."""
+        until_ms = self._clock.monotonic_ms() + _TURN_MS
+        records: list[Message] = []
+        try:
+            while self._clock.monotonic_ms() < until_ms:
+                records += next(portions)
+        except StopIteration as end:
+            return records, end.value
+        return records, None
+
     def _write(self, records: Sequence[Message], now_ms: int) -> None:
         """Records go into the log and, at once, into the picture that runs ahead."""
+        if not records:
+            return
         assert self._ahead is not None
         level = self._ahead.metadata_version
         self.log.append([(record, record_version(record, level)) for record in records], now_ms)

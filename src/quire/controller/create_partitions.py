@@ -4,7 +4,7 @@ from collections import Counter
 
 from quire.controller.assignments import check_assignment, new_partition
 from quire.controller.replica_placement import place_replicas
-from quire.controller.result import Result, check_record_count
+from quire.controller.result import Portions, check_record_count
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
@@ -20,22 +20,25 @@ from quire.seams import Random
 
 def create_partitions(
     image: ClusterImage, random: Random, request: CreatePartitionsRequest
-) -> Result[CreatePartitionsResponse]:
-    result = Result(CreatePartitionsResponse())
+) -> Portions[CreatePartitionsResponse]:
+    response = CreatePartitionsResponse()
+    count = 0
     times = Counter(topic.name for topic in request.topics)
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if times[topic.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
             records = _add(image, random, topic)
-            check_record_count(len(result.records) + len(records))
+            check_record_count(count + len(records))
         except ApiError as error:
-            result.response.results.append(refused(topic, error))
+            response.results.append(refused(topic, error))
             continue
-        result.response.results.append(CreatePartitionsTopicResult(name=topic.name))
-        if not request.validate_only:
-            result.records.extend(records)
-    return result
+        response.results.append(CreatePartitionsTopicResult(name=topic.name))
+        if request.validate_only:
+            records = []
+        count += len(records)
+        yield records
+    return response
 
 
 def refused(topic: CreatePartitionsTopic, error: ApiError) -> CreatePartitionsTopicResult:

@@ -7,7 +7,7 @@ from quire.config.errors import ConfigError
 from quire.config.topic_config import TopicConfig, validate_topic_configs
 from quire.controller.assignments import check_assignment, new_partition
 from quire.controller.replica_placement import place_replicas
-from quire.controller.result import Result, check_record_count
+from quire.controller.result import Portions, check_record_count
 from quire.controller.topic_names import check_new_topic_name
 from quire.metadata.image import TOPIC, ClusterImage
 from quire.metadata.topic_names import collision_key
@@ -29,26 +29,25 @@ FROM_CONFIG = -1
 
 def create_topics(
     image: ClusterImage, config: BrokerConfig, random: Random, request: CreateTopicsRequest
-) -> Result[CreateTopicsResponse]:
-    result = Result(CreateTopicsResponse())
+) -> Portions[CreateTopicsResponse]:
+    response = CreateTopicsResponse()
     try:
         check_record_count(_size(config, request))
     except ApiError as error:
-        result.response.topics = [refused(topic, error) for topic in request.topics]
-        return result
+        response.topics = [refused(topic, error) for topic in request.topics]
+        return response
     new_names: dict[str, str] = {}
-    for topic in _without_repetitions(request, result.response):
+    for topic in _without_repetitions(request, response):
         try:
             check_new_topic_name(image, topic.name, new_names)
             created, records = _create(image, config, random, topic)
         except ApiError as error:
-            result.response.topics.append(refused(topic, error))
+            response.topics.append(refused(topic, error))
             continue
         new_names[collision_key(topic.name)] = topic.name
-        result.response.topics.append(created)
-        if not request.validate_only:
-            result.records.extend(records)
-    return result
+        response.topics.append(created)
+        yield [] if request.validate_only else records
+    return response
 
 
 def refused(topic: CreatableTopic, error: ApiError) -> CreatableTopicResult:

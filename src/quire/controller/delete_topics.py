@@ -3,7 +3,7 @@
 from collections import Counter
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.result import Result
+from quire.controller.result import Portions
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode
@@ -18,8 +18,8 @@ from quire.protocol.messages.metadata_records import RemoveTopicRecord
 
 def delete_topics(
     image: ClusterImage, config: BrokerConfig, request: DeleteTopicsRequest
-) -> Result[DeleteTopicsResponse]:
-    result = Result(DeleteTopicsResponse())
+) -> Portions[DeleteTopicsResponse]:
+    response = DeleteTopicsResponse()
     deleted: dict[bytes, None] = {}
     wanted = wanted_topics(request)
     times = Counter((state.name, state.topic_id) for state in wanted)
@@ -33,12 +33,12 @@ def delete_topics(
             if topic.topic_id in deleted:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic by its name and by its id")
         except ApiError as error:
-            result.response.responses.append(refused(state, error))
+            response.responses.append(refused(state, error))
             continue
         deleted[topic.topic_id] = None
-        result.records.append(RemoveTopicRecord(topic_id=topic.topic_id))
-        result.response.responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
-    return result
+        response.responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+        yield [RemoveTopicRecord(topic_id=topic.topic_id)]
+    return response
 
 
 def wanted_topics(request: DeleteTopicsRequest) -> list[DeleteTopicState]:

@@ -1,5 +1,6 @@
 """What a manager returns: the records to write, all or none, and the response to give once they are committed."""
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -16,6 +17,23 @@ MAX_RECORDS_PER_REQUEST = 10_000
 class Result(Generic[R]):
     response: R
     records: list[Message] = field(default_factory=list)
+
+
+Portions = Generator[list[Message], None, R]
+"""What a manager of many things returns: the records of each, which are written all or none, and then the response.
+
+A request that takes long is divided between two portions, so that others are served. The image that the manager was
+given has the portions before in it then, and what other requests have changed since."""
+
+
+def collected(portions: Portions[R]) -> Result[R]:
+    """All portions at once."""
+    records: list[Message] = []
+    while True:
+        try:
+            records += next(portions)
+        except StopIteration as end:
+            return Result(end.value, records)
 
 
 def check_record_count(count: int) -> None:
