@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from quire.protocol.codec import decode, decoder, encode, encoder
+from quire.protocol.codec import decode, decoder, encode, encoder, sliced_encoder
 from quire.protocol.compile_decode import decoder_source
 from quire.protocol.compile_encode import encoder_source
 from quire.protocol.errors import EncodeError, ErrorCode, ProtocolError
@@ -15,7 +15,7 @@ from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 from quire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from quire.protocol.schema import Message
 from quire.seams import FileSlice
-from tests.protocol.every_message import EVERY_VERSION
+from tests.protocol.every_message import EVERY_MESSAGE, EVERY_VERSION, full_message
 from tests.protocol.strategies import messages
 
 
@@ -146,3 +146,18 @@ def test_codecs_are_compiled_once() -> None:
 def test_the_source_of_a_codec_can_be_read() -> None:
     assert "topic_data" in decoder_source(ProduceRequest, 9)
     assert "topic_data" in encoder_source(ProduceRequest, 9)
+
+
+@pytest.mark.parametrize("message", EVERY_MESSAGE, ids=lambda message: message.__name__)
+def test_in_slices_a_message_becomes_the_same_bytes(message: type[Message]) -> None:
+    version = message.VERSIONS[1]
+    full = full_message(message, version)
+    out = bytearray(b"head")
+    for _ in sliced_encoder(message, version)(full, out):
+        pass
+    assert out == b"head" + encode(full, version)
+
+
+def test_slices_end_after_each_element() -> None:
+    request = DeleteTopicsRequest(topic_names=["a", "b", "c"])
+    assert len(list(sliced_encoder(DeleteTopicsRequest, 4)(request, bytearray()))) >= 3

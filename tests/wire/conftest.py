@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from quire.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from quire.real.loop_watch import HELD
 from quire.testing import Cluster, WireConnection
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import CLIENTS, OTHER_BROKER, WAIT_S, Client, at_once, eventually
@@ -26,6 +27,9 @@ pytest.register_assert_rewrite(
     "tests.wire.raw_consumer_groups", "tests.wire.raw_offsets", "tests.wire.raw_transactions"
 )
 
+LOOP_WATCH_MS = 50
+"""Nothing that any of these tests does may keep the node from serving others for longer."""
+
 MakeTopic = Callable[..., str]
 NewName = Callable[[], str]
 
@@ -35,9 +39,10 @@ def bootstrap() -> Iterator[str]:
     if OTHER_BROKER is not None:
         yield OTHER_BROKER
         return
-    with Cluster(config=SETTINGS) as cluster:
+    with Cluster(config={**SETTINGS, "quire.loop.watch.ms": LOOP_WATCH_MS}) as cluster:
         yield cluster.bootstrap_servers
         cluster.kill()  # nobody waits for the flush of a thousand partitions
+        assert HELD not in cluster.log(), cluster.log()
 
 
 @pytest.fixture(scope="session")

@@ -158,7 +158,7 @@ def test_groups_are_described_in_the_order_asked_for(connection: WireConnection,
         stable_alone(connection, group)
     asked = [groups[2], groups[0], groups[1], groups[0]]
     answer = connection.call(DescribeGroupsRequest(groups=asked), 6, DescribeGroupsResponse)
-    assert [found.group_id for found in answer.groups] == asked
+    assert [found.group_id for found in answer.groups] == asked[:3], "named twice is described once"
 
 
 def test_what_one_may_do_to_a_group_is_told_on_request(connection: WireConnection, new_group: NewName) -> None:

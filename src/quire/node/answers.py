@@ -3,7 +3,7 @@
 Which way is the shortest depends on the API and its version alone, so it is chosen once, for their route.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct
 from typing import Any
 
@@ -13,12 +13,37 @@ from quire.seams import Part
 Writer = Callable[[Any, int], list[Part]]
 """(response, correlation id) to the parts of the whole answer."""
 
+SlicedWriter = Callable[[Any, int], Generator[None, None, list[Part]]]
+"""The same in slices, for a response that takes long to encode."""
+
 _PREFIX = Struct(">ii")
 
 
-def writer(key: int, version: int) -> Writer:
+def _head_bytes(key: int, version: int) -> int:
     # A flexible header ends with its tagged fields: none.
-    head_bytes = _PREFIX.size + (1 if apis.response_header_version(key, version) >= 1 else 0)
+    return _PREFIX.size + (1 if apis.response_header_version(key, version) >= 1 else 0)
+
+
+def may_be_sliced(key: int) -> bool:
+    """Answers with records are written by hand-tuned functions alone."""
+    return apis.API_NAMES[key] not in ("Fetch", "Produce")
+
+
+def sliced_writer(key: int, version: int) -> SlicedWriter:
+    encode = codec.sliced_encoder(apis.response_class(key), version)
+    head_bytes = _head_bytes(key, version)
+
+    def write(response: Any, correlation_id: int) -> Generator[None, None, list[Part]]:
+        out = bytearray(head_bytes)
+        yield from encode(response, out)
+        _PREFIX.pack_into(out, 0, len(out) - 4, correlation_id)
+        return [out]
+
+    return write
+
+
+def writer(key: int, version: int) -> Writer:
+    head_bytes = _head_bytes(key, version)
     name = apis.API_NAMES[key]
     if name == "Fetch":
         return _with_slices(version, head_bytes)

@@ -6,6 +6,7 @@ A request goes to the very handler that answers clients, with a context that say
 import logging
 from collections.abc import Callable
 from importlib import import_module
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from quire.node.context import CLUSTER, Context
@@ -41,6 +42,8 @@ class OwnChannel:
             context = self._contexts[version] = Context("", CLUSTER, f"quire-{node_id}", "", api_version=version)
         try:
             response = self._handler(request)(self._node, context, request)
+            if response.__class__ is GeneratorType:
+                response = self._node.slices.run(response)
         except ApiError as error:
             return completed(error)
         except Exception:

@@ -7,6 +7,7 @@ created when somebody first asks for a coordinator, with Kafka's settings.
 """
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quire.coordinators.runtime.machine import StateMachine, Surroundings, Timers
@@ -20,7 +21,12 @@ from quire.node.producer_ids import NO_ID
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
-from quire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from quire.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 if TYPE_CHECKING:
     from quire.coordinators.group.machine import GroupMachine
@@ -28,6 +34,12 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 M = TypeVar("M", bound=StateMachine)
+
+_MACHINES = {
+    GROUP_OFFSETS: "quire.coordinators.group.machine",
+    TRANSACTION_STATE: "quire.coordinators.transaction.machine",
+}
+"""Not imported before somebody needs them: a node without groups is smaller, and starts faster."""
 
 
 class Coordinators:
@@ -74,19 +86,17 @@ class Coordinators:
     def create_topic(self, topic: str) -> Pending[ErrorCode]:
         """Creates the topic that a kind of coordinator keeps its state in; it may be there already."""
         node = self._node
-        response = node.controller.create_topics(
-            CreateTopicsRequest(topics=[self._settings_of(topic)]), node.clock.now_ms()
-        )
-        return response.then(
-            lambda answer: next(
-                (
-                    ErrorCode(each.error_code)
-                    for each in answer.topics
-                    if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-                ),
-                ErrorCode.NONE,
+        created: Pending[ErrorCode] = Pending()
+
+        def create(_: object = None) -> None:
+            request = CreateTopicsRequest(topics=[self._settings_of(topic)])
+            node.controller.create_topics(request, node.clock.now_ms()).when_done(
+                lambda answer: created.complete(_failure(answer))
             )
-        )
+
+        # The first coordinator of its kind: its code is loaded meanwhile, which takes tens of milliseconds.
+        node.jobs.submit(lambda: import_module(_MACHINES[topic]), create, create)
+        return created
 
     def _settings_of(self, topic: str) -> CreatableTopic:
         config = self._node.config
@@ -197,6 +207,13 @@ class Coordinators:
         node = self._node
         controller = node.controller
         return Surroundings(node.config, node.random, timers, lambda: controller.image, max_batch_bytes)
+
+
+def _failure(answer: CreateTopicsResponse) -> ErrorCode:
+    codes = [ErrorCode(topic.error_code) for topic in answer.topics]
+    return next(
+        (code for code in codes if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)), ErrorCode.NONE
+    )
 
 
 def _created_or_removed(image: ClusterImage, delta: ImageDelta) -> list[str]:

@@ -9,6 +9,7 @@ import logging
 import struct
 from collections.abc import Callable
 from importlib import import_module
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from quire.network.handler import Answer, CloseConnection, ConnectionInfo
@@ -16,7 +17,7 @@ from quire.node import answers
 from quire.node.api import SERVED
 from quire.node.api.api_versions import unsupported_version
 from quire.node.context import ANONYMOUS, Context
-from quire.node.faults import Faults
+from quire.node.slices import SLICE_MS, Work
 from quire.pending import Pending
 from quire.protocol import apis, codec
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
@@ -146,10 +147,9 @@ class Dispatcher:
         context.api_version = version
         throttle_ms = node.throttle.delay_ms(context, key, len(frame))
         try:
-            if node.faults is None:
-                response = route.handle(node, context, request)
-            else:
-                response = self._handle_with_faults(node.faults, route, context, request)
+            if node.faults is not None:
+                node.faults.fail(key)
+            response = route.handle(node, context, request)
         except ApiError as error:
             response = route.refuse(request, error)
         except (CloseConnection, AssertionError):
@@ -164,11 +164,39 @@ class Dispatcher:
             )
             failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
             response = route.refuse(request, failed)
-        if isinstance(response, Pending):
-            if not response.done:
-                return self._answer_late(route, correlation_id, request, response, throttle_ms)
-            response = response.value
-        return _answer(route, correlation_id, request, response, throttle_ms)
+        if response.__class__ is GeneratorType:
+            reply = self._work(route, correlation_id, request, response, throttle_ms)
+        elif not isinstance(response, Pending):
+            reply = _answer(route, correlation_id, request, response, throttle_ms)
+        elif response.done:
+            reply = _answer(route, correlation_id, request, response.value, throttle_ms)
+        else:
+            reply = self._answer_late(route, correlation_id, request, response, throttle_ms)
+        return reply if node.faults is None else self._delayed(reply, node.faults.delay_ms(key))
+
+    def _work(self, route: Route, correlation_id: int, request: Any, work: Work[Any], throttle_ms: int) -> Reply:
+        """Answers a request whose handler works in slices, and writes the answer in slices if that took long."""
+        clock = self._node.clock
+        started_ms = clock.monotonic_ms()
+
+        def respond() -> Work[Answer]:
+            try:
+                response = yield from work
+            except ApiError as error:
+                response = route.refuse(request, error)
+            except Exception:
+                log.exception("%s v%d failed unexpectedly", route.name, route.version)
+                failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
+                response = route.refuse(request, failed)
+            if clock.monotonic_ms() - started_ms < SLICE_MS or not answers.may_be_sliced(route.key):
+                return _answer(route, correlation_id, request, response, throttle_ms)
+            if throttle_ms:
+                response.throttle_time_ms = throttle_ms
+            write = answers.sliced_writer(route.key, route.version)
+            return (yield from write(response, correlation_id))
+
+        reply = self._node.slices.run(respond())
+        return reply.then(_or_close) if isinstance(reply, Pending) else reply
 
     def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[Answer]:
         """A request that came while the node was starting; its bytes are kept, since the connection reuses them."""
@@ -213,28 +241,19 @@ class Dispatcher:
         assert route is not None
         return route.answer(unsupported_version(routes.controller), correlation_id)
 
-    def _handle_with_faults(self, faults: Faults, route: Route, context: Context, request: Any) -> Any:
-        code = faults.next_failure(route.key)
-        try:
-            if code is not ErrorCode.NONE:
-                raise ApiError(code, "asked for by the test")
-            response = route.handle(self._node, context, request)
-        except ApiError as error:
-            response = route.refuse(request, error)
-        return self._delayed(response, faults.delay_ms(route.key))
-
-    def _delayed(self, response: Any, delay_ms: int) -> Any:
+    def _delayed(self, reply: Reply, delay_ms: int) -> Reply:
         if delay_ms <= 0:
-            return response
-        late: Pending[Any] = Pending()
-        if isinstance(response, Pending):
-            response.when_done(lambda value: self._complete_later(late, value, delay_ms))
-        else:
-            self._complete_later(late, response, delay_ms)
-        return late
+            return reply
+        late: Pending[Answer] = Pending()
 
-    def _complete_later(self, late: Pending[Any], value: Any, delay_ms: int) -> None:
-        self._node.clock.call_later(delay_ms, lambda: late.complete(value))
+        def complete_later(answer: Answer) -> None:
+            self._node.clock.call_later(delay_ms, lambda: late.complete(answer))
+
+        if isinstance(reply, Pending):
+            reply.when_done(complete_later)
+        else:
+            complete_later(reply)
+        return late
 
     def _introduce(self, info: ConnectionInfo, client_id: bytes) -> Client:
         """A client's first request on a connection, or its first under another name."""
@@ -255,3 +274,8 @@ def _answer(route: Route, correlation_id: int, request: Any, response: Any, thro
     if throttle_ms:
         response.throttle_time_ms = throttle_ms
     return route.answer(response, correlation_id)
+
+
+def _or_close(reply: Answer | ApiError) -> Answer:
+    """An answer that cannot be written is the only error that is left at this point."""
+    return CloseConnection("its request could not be answered") if isinstance(reply, ApiError) else reply

@@ -4,7 +4,7 @@ Only `quire.testing` switches this on (`quire start --control-stdin`); without i
 """
 
 from quire.protocol.apis import api_key
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 
 
 class Faults:
@@ -25,6 +25,12 @@ class Faults:
     def clear(self) -> None:
         self._failures.clear()
         self._delays_ms.clear()
+
+    def fail(self, key: int) -> None:
+        """Raises what the next request of this API is to fail with, if it is."""
+        code = self.next_failure(key)
+        if code is not ErrorCode.NONE:
+            raise ApiError(code, "asked for by the test")
 
     def next_failure(self, key: int) -> ErrorCode:
         waiting = self._failures.get(key)

@@ -35,6 +35,7 @@ from quire.node.partitions import Partitions
 from quire.node.producer_ids import ProducerIds
 from quire.node.registration import as_broker, as_controller
 from quire.node.retention import Retention
+from quire.node.slices import Slices
 from quire.node.throttle import Throttle
 from quire.node.topic_settings import log_config
 from quire.pending import Pending
@@ -78,6 +79,7 @@ class Node:
         self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)
         self.ports: dict[str, int] = {}
         """The bound port of each listener."""
+        self.slices = Slices(clock)
         self.partitions = Partitions(config, clock)
         self.retention = Retention(self.partitions, clock)
         self.cleaner = Cleaner(
@@ -363,6 +365,7 @@ class Node:
             stopped.complete(None)
 
         def flush() -> None:
+            self.partitions.finish_deletions()
             self.partitions.checkpoint_high_watermarks()
             each_of(self._directories, LogDirectory.prepare_close, close)
 

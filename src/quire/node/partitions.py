@@ -25,9 +25,9 @@ from quire.storage.range_check import RangeCheck
 from quire.storage.time_search import LongSearchError, TimeSearch
 from quire.storage.turns import Turns
 
-_OPENED_AT_ONCE = 16
-_OPENING_MS = 5.0
-"""How many logs are created, and for how long about, before others get their turn."""
+_AT_ONCE = 8
+_TURN_MS = 5.0
+"""How many logs are created or deleted, and for how long about, before others get their turn."""
 
 _OPENED_AGAIN_AFTER_MS = 1_000.0
 """How long those are refused at once who ask for a log that could not be opened a moment ago."""
@@ -51,10 +51,11 @@ class Partitions:
         "_image",
         "_node_id",
         "_offline",
-        "_openings",
+        "_to_delete",
         "_to_flush",
         "_to_open",
         "_to_wake",
+        "_turns",
         "_unopened",
     )
 
@@ -76,7 +77,9 @@ class Partitions:
         when that is tried again at the earliest: by whoever asks for one, or else after a while."""
         self._to_open: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs will be begun in a while, or when somebody asks for them."""
-        self._openings = Turns(clock, _OPENED_AT_ONCE, _OPENING_MS)
+        self._to_delete: dict[tuple[str, int], tuple[LogDirectory, Log]] = {}
+        """Logs of topics that are gone, which will be deleted in a while, or when another topic needs their place."""
+        self._turns = Turns(clock, _AT_ONCE, _TURN_MS)
         self._to_flush: dict[Partition, None] = {}
         self._to_wake: dict[Partition, None] = {}
         self._flush_schedule = FlushSchedule(clock, config.get_int("log.flush.scheduler.interval.ms"))
@@ -154,10 +157,11 @@ class Partitions:
         for topic in delta.removed_topics.values():
             for index in topic.partitions:
                 self._remove(topic, index)
+        most = None if delta.is_snapshot else _AT_ONCE
         for topic_id, changed in delta.partitions.items():
             present = image.topic_by_id(topic_id)
             if present is not None:
-                self._put(present, list(changed), most=None if delta.is_snapshot else _OPENED_AT_ONCE)
+                most = self._put(present, list(changed), most)
         for resource in delta.configs:
             if resource.type == TOPIC:
                 self._refresh_topic(resource.name)
@@ -181,10 +185,12 @@ class Partitions:
             "%s-%d is of a topic that is gone; its data is kept in %s until you remove it", topic, index, folder
         )
 
-    def _put(self, topic: TopicImage, indexes: list[int], most: int | None = None) -> None:
-        """Makes partitions what the metadata says. No more than `most` logs are opened now, the others later."""
-        config = TopicConfig(self._image.topic_configs(topic.name), self._config)
-        settings, log_settings = partition_settings(config), log_config(config)
+    def _put(self, topic: TopicImage, indexes: list[int], most: int | None = None) -> int | None:
+        """Makes partitions what the metadata says. No more than `most` logs are opened now, the others later.
+
+        Returns what is left of `most`.
+        """
+        settings: tuple[PartitionSettings, LogConfig] | None = None
         for index in indexes:
             image = topic.partitions[index]
             if self._node_id not in image.replicas:
@@ -196,7 +202,8 @@ class Partitions:
                 self._open_later(topic.topic_id, index)
                 continue
             if partition is None:
-                partition = self._open(topic, index, settings, log_settings)
+                settings = settings or self._settings(topic.name)
+                partition = self._open(topic, index, *settings)
                 most = most - 1 if most is not None else None
             if partition is None:
                 continue
@@ -204,6 +211,11 @@ class Partitions:
                 partition.become_leader(image.leader_epoch, image.isr)
             elif partition.is_leader:
                 partition.resign()
+        return most
+
+    def _settings(self, topic: str) -> tuple[PartitionSettings, LogConfig]:
+        config = TopicConfig(self._image.topic_configs(topic), self._config)
+        return partition_settings(config), log_config(config)
 
     def _open_later(self, topic_id: bytes, index: int) -> None:
         """Creating a log takes a few files: thousands of them at once would keep everybody waiting.
@@ -216,7 +228,7 @@ class Partitions:
             self._open_asked_for(self._image.topic_by_id(topic_id), index)
 
         self._to_open[topic_id, index] = None
-        self._openings.add(open_now)
+        self._turns.add(open_now)
 
     def _open_asked_for(self, topic: TopicImage | None, index: int) -> Partition | None:
         if topic is None or not self._may_open(topic.topic_id, index):
@@ -257,6 +269,7 @@ class Partitions:
         self, topic: TopicImage, index: int, settings: PartitionSettings, log_settings: LogConfig
     ) -> Partition | None:
         key = (topic.name, index)
+        self._delete_log(key)
         directory = self._directory_for(key, topic.topic_id)
         if directory is None:
             return None
@@ -318,17 +331,31 @@ class Partitions:
         self._to_flush.pop(partition, None)
         self._to_wake.pop(partition, None)
         partition.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        key = (topic.name, index)
+        self._delete_log(key)
+        self._to_delete[key] = (directory, partition.log)
+        self._turns.add(lambda: self._delete_log(key))
+
+    def _delete_log(self, key: tuple[str, int]) -> None:
+        """Deletes the log of a topic that is gone and had this name, if there is one."""
+        directory, held = self._to_delete.pop(key, (None, None))
+        if directory is None or directory.logs.get(key) is not held:
+            return
         try:
-            directory.delete_log(topic.name, index)
+            directory.delete_log(*key)
         except ApiError as error:
-            log.error("the log of %s-%d could not be deleted: %s", topic.name, index, error.message)
+            log.error("the log of %s-%d could not be deleted: %s", *key, error.message)
+
+    def finish_deletions(self) -> None:
+        """Before a stop: the next start would find logs of topics that it does not know."""
+        for key in list(self._to_delete):
+            self._delete_log(key)
 
     def _refresh_topic(self, name: str) -> None:
         topic = self._image.topic(name)
         if topic is None:
             return
-        config = TopicConfig(self._image.topic_configs(name), self._config)
-        settings, log_settings = partition_settings(config), log_config(config)
+        settings, log_settings = self._settings(name)
         for index in topic.partitions:
             partition = self._by_id.get((topic.topic_id, index))
             if partition is not None:

@@ -4,40 +4,52 @@ The node calls `look_at_all` (`log.retention.check.interval.ms`) and `look_at`. 
 event loop; what is then done about a log, and in which order, is `LogDirectory.drop_expired`'s.
 """
 
+from functools import partial
+from itertools import islice
+
 from quire.node.partitions import Partitions
 from quire.replication.partition import Partition
 from quire.seams import Clock
-from quire.storage.turns import Turns
 
 _LOOKS_PER_TURN = 16
 
 
 class Retention:
-    __slots__ = ("_partitions", "_turns", "_waiting")
+    __slots__ = ("_clock", "_partitions", "_scheduled", "_waiting")
 
     def __init__(self, partitions: Partitions, clock: Clock) -> None:
         self._partitions = partitions
-        self._turns = Turns(clock, _LOOKS_PER_TURN)
+        self._clock = clock
         self._waiting: dict[Partition, None] = {}
         """Partitions that will be looked at."""
+        self._scheduled = False
 
     @property
     def is_busy(self) -> bool:
         return bool(self._waiting)
 
     def look_at_all(self) -> None:
-        for partition in self._partitions:
-            self.look_at(partition)
+        self._waiting.update(dict.fromkeys(self._partitions))
+        self._schedule()
 
     def look_at_topic(self, name: str) -> None:
-        for partition in self._partitions.of_topic(name):
-            self.look_at(partition)
+        self._waiting.update(dict.fromkeys(self._partitions.of_topic(name)))
+        self._schedule()
 
     def look_at(self, partition: Partition) -> None:
-        if partition not in self._waiting:
-            self._waiting[partition] = None
-            self._turns.add(lambda: self._look(partition))
+        self._waiting[partition] = None
+        self._schedule()
 
-    def _look(self, partition: Partition) -> None:
-        del self._waiting[partition]
-        self._partitions.drop_expired(partition, lambda: self.look_at(partition))
+    def _schedule(self) -> None:
+        if self._waiting and not self._scheduled:
+            self._scheduled = True
+            self._clock.call_soon(self._look_at_some)
+
+    def _look_at_some(self) -> None:
+        self._scheduled = False
+        try:
+            for partition in list(islice(self._waiting, _LOOKS_PER_TURN)):
+                del self._waiting[partition]
+                self._partitions.drop_expired(partition, partial(self.look_at, partition))
+        finally:
+            self._schedule()

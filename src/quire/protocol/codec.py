@@ -6,7 +6,7 @@ out as they are. Malformed bytes raise ProtocolError and nothing else; a message
 EncodeError. Produce and Fetch requests and Metadata responses have hand-tuned functions in front of the compiled ones.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -19,6 +19,10 @@ M_contra = TypeVar("M_contra", bound=Message, contravariant=True)
 
 Decoder: TypeAlias = Callable[[Buffer, int], tuple[M, int]]
 """`(data, position) -> (message, position behind it)`."""
+
+
+SlicedEncoder: TypeAlias = Callable[[M, bytearray], Generator[None, None, None]]
+"""Appends a message to a bytearray, element by element of its arrays."""
 
 
 class Encoder(Protocol[M_contra]):
@@ -37,6 +41,7 @@ _TUNED_ENCODERS = {
 
 _decoders: dict[type[Message], dict[int, Any]] = {}
 _encoders: dict[type[Message], dict[int, Any]] = {}
+_sliced_encoders: dict[type[Message], dict[int, Any]] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -95,6 +100,19 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
         _check_version(cls, version, EncodeError)
         found = _tuned(_TUNED_ENCODERS, cls, version, compile_encoder(cls, version))
         _encoders.setdefault(cls, {})[version] = found
+    return found
+
+
+def sliced_encoder(cls: type[M], version: int) -> SlicedEncoder[M]:
+    """As `encoder`, for messages that take long to encode: what it returns is to be iterated over until its end."""
+    try:
+        found: SlicedEncoder[M] = _sliced_encoders[cls][version]
+    except KeyError:
+        from quire.protocol.compile_encode import compile_sliced_encoder
+
+        _check_version(cls, version, EncodeError)
+        found = compile_sliced_encoder(cls, version)
+        _sliced_encoders.setdefault(cls, {})[version] = found
     return found
 
 

@@ -9,7 +9,7 @@ default, as in Kafka: dropping it silently would change what the message says. T
 differ from their default.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct as Packing
 from struct import error as struct_error
 from struct import pack
@@ -31,14 +31,25 @@ def compile_encoder(message: type[Message], version: int) -> Callable[[Any, byte
     return function
 
 
+def compile_sliced_encoder(
+    message: type[Message], version: int
+) -> Callable[[Any, bytearray], Generator[None, None, None]]:
+    """The same as a generator that yields after each element of an array of structures or texts."""
+    function: Callable[[Any, bytearray], Generator[None, None, None]] = _Encoder(
+        message, version, sliced=True
+    ).source.function("encode", f"sliced encoder of {message.__name__} version {version}")
+    return function
+
+
 def encoder_source(message: type[Message], version: int) -> str:
     """The text of the encoder, for whoever wants to read it."""
     return _Encoder(message, version).source.text()
 
 
 class _Encoder:
-    def __init__(self, message: type[Message], version: int) -> None:
+    def __init__(self, message: type[Message], version: int, *, sliced: bool = False) -> None:
         self.version = version
+        self._sliced = sliced
         self.flexible = message.FLEXIBLE is not None and version >= message.FLEXIBLE
         self._out = "out"
         self._run: list[tuple[str, str]] = []
@@ -64,6 +75,8 @@ class _Encoder:
                 source.line("raise fail(problem) from None")
             with source.block("if parts is not None and out"):
                 source.line("parts.append(out)")
+            if sliced:
+                source.line("yield None")  # A message without arrays: the function is a generator all the same.
 
     def _structure(self, structure: type[Struct], value: str) -> None:
         tagged = []
@@ -184,6 +197,8 @@ class _Encoder:
                 else:
                     self._structure(field.structure, item)
                 self._flush()
+                if self._sliced:
+                    source.line("yield None")
 
     def _tags(self, known: list[Field], value: str) -> None:
         source = self.source

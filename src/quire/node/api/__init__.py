@@ -1,6 +1,6 @@
 """What this node answers: one file per API, each with
 
-    handle(node, context, request) -> response, or a Pending that becomes one
+    handle(node, context, request) -> response, or a Pending that becomes one, or work in slices that ends with one
     refuse(request, error) -> response that carries `error` wherever the API has a place for it
 
 This table is what ApiVersions advertises, so an API that is not here does not exist for clients. A handler's module is

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import CLUSTER, Context
 from quire.node.group_requests import caller_of
+from quire.node.slices import Work
 from quire.node.transaction_requests import run_in_transaction
 from quire.pending import Pending, completed, gather
 from quire.protocol.errors import ApiError, ErrorCode
@@ -31,13 +32,14 @@ FIRST_VERSION_OF_BROKERS = 4
 Answer = Pending[AddPartitionsToTxnResponse | ApiError]
 
 
-def handle(node: "Node", context: Context, request: AddPartitionsToTxnRequest) -> Answer:
+def handle(
+    node: "Node", context: Context, request: AddPartitionsToTxnRequest
+) -> Answer | Work[AddPartitionsToTxnResponse]:
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         return _of_client(node, context, request)
     if not node.authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "only brokers ask for several transactions at once")
-    asked = [_of_broker(node, context, transaction) for transaction in request.transactions]
-    return gather(asked).then(lambda results: AddPartitionsToTxnResponse(results_by_transaction=results))
+    return _of_brokers(node, context, request)
 
 
 def refuse(request: AddPartitionsToTxnRequest, error: ApiError) -> AddPartitionsToTxnResponse:
@@ -76,6 +78,15 @@ def _may_write(node: "Node", context: Context, topic: str) -> bool:
     return (is_own or not is_internal(topic)) and node.authorizer.allows(
         context, Operation.WRITE, Resource.TOPIC, topic
     )
+
+
+def _of_brokers(node: "Node", context: Context, request: AddPartitionsToTxnRequest) -> Work[AddPartitionsToTxnResponse]:
+    asked = []
+    for transaction in request.transactions:
+        asked.append(_of_broker(node, context, transaction))
+        yield None
+    results = yield gather(asked)
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
 def _of_broker(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.config_resources import check_may_alter
 from quire.node.context import Context
-from quire.pending import Pending
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: AlterConfigsRequest) -> Pending[AlterConfigsResponse]:
+def handle(node: "Node", context: Context, request: AlterConfigsRequest) -> Work[AlterConfigsResponse]:
     for resource in request.resources:
         check_may_alter(node.authorizer, context, resource.resource_type, resource.resource_name)
-    return node.controller.alter_configs(request, node.clock.now_ms())
+    response: AlterConfigsResponse = yield node.controller.alter_configs(request, node.clock.now_ms())
+    return response
 
 
 def refuse(request: AlterConfigsRequest, error: ApiError) -> AlterConfigsResponse:

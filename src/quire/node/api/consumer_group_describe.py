@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.node.entries import entries
 from quire.node.group_requests import caller_of, run_in_group
-from quire.pending import Pending, completed, gather
+from quire.node.slices import Work
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -19,9 +21,15 @@ if TYPE_CHECKING:
 
 def handle(
     node: "Node", context: Context, request: ConsumerGroupDescribeRequest
-) -> Pending[ConsumerGroupDescribeResponse]:
-    described = [_describe(node, context, request, group_id) for group_id in request.group_ids]
-    return gather(described).then(lambda groups: ConsumerGroupDescribeResponse(groups=groups))
+) -> Work[ConsumerGroupDescribeResponse]:
+    groups = yield from entries(
+        request.group_ids,
+        lambda group_id: _describe(node, context, request, group_id),
+        _refused,
+        lambda groups: ConsumerGroupDescribeResponse(groups=groups),
+        context.api_version,
+    )
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def refuse(request: ConsumerGroupDescribeRequest, error: ApiError) -> ConsumerGroupDescribeResponse:
@@ -30,10 +38,10 @@ def refuse(request: ConsumerGroupDescribeRequest, error: ApiError) -> ConsumerGr
 
 def _describe(
     node: "Node", context: Context, request: ConsumerGroupDescribeRequest, group_id: str
-) -> Pending[DescribedGroup]:
+) -> DescribedGroup | Pending[DescribedGroup]:
     if not group_id:
         nameless = ApiError(ErrorCode.INVALID_GROUP_ID, "every group has an id that is not empty: give one")
-        return completed(_refused(group_id, nameless))
+        return _refused(group_id, nameless)
     caller = caller_of(context)
     try:
         answer = run_in_group(
@@ -44,7 +52,7 @@ def _describe(
             Operation.DESCRIBE,
         )
     except ApiError as error:
-        return completed(_refused(group_id, error))
+        return _refused(group_id, error)
 
     def described(group: DescribedGroup | ApiError) -> DescribedGroup:
         if isinstance(group, ApiError):

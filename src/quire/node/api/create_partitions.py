@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
-from quire.pending import Pending
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: CreatePartitionsRequest) -> Pending[CreatePartitionsResponse]:
+def handle(node: "Node", context: Context, request: CreatePartitionsRequest) -> Work[CreatePartitionsResponse]:
     for topic in request.topics:
         if not node.authorizer.allows(context, Operation.ALTER, Resource.TOPIC, topic.name):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"altering {topic.name} is not allowed")
-    return node.controller.create_partitions(request, node.clock.now_ms())
+    response: CreatePartitionsResponse = yield node.controller.create_partitions(request, node.clock.now_ms())
+    return response
 
 
 def refuse(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:

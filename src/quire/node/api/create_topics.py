@@ -4,34 +4,33 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import Context
-from quire.pending import Pending
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from quire.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: CreateTopicsRequest) -> Pending[CreateTopicsResponse]:
+def handle(node: "Node", context: Context, request: CreateTopicsRequest) -> Work[CreateTopicsResponse]:
     authorizer = node.authorizer
-    if authorizer.allows(context, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME):
-        return node.controller.create_topics(request, node.clock.now_ms())
-    denied = [
-        topic
-        for topic in request.topics
-        if not authorizer.allows(context, Operation.CREATE, Resource.TOPIC, topic.name)
-    ]
-    request.topics = [topic for topic in request.topics if topic not in denied]
-    refused = [
-        _refused(topic.name, ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "creating this topic is not allowed"))
-        for topic in denied
-    ]
-
-    def with_refused(response: CreateTopicsResponse) -> CreateTopicsResponse:
-        response.topics.extend(refused)
-        return response
-
-    return node.controller.create_topics(request, node.clock.now_ms()).then(with_refused)
+    denied: list[CreatableTopic] = []
+    if not authorizer.allows(context, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME):
+        denied = [
+            topic
+            for topic in request.topics
+            if not authorizer.allows(context, Operation.CREATE, Resource.TOPIC, topic.name)
+        ]
+        request.topics = [topic for topic in request.topics if topic not in denied]
+    response: CreateTopicsResponse = yield node.controller.create_topics(request, node.clock.now_ms())
+    error = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "creating this topic is not allowed")
+    response.topics.extend(_refused(topic.name, error) for topic in denied)
+    return response
 
 
 def refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:

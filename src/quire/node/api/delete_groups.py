@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from quire.node.authorizer import Operation
 from quire.node.context import Context
 from quire.node.group_requests import run_in_group
-from quire.pending import Pending, gather
+from quire.node.slices import Work, outcome
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -13,44 +14,33 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: DeleteGroupsRequest) -> Pending[DeleteGroupsResponse]:
-    names = list(dict.fromkeys(request.groups_names))
-    deleted = [_delete(node, context, group_id) for group_id in names]
-    return gather(deleted).then(lambda results: DeleteGroupsResponse(results=results))
+def handle(node: "Node", context: Context, request: DeleteGroupsRequest) -> Work[DeleteGroupsResponse]:
+    response = DeleteGroupsResponse()
+    for group_id in dict.fromkeys(request.groups_names):
+        response.results.append((yield from _delete(node, context, group_id)))
+    return response
 
 
 def refuse(request: DeleteGroupsRequest, error: ApiError) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(results=[_result(group_id, error) for group_id in request.groups_names])
 
 
-def _delete(node: "Node", context: Context, group_id: str) -> Pending[DeletableGroupResult]:
-    """Step by step, and in between others have their turn: a group can have more offsets than fit into one append."""
-    result: Pending[DeletableGroupResult] = Pending()
-
-    def next_step() -> None:
-        try:
-            answer = run_in_group(
+def _delete(node: "Node", context: Context, group_id: str) -> Work[DeletableGroupResult]:
+    """Step by step: a group can have more offsets than fit into one append."""
+    done = False
+    try:
+        while not done:
+            step: Pending[bool | ApiError] = run_in_group(
                 node,
                 context,
                 group_id,
                 lambda machine, now_ms: machine.delete_group(group_id, now_ms),
                 Operation.DELETE,
             )
-        except ApiError as error:
-            result.complete_once(_result(group_id, error))
-        else:
-            answer.when_done(stepped)
-
-    def stepped(outcome: bool | ApiError) -> None:
-        if isinstance(outcome, ApiError):
-            result.complete_once(_result(group_id, outcome))
-        elif outcome:
-            result.complete_once(_result(group_id))
-        else:
-            node.clock.call_soon(next_step)
-
-    next_step()
-    return result
+            done = yield from outcome(step)
+    except ApiError as error:
+        return _result(group_id, error)
+    return _result(group_id)
 
 
 def _result(group_id: str, error: ApiError | None = None) -> DeletableGroupResult:

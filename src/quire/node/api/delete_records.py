@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.delete_records import (
@@ -26,20 +27,18 @@ if TYPE_CHECKING:
 Waiting = list[tuple[DeleteRecordsPartitionResult, Pending[int]]]
 
 
-def handle(
-    node: "Node", context: Context, request: DeleteRecordsRequest
-) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
+def handle(node: "Node", context: Context, request: DeleteRecordsRequest) -> Work[DeleteRecordsResponse]:
     waiting: Waiting = []
-    response = DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_delete(node, context, topic.name, wanted, waiting) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
-    return _when_done(node, response, waiting, request.timeout_ms) if waiting else response
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        answers = DeleteRecordsTopicResult(name=topic.name)
+        response.topics.append(answers)
+        for wanted in topic.partitions:
+            answers.partitions.append(_delete(node, context, topic.name, wanted, waiting))
+            yield None
+    if waiting:
+        yield _when_done(node, response, waiting, request.timeout_ms)
+    return response
 
 
 def refuse(request: DeleteRecordsRequest, error: ApiError) -> DeleteRecordsResponse:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
-from quire.pending import Pending
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: DeleteTopicsRequest) -> Pending[DeleteTopicsResponse]:
+def handle(node: "Node", context: Context, request: DeleteTopicsRequest) -> Work[DeleteTopicsResponse]:
     if not node.config.get_bool("delete.topic.enable"):
         raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this cluster")
     for name in _names(node, request):
         if not node.authorizer.allows(context, Operation.DELETE, Resource.TOPIC, name):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"deleting {name} is not allowed")
-    return node.controller.delete_topics(request, node.clock.now_ms())
+    response: DeleteTopicsResponse = yield node.controller.delete_topics(request, node.clock.now_ms())
+    return response
 
 
 def refuse(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:

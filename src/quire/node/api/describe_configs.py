@@ -8,6 +8,8 @@ from quire.config.topic_config import TopicConfig
 from quire.controller.topic_names import check_topic_name
 from quire.node.config_resources import ConfigResource, check_may_describe
 from quire.node.context import Context
+from quire.node.entries import entries
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -22,10 +24,17 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(node: "Node", context: Context, request: DescribeConfigsRequest) -> Work[DescribeConfigsResponse]:
     # Named twice is described once: hundreds of settings, and tens of kilobytes, for a name of a few bytes.
-    once = {(wanted.resource_type, wanted.resource_name): wanted for wanted in request.resources}
-    return DescribeConfigsResponse(results=[_describe(node, context, request, wanted) for wanted in once.values()])
+    wanted = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
+    results = yield from entries(
+        wanted,
+        lambda key: _describe(node, context, request, wanted[key]),
+        lambda key, error: _failed(wanted[key], error),
+        lambda results: DescribeConfigsResponse(results=results),
+        context.api_version,
+    )
+    return DescribeConfigsResponse(results=results)
 
 
 def refuse(request: DescribeConfigsRequest, error: ApiError) -> DescribeConfigsResponse:

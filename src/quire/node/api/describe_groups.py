@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.node.entries import entries
 from quire.node.group_requests import caller_of, run_in_group
-from quire.pending import Pending, completed, gather
+from quire.node.slices import Work
+from quire.pending import Pending
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
@@ -15,16 +17,24 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_MESSAGES = 6
 
 
-def handle(node: "Node", context: Context, request: DescribeGroupsRequest) -> Pending[DescribeGroupsResponse]:
-    described = [_describe(node, context, request, group_id) for group_id in request.groups]
-    return gather(described).then(lambda groups: DescribeGroupsResponse(groups=groups))
+def handle(node: "Node", context: Context, request: DescribeGroupsRequest) -> Work[DescribeGroupsResponse]:
+    groups = yield from entries(
+        request.groups,
+        lambda group_id: _describe(node, context, request, group_id),
+        lambda group_id, error: _refused(group_id, error, context.api_version),
+        lambda groups: DescribeGroupsResponse(groups=groups),
+        context.api_version,
+    )
+    return DescribeGroupsResponse(groups=groups)
 
 
 def refuse(request: DescribeGroupsRequest, error: ApiError) -> DescribeGroupsResponse:
     return DescribeGroupsResponse(groups=[_refused(group_id, error, 0) for group_id in request.groups])
 
 
-def _describe(node: "Node", context: Context, request: DescribeGroupsRequest, group_id: str) -> Pending[DescribedGroup]:
+def _describe(
+    node: "Node", context: Context, request: DescribeGroupsRequest, group_id: str
+) -> DescribedGroup | Pending[DescribedGroup]:
     caller = caller_of(context)
     try:
         answer = run_in_group(
@@ -35,7 +45,7 @@ def _describe(node: "Node", context: Context, request: DescribeGroupsRequest, gr
             Operation.DESCRIBE,
         )
     except ApiError as error:
-        return completed(_refused(group_id, error, context.api_version))
+        return _refused(group_id, error, context.api_version)
 
     def described(group: DescribedGroup | ApiError) -> DescribedGroup:
         if isinstance(group, ApiError):

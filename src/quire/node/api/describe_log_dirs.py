@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import Context
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> Work[DescribeLogDirsResponse]:
     if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describing the cluster is not allowed")
-    return DescribeLogDirsResponse(
-        results=[_describe(node, directory, request) for directory in node.partitions.directories()]
-    )
+    response = DescribeLogDirsResponse()
+    for directory in node.partitions.directories():
+        response.results.append((yield from _describe(node, directory, request)))
+    return response
 
 
 def refuse(request: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsResponse:
@@ -34,13 +36,13 @@ def _offline(directory: LogDirectory) -> DescribeLogDirsResult:
     return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
 
 
-def _describe(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> DescribeLogDirsResult:
+def _describe(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> Work[DescribeLogDirsResult]:
     if directory.failure is not None:
         return _offline(directory)
     try:
         return DescribeLogDirsResult(
             log_dir=directory.path,
-            topics=_topics(node, directory, request),
+            topics=(yield from _topics(node, directory, request)),
             total_bytes=node.disk.total_bytes(directory.path),
             usable_bytes=node.disk.free_bytes(directory.path),
         )
@@ -49,7 +51,7 @@ def _describe(node: "Node", directory: LogDirectory, request: DescribeLogDirsReq
         return _offline(directory)
 
 
-def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
+def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsRequest) -> Work[list[DescribeLogDirsTopic]]:
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
@@ -62,4 +64,5 @@ def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsReque
                     partition_index=partition.index, partition_size=partition.log.size_bytes, offset_lag=0
                 )
             )
+        yield None
     return list(topics.values())

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation
 from quire.node.context import Context
+from quire.node.entries import entries
+from quire.node.slices import Work
 from quire.node.transaction_requests import check_transactional_id
-from quire.pending import Pending, completed, gather
+from quire.pending import Pending
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -17,11 +19,15 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(
-    node: "Node", context: Context, request: DescribeTransactionsRequest
-) -> Pending[DescribeTransactionsResponse]:
-    described = [_describe(node, context, transactional_id) for transactional_id in request.transactional_ids]
-    return gather(described).then(lambda states: DescribeTransactionsResponse(transaction_states=states))
+def handle(node: "Node", context: Context, request: DescribeTransactionsRequest) -> Work[DescribeTransactionsResponse]:
+    states = yield from entries(
+        request.transactional_ids,
+        lambda transactional_id: _describe(node, context, transactional_id),
+        _refused,
+        lambda states: DescribeTransactionsResponse(transaction_states=states),
+        context.api_version,
+    )
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 def refuse(request: DescribeTransactionsRequest, error: ApiError) -> DescribeTransactionsResponse:
@@ -30,14 +36,14 @@ def refuse(request: DescribeTransactionsRequest, error: ApiError) -> DescribeTra
     )
 
 
-def _describe(node: "Node", context: Context, transactional_id: str) -> Pending[TransactionState]:
+def _describe(node: "Node", context: Context, transactional_id: str) -> TransactionState | Pending[TransactionState]:
     try:
         check_transactional_id(node, context, transactional_id, Operation.DESCRIBE)
         answer = node.coordinators.transactions.shard_for(transactional_id).run(
             lambda machine, _now_ms: machine.describe(transactional_id)
         )
     except ApiError as error:
-        return completed(_refused(transactional_id, error))
+        return _refused(transactional_id, error)
     return answer.then(lambda state: _refused(transactional_id, state) if isinstance(state, ApiError) else state)
 
 

@@ -6,11 +6,13 @@ is the first, so that nobody gets stuck on it. What this process has neither wri
 in jobs. Fetch sessions are kept in `quire.node.fetch_sessions`.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
+from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.fast_fetch import fetch_response, partition_data, topic_response
@@ -40,15 +42,15 @@ FIRST_VERSION_WITH_LEADER_HINTS = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 MOST_CHECKS = 3
 """How often a fetch waits for checks: once, unless segments come and go meanwhile."""
+FEW_PARTITIONS = 100
+"""Up to so many are read in one go: that takes about a millisecond."""
 
 
-def handle(node: "Node", context: Context, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
+def handle(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         raise ApiError(ErrorCode.REPLICA_NOT_AVAILABLE, "this node leads partitions that have no other replica")
     session, partitions = _session(node, context, request)
-    fetch = _Fetch(node, context, request, session, partitions)
-    fetch.read()
-    return fetch.go_on()
+    return _Fetch(node, context, request, session, partitions).work()
 
 
 def refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
@@ -116,13 +118,12 @@ class _Fetch:
         "_context",
         "_failed",
         "_followed",
+        "_in_slices",
         "_node",
         "_partitions",
         "_request",
-        "_rounds_left",
         "_session",
         "_unchecked",
-        "_waited",
     )
 
     def __init__(
@@ -138,93 +139,71 @@ class _Fetch:
         self._request = request
         self._session = session
         self._partitions = partitions
+        self._in_slices = len(partitions) > FEW_PARTITIONS
         self._answers: list[tuple[FetchPartition, PartitionData]] = []
         self._followed: list[Partition] = []
         self._bytes = 0
         self._failed = False
-        self._waited = False
         self._unchecked: list[tuple[Partition, RangeCheck]] = []
-        self._rounds_left = MOST_CHECKS
 
-    def read(self) -> None:
+    def work(self) -> Work[FetchResponse]:
+        min_bytes = self._request.min_bytes
+        may_wait = self._request.max_wait_ms > 0
+        checks_left = MOST_CHECKS
+        while True:
+            yield from self._read()
+            if self._unchecked and checks_left and not self._failed and self._bytes < max(min_bytes, 1):
+                checks_left -= 1
+                yield self._when_checked()
+                continue
+            for partition, check in self._unchecked:
+                self._node.partitions.check(partition, check, _nothing)
+            if self._failed or self._bytes >= min_bytes or not self._followed or not may_wait:
+                return (yield from self._response())
+            may_wait = False
+            # Where a disk has just failed, reading again tells which partitions are offline.
+            with suppress(ApiError):
+                yield self._when_there_is_more()
+
+    def _read(self) -> Work[None]:
         self._answers = []
         self._followed = []
         self._bytes = 0
         self._unchecked = []
         for wanted in self._partitions:
             self._answers.append((wanted, self._read_partition(wanted)))
+            if self._in_slices:
+                yield None
 
-    def go_on(self) -> FetchResponse | Pending[FetchResponse]:
-        """The answer, if it is time for one."""
-        if self._unchecked and self._rounds_left and not self._failed and self._bytes < max(self._request.min_bytes, 1):
-            return self._check()
-        for partition, check in self._unchecked:
-            self._node.partitions.check(partition, check, _nothing)
-        return self.response() if self._is_complete() else self._wait()
-
-    def _is_complete(self) -> bool:
-        request = self._request
-        return (
-            self._failed
-            or self._waited
-            or not self._followed
-            or self._bytes >= request.min_bytes
-            or request.max_wait_ms <= 0
-        )
-
-    def _check(self) -> Pending[FetchResponse]:
-        """Waits for what has to be checked before it can be sent."""
-        pending: Pending[FetchResponse] = Pending()
+    def _when_checked(self) -> Pending[None]:
+        """Done when what has to be checked before it can be sent is checked."""
+        checked: Pending[None] = Pending()
         missing = len(self._unchecked)
-        self._rounds_left -= 1
 
-        def checked() -> None:
+        def one_more() -> None:
             nonlocal missing
             missing -= 1
             if missing == 0:
-                self._read_again(pending)
+                checked.complete_once(None)
 
-        def abandoned() -> None:
-            nonlocal missing
-            missing = 0
-
-        pending.on_abandoned = abandoned
         for partition, check in self._unchecked:
-            self._node.partitions.check(partition, check, checked)
-        return pending
+            self._node.partitions.check(partition, check, one_more)
+        return checked
 
-    def _read_again(self, pending: Pending[FetchResponse]) -> None:
-        self.read()
-        answer = self.go_on()
-        if isinstance(answer, Pending):
-            pending.on_abandoned = answer.abandon
-            answer.when_done(pending.complete)
-        else:
-            pending.complete_once(answer)
-
-    def _wait(self) -> FetchResponse | Pending[FetchResponse]:
-        pending: Pending[FetchResponse] = Pending()
-        self._waited = True
-
-        def finish() -> None:
-            self._read_again(pending)
-
-        try:
-            wait = FetchWait(
-                self._followed,
-                self._request.min_bytes - self._bytes,
-                finish,
-                committed_only=self._request.isolation_level == READ_COMMITTED,
-            )
-        except ApiError:
-            # A disk has just failed: who reads again hears which partitions are offline.
-            self.read()
-            return self.go_on()
-        pending.on_abandoned = wait.cancel
+    def _when_there_is_more(self) -> Pending[None]:
+        """Done when there is enough to send, or the client has waited long enough."""
+        more: Pending[None] = Pending()
+        wait = FetchWait(
+            self._followed,
+            self._request.min_bytes - self._bytes,
+            lambda: more.complete(None),
+            committed_only=self._request.isolation_level == READ_COMMITTED,
+        )
+        more.on_abandoned = wait.cancel
         wait.start(self._node.clock, self._request.max_wait_ms)
-        return pending
+        return more
 
-    def response(self) -> FetchResponse:
+    def _response(self) -> Work[FetchResponse]:
         session = self._session
         incremental = session is not None and self._request.session_epoch > INITIAL_EPOCH
         response = fetch_response(session.id if session is not None else NO_SESSION)
@@ -235,6 +214,8 @@ class _Fetch:
                 served.append(wanted)
             if wanted.has_news(answer.high_watermark, answer.log_start_offset, has_data) or not incremental:
                 _add(response, wanted, answer)
+            if self._in_slices:
+                yield None
         if session is not None:
             session.rotate(served)
         return response

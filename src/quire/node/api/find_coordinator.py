@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
-from quire.pending import Pending
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -26,26 +26,26 @@ _RESOURCES = {
     TRANSACTION: (Resource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
 
-Result = FindCoordinatorResponse | Pending[FindCoordinatorResponse | ApiError]
 
-
-def handle(node: "Node", context: Context, request: FindCoordinatorRequest) -> Result:
+def handle(node: "Node", context: Context, request: FindCoordinatorRequest) -> Work[FindCoordinatorResponse]:
     if context.api_version >= MANY_KEYS and not request.coordinator_keys:
         return FindCoordinatorResponse()  # There is nowhere to put an error, and nobody to ask for.
     if request.key_type not in _RESOURCES:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}")
     coordinators = node.coordinators
     runtime: CoordinatorRuntime[Any] = coordinators.groups if request.key_type == GROUP else coordinators.transactions
-    if runtime.partition_count:
-        return _answer(node, context, request, runtime)
-    created = coordinators.create_topic(runtime.topic)
-
-    def answer(error: ErrorCode) -> FindCoordinatorResponse | ApiError:
+    if not runtime.partition_count:
+        error: ErrorCode = yield coordinators.create_topic(runtime.topic)
         if error is not ErrorCode.NONE:
-            return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{runtime.topic} could not be created: {error.name}")
-        return _answer(node, context, request, runtime)
-
-    return created.then(answer)
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{runtime.topic} could not be created: {error.name}")
+    addresses = {broker.broker_id: (host, port) for broker, host, port in node.live_brokers(context.listener)}
+    if context.api_version < MANY_KEYS:
+        return _alone(_find(node, context, request.key_type, request.key, runtime, addresses))
+    response = FindCoordinatorResponse()
+    for key in dict.fromkeys(request.coordinator_keys):
+        response.coordinators.append(_find(node, context, request.key_type, key, runtime, addresses))
+        yield None
+    return response
 
 
 def refuse(request: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
@@ -54,17 +54,15 @@ def refuse(request: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorR
     return _alone(_refused("", error))
 
 
-def _answer(
-    node: "Node", context: Context, request: FindCoordinatorRequest, runtime: "CoordinatorRuntime[Any]"
-) -> FindCoordinatorResponse:
-    if context.api_version < MANY_KEYS:
-        return _alone(_find(node, context, request.key_type, request.key, runtime))
-    return FindCoordinatorResponse(
-        coordinators=[_find(node, context, request.key_type, key, runtime) for key in request.coordinator_keys]
-    )
-
-
-def _find(node: "Node", context: Context, key_type: int, key: str, runtime: "CoordinatorRuntime[Any]") -> Coordinator:
+def _find(
+    node: "Node",
+    context: Context,
+    key_type: int,
+    key: str,
+    runtime: "CoordinatorRuntime[Any]",
+    addresses: dict[int, tuple[str, int]],
+) -> Coordinator:
+    """`addresses` are those of the live brokers, by their ids."""
     resource, denied = _RESOURCES[key_type]
     if not node.authorizer.allows(context, Operation.DESCRIBE, resource, key):
         return _refused(key, ApiError(denied, f"asking for {key} is not allowed"))
@@ -72,12 +70,11 @@ def _find(node: "Node", context: Context, key_type: int, key: str, runtime: "Coo
         coordinator_id = node.coordinator_id(runtime, key)
     except ApiError as error:
         return _refused(key, error)
-    for broker, host, port in node.live_brokers(context.listener):
-        if broker.broker_id == coordinator_id:
-            return Coordinator(key=key, node_id=coordinator_id, host=host, port=port)
-    return _refused(
-        key, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's node is not there: try again")
-    )
+    address = addresses.get(coordinator_id)
+    if address is None:
+        gone = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's node is not there: try again")
+        return _refused(key, gone)
+    return Coordinator(key=key, node_id=coordinator_id, host=address[0], port=address[1])
 
 
 def _refused(key: str, error: ApiError) -> Coordinator:

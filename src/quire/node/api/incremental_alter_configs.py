@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.config_resources import check_may_alter
 from quire.node.context import Context
-from quire.pending import Pending
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 def handle(
     node: "Node", context: Context, request: IncrementalAlterConfigsRequest
-) -> Pending[IncrementalAlterConfigsResponse]:
+) -> Work[IncrementalAlterConfigsResponse]:
     for resource in request.resources:
         check_may_alter(node.authorizer, context, resource.resource_type, resource.resource_name)
-    return node.controller.incremental_alter_configs(request, node.clock.now_ms())
+    response: IncrementalAlterConfigsResponse = yield node.controller.incremental_alter_configs(
+        request, node.clock.now_ms()
+    )
+    return response
 
 
 def refuse(request: IncrementalAlterConfigsRequest, error: ApiError) -> IncrementalAlterConfigsResponse:

@@ -21,7 +21,7 @@ def handle(
         return messages.ListConfigResourcesResponse()
     resources = [
         messages.ConfigResource(resource_name=name, resource_type=kind)
-        for kind in request.resource_types or ConfigResource
+        for kind in dict.fromkeys(request.resource_types or ConfigResource)
         for name in _names(node, kind)
     ]
     return messages.ListConfigResourcesResponse(config_resources=resources)

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import Context
-from quire.pending import Pending, gather
+from quire.node.slices import Work, outcome
+from quire.pending import Pending
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -12,27 +13,20 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: ListGroupsRequest) -> Pending[ListGroupsResponse | ApiError]:
-    parts = [
-        shard.run(lambda machine, now_ms: machine.list_groups(request, now_ms)) for shard in node.coordinators.groups
-    ]
-    return gather(parts).then(lambda listed: _merged(node, context, listed))
+def handle(node: "Node", context: Context, request: ListGroupsRequest) -> Work[ListGroupsResponse]:
+    """An error where a part of the list is missing, because the client could not tell what was left out."""
+    sees_all = node.authorizer.allows(context, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
+    response = ListGroupsResponse()
+    for shard in list(node.coordinators.groups):
+        listed: Pending[list[ListedGroup] | ApiError] = shard.run(
+            lambda machine, now_ms: machine.list_groups(request, now_ms)
+        )
+        for group in (yield from outcome(listed)):
+            if sees_all or node.authorizer.allows(context, Operation.DESCRIBE, Resource.GROUP, group.group_id):
+                response.groups.append(group)
+            yield None
+    return response
 
 
 def refuse(request: ListGroupsRequest, error: ApiError) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=error.code)
-
-
-def _merged(node: "Node", context: Context, parts: list[list[ListedGroup] | ApiError]) -> ListGroupsResponse | ApiError:
-    """One list; an error where a part of it is missing, because nobody could tell what was left out."""
-    sees_all = node.authorizer.allows(context, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
-    merged = ListGroupsResponse()
-    for part in parts:
-        if isinstance(part, ApiError):
-            return part
-        merged.groups += (
-            group
-            for group in part
-            if sees_all or node.authorizer.allows(context, Operation.DESCRIBE, Resource.GROUP, group.group_id)
-        )
-    return merged

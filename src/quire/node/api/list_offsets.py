@@ -6,6 +6,7 @@ from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
 from quire.node.partitions import Answer
+from quire.node.slices import Work
 from quire.pending import Pending, gather
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.list_offsets import (
@@ -41,27 +42,24 @@ FIRST_VERSION_OF = {
 """The landmarks, each with the version from which a client may ask for it."""
 
 
-def handle(
-    node: "Node", context: Context, request: ListOffsetsRequest
-) -> ListOffsetsResponse | Pending[ListOffsetsResponse]:
+def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> Work[ListOffsetsResponse]:
     committed_only = request.isolation_level == READ_COMMITTED
     twice = named_twice((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     searches: list[Pending[None]] = []
-    response = ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _failed(wanted, ErrorCode.INVALID_REQUEST)
-                    if (topic.name, wanted.partition_index) in twice
-                    else _find(node, context, topic.name, wanted, committed_only, searches)
-                    for wanted in topic.partitions
-                ],
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answers = ListOffsetsTopicResponse(name=topic.name)
+        response.topics.append(answers)
+        for wanted in topic.partitions:
+            answers.partitions.append(
+                _failed(wanted, ErrorCode.INVALID_REQUEST)
+                if (topic.name, wanted.partition_index) in twice
+                else _find(node, context, topic.name, wanted, committed_only, searches)
             )
-            for topic in request.topics
-        ]
-    )
-    return gather(searches).then(lambda _: response) if searches else response
+            yield None
+    if searches:
+        yield gather(searches)
+    return response
 
 
 def refuse(request: ListOffsetsRequest, error: ApiError) -> ListOffsetsResponse:

@@ -6,6 +6,7 @@ from quire.controller.topic_names import check_topic_name
 from quire.metadata.image import TopicImage
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.context import Context
+from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
@@ -26,17 +27,21 @@ if TYPE_CHECKING:
 FIRST_VERSION_WHERE_NULL_MEANS_ALL = 1
 
 
-def handle(node: "Node", context: Context, request: MetadataRequest) -> MetadataResponse | Pending[MetadataResponse]:
+def handle(node: "Node", context: Context, request: MetadataRequest) -> Work[MetadataResponse]:
     missing = _to_create(node, context, request)
-    if not missing:
-        return _describe(node, context, request, {})
-    created = node.controller.create_topics(
+    failures = {}
+    if missing:
+        failures = _failures((yield _create(node, missing)))
+    return (yield from _describe(node, context, request, failures))
+
+
+def _create(node: "Node", missing: list[str]) -> Pending[CreateTopicsResponse]:
+    return node.controller.create_topics(
         CreateTopicsRequest(
             topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in missing]
         ),
         node.clock.now_ms(),
     )
-    return created.then(lambda response: _describe(node, context, request, _failures(response)))
 
 
 def refuse(request: MetadataRequest, error: ApiError) -> MetadataResponse:
@@ -79,18 +84,20 @@ def _failures(response: CreateTopicsResponse) -> dict[str, ErrorCode]:
 
 def _describe(
     node: "Node", context: Context, request: MetadataRequest, failures: dict[str, ErrorCode]
-) -> MetadataResponse:
+) -> Work[MetadataResponse]:
     operations = request.include_topic_authorized_operations
+    topics = []
     if _asks_for_all(context, request):
-        topics = [
-            _topic(node, context, topic, operations)
-            for topic in node.image.topics_sorted()
-            if node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name)
-        ]
+        for topic in node.image.topics_sorted():
+            if node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name):
+                topics.append((yield from _topic(node, context, topic, operations)))
+            yield None
     else:
         # Named twice is described once: otherwise a small request could ask for a huge answer.
         once = {(wanted.topic_id, wanted.name): wanted for wanted in request.topics or []}
-        topics = [_wanted(node, context, wanted, operations, failures) for wanted in once.values()]
+        for wanted in once.values():
+            topics.append((yield from _wanted(node, context, wanted, operations, failures)))
+            yield None
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
@@ -111,7 +118,7 @@ def _wanted(
     wanted: MetadataRequestTopic,
     operations: bool,
     failures: dict[str, ErrorCode],
-) -> MetadataResponseTopic:
+) -> Work[MetadataResponseTopic]:
     if wanted.topic_id != ZERO:
         topic = node.image.topic_by_id(wanted.topic_id)
         if topic is None:
@@ -120,12 +127,12 @@ def _wanted(
                 name=None if context.api_version >= 12 else "",
                 topic_id=wanted.topic_id,
             )
-        return _topic(node, context, topic, operations)
+        return (yield from _topic(node, context, topic, operations))
     name = wanted.name or ""
     topic = node.image.topic(name)
     if topic is None:
         return MetadataResponseTopic(error_code=failures.get(name) or _why_missing(name), name=name)
-    return _topic(node, context, topic, operations)
+    return (yield from _topic(node, context, topic, operations))
 
 
 def _why_missing(name: str) -> ErrorCode:
@@ -136,14 +143,12 @@ def _why_missing(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _topic(node: "Node", context: Context, topic: TopicImage, operations: bool) -> MetadataResponseTopic:
+def _topic(node: "Node", context: Context, topic: TopicImage, operations: bool) -> Work[MetadataResponseTopic]:
     if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
-    answer = MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=is_internal(topic.name),
-        partitions=[
+    answer = MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, is_internal=is_internal(topic.name))
+    for index, partition in sorted(topic.partitions.items()):
+        answer.partitions.append(
             MetadataResponsePartition(
                 error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
                 partition_index=index,
@@ -153,9 +158,8 @@ def _topic(node: "Node", context: Context, topic: TopicImage, operations: bool) 
                 isr_nodes=list(partition.isr),
                 offline_replicas=node.offline_replicas(partition),
             )
-            for index, partition in sorted(topic.partitions.items())
-        ],
-    )
+        )
+        yield None
     if operations:
         answer.topic_authorized_operations = node.authorizer.operations(context, Resource.TOPIC, topic.name)
     return answer

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, may_read_topic, run_in_group
+from quire.node.offset_portions import PORTION, in_portions, partition_count
+from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_commit import (
@@ -18,19 +20,36 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: OffsetCommitRequest) -> Pending[OffsetCommitResponse | ApiError]:
+Answer = Pending[OffsetCommitResponse | ApiError]
+
+
+def handle(node: "Node", context: Context, request: OffsetCommitRequest) -> Answer | Work[OffsetCommitResponse]:
     denied = [topic for topic in request.topics if not _may_commit(node, context, topic)]
     if denied:
         request.topics = [topic for topic in request.topics if topic not in denied]
-    caller = caller_of(context)
-    answer = run_in_group(
-        node, context, request.group_id, lambda machine, now_ms: machine.offset_commit(request, caller, now_ms)
-    )
+    if partition_count(request.topics) > PORTION:
+        return _commit_in_portions(node, context, request, denied)
+    answer = _commit(node, context, request)
     return answer if not denied else answer.then(lambda response: _with_denied(response, denied))
 
 
 def refuse(request: OffsetCommitRequest, error: ApiError) -> OffsetCommitResponse:
     return OffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
+
+
+def _commit(node: "Node", context: Context, request: OffsetCommitRequest) -> Answer:
+    caller = caller_of(context)
+    return run_in_group(
+        node, context, request.group_id, lambda machine, now_ms: machine.offset_commit(request, caller, now_ms)
+    )
+
+
+def _commit_in_portions(
+    node: "Node", context: Context, request: OffsetCommitRequest, denied: list[OffsetCommitRequestTopic]
+) -> Work[OffsetCommitResponse]:
+    response = yield from in_portions(request, lambda portion: _commit(node, context, portion))
+    response.topics.extend(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in denied)
+    return response
 
 
 def _may_commit(node: "Node", context: Context, topic: OffsetCommitRequestTopic) -> bool:

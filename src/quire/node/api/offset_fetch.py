@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation
 from quire.node.context import Context
+from quire.node.entries import entries
 from quire.node.group_requests import caller_of, may_read_topic, run_in_group
-from quire.pending import Pending, completed, gather
+from quire.node.slices import Work
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -28,12 +30,20 @@ ERROR_OF_THE_WHOLE = 2
 """The first version that has a place for an error of the request; before, every partition carries it."""
 
 
-def handle(node: "Node", context: Context, request: OffsetFetchRequest) -> Pending[OffsetFetchResponse | ApiError]:
+def handle(node: "Node", context: Context, request: OffsetFetchRequest) -> Work[OffsetFetchResponse]:
+    wanted = request.groups if context.api_version >= MANY_GROUPS else [_as_a_group(request)]
+    # A group that is named twice is answered once, as it is named last.
+    by_id = {group.group_id: group for group in wanted}
+    groups = yield from entries(
+        by_id,
+        lambda group_id: _fetch(node, context, by_id[group_id], request.require_stable),
+        lambda group_id, error: _refused(by_id[group_id], error.code),
+        lambda groups: OffsetFetchResponse(groups=groups),
+        max(context.api_version, MANY_GROUPS),
+    )
     if context.api_version >= MANY_GROUPS:
-        fetched = [_fetch(node, context, group, request.require_stable) for group in request.groups]
-        return gather(fetched).then(lambda groups: OffsetFetchResponse(groups=groups))
-    answer = _fetch(node, context, _as_a_group(request), request.require_stable)
-    return answer.then(lambda group: _alone(request, group, context.api_version))
+        return OffsetFetchResponse(groups=groups)
+    return _alone(request, groups[0], context.api_version)
 
 
 def refuse(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchResponse:
@@ -44,7 +54,7 @@ def refuse(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchResponse:
 
 def _fetch(
     node: "Node", context: Context, group: OffsetFetchRequestGroup, require_stable: bool
-) -> Pending[OffsetFetchResponseGroup]:
+) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
     denied = [] if group.topics is None else [topic for topic in group.topics if not _may_see(node, context, topic)]
     if denied and group.topics is not None:
         group.topics = [topic for topic in group.topics if topic not in denied]
@@ -58,7 +68,7 @@ def _fetch(
             Operation.DESCRIBE,
         )
     except ApiError as error:
-        return completed(_refused(group, error.code))
+        return _refused(group, error.code)
 
     def fetched(found: OffsetFetchResponseGroup | ApiError) -> OffsetFetchResponseGroup:
         if isinstance(found, ApiError):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
+from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -19,16 +20,15 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_epoch_end(node, context, topic.topic, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+def handle(node: "Node", context: Context, request: OffsetForLeaderEpochRequest) -> Work[OffsetForLeaderEpochResponse]:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        answers = OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(answers)
+        for wanted in topic.partitions:
+            answers.partitions.append(_epoch_end(node, context, topic.topic, wanted))
+            yield None
+    return response
 
 
 def refuse(request: OffsetForLeaderEpochRequest, error: ApiError) -> OffsetForLeaderEpochResponse:

@@ -10,6 +10,8 @@ from quire.coordinators.runtime.shard import Shard
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, check_group, may_read_topic
+from quire.node.offset_portions import PORTION, in_portions, partition_count
+from quire.node.slices import Work
 from quire.node.transaction_gate import Producer, Verdicts, admit, give_back
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -32,7 +34,7 @@ FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2 = 5
 Answer = Pending[TxnOffsetCommitResponse | ApiError]
 
 
-def handle(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> Answer:
+def handle(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> Answer | Work[TxnOffsetCommitResponse]:
     check_group(node, context, request.group_id, Operation.READ)
     if not node.authorizer.allows(context, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
         raise ApiError(
@@ -40,6 +42,8 @@ def handle(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> A
         )
     denied = [topic for topic in request.topics if not may_read_topic(node, context, topic.name)]
     request.topics = [topic for topic in request.topics if topic not in denied]
+    if partition_count(request.topics) > PORTION:
+        return _commit_in_portions(node, context, request, denied)
     answer = _commit(node, context, request)
     return answer if not denied else answer.then(lambda response: _with_denied(response, denied))
 
@@ -84,6 +88,14 @@ def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> 
 
     asked.when_done(go_on)
     return answer
+
+
+def _commit_in_portions(
+    node: "Node", context: Context, request: TxnOffsetCommitRequest, denied: list[TxnOffsetCommitRequestTopic]
+) -> Work[TxnOffsetCommitResponse]:
+    response = yield from in_portions(request, lambda portion: _commit(node, context, portion))
+    response.topics.extend(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in denied)
+    return response
 
 
 def _run(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
 from quire.node.commit import when_committed
 from quire.node.context import Context
+from quire.node.slices import Work
 from quire.pending import Pending, completed, gather
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
@@ -31,19 +32,20 @@ TRANSACTION_PROTOCOL_2 = 2
 TIMEOUT_MS = 30_000
 
 
-def handle(node: "Node", context: Context, request: WriteTxnMarkersRequest) -> Pending[WriteTxnMarkersResponse]:
+def handle(node: "Node", context: Context, request: WriteTxnMarkersRequest) -> Work[WriteTxnMarkersResponse]:
     if not (
         node.authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
         or node.authorizer.allows(context, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME)
     ):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "ending transactions is not allowed")
-    writing = [
-        _write(node, marker, topic.name, index)
-        for marker in request.markers
-        for topic in marker.topics
-        for index in topic.partition_indexes
-    ]
-    return gather(writing).then(lambda errors: _answers(request, iter(errors)))
+    writing = []
+    for marker in request.markers:
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                writing.append(_write(node, marker, topic.name, index))
+                yield None
+    errors = yield gather(writing)
+    return _answers(request, iter(errors))
 
 
 def refuse(request: WriteTxnMarkersRequest, error: ApiError) -> WriteTxnMarkersResponse:

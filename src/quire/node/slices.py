@@ -1,0 +1,143 @@
+"""Requests whose work may take long, done in slices: other requests are served between two of them.
+
+The handler of such a request is a generator. It yields a `Pending` to wait for it and get its value, or None wherever
+it may be interrupted, which should be after every few dozen microseconds of work:
+
+    def handle(node: "Node", context: Context, request: DescribeThingsRequest) -> Work[DescribeThingsResponse]:
+        things = []
+        for name in request.names:
+            things.append(describe(name))
+            yield None
+        return DescribeThingsResponse(things=things)
+
+The first slice runs at once, and most requests need no more. The others take turns: one slice of one request in each
+turn of the event loop, so that a small request waits for one slice at most, however many long ones there are. Only a
+few of these are under way at a time, because each may be building a large answer.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.seams import Clock
+
+log = logging.getLogger("quire.requests")
+
+T = TypeVar("T")
+Work = Generator[Pending[Any] | None, Any, T]
+
+SLICE_MS = 5.0
+STEPS_PER_SLICE = 1_000
+UNDER_WAY_MAX = 8
+
+
+def outcome(pending: Pending[T | ApiError]) -> Work[T]:
+    """Waits for what may be refused; raises the refusal."""
+    value = yield pending
+    if isinstance(value, ApiError):
+        raise value
+    return value  # type: ignore[no-any-return]
+
+
+class Slices:
+    """All long requests of a node."""
+
+    __slots__ = ("_clock", "_scheduled", "_under_way", "_waiting", "steps_per_slice")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._under_way: deque[_Task[Any]] = deque()
+        """The next one to get a slice first."""
+        self._waiting: deque[_Task[Any]] = deque()
+        """For others to finish, or to wait for something."""
+        self._scheduled = False
+        self.steps_per_slice = STEPS_PER_SLICE
+        """Ends a slice too. The simulator, whose time stands still while code runs, makes it small."""
+
+    def run(self, work: Work[T]) -> T | Pending[T | ApiError]:
+        """The result, or what becomes it. Raises what the first slice raises; a later error becomes the result."""
+        try:
+            waits_for = work.send(None)
+            task = _Task(work, waits_for)
+            if waits_for is None or waits_for.done:
+                waits_for = task.advance(self._clock, self.steps_per_slice)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        task.result.on_abandoned = task.abandon
+        self._go_on(task, waits_for, self._waiting)
+        return task.result
+
+    def _go_on(self, task: "_Task[Any]", waits_for: Pending[Any] | None, queue: "deque[_Task[Any]]") -> None:
+        """Gives the task its next slice when it is its turn, or at once when what it waits for is there."""
+        if waits_for is None:
+            queue.append(task)
+            self._schedule()
+        else:
+            task.waits_for = waits_for
+            waits_for.when_done(lambda _: self._advance(task, self._waiting))
+
+    def _schedule(self) -> None:
+        if not self._scheduled and (self._under_way or self._waiting):
+            self._scheduled = True
+            self._clock.call_soon(self._run_slice)
+
+    def _run_slice(self) -> None:
+        self._scheduled = False
+        while self._waiting and len(self._under_way) < UNDER_WAY_MAX:
+            self._under_way.append(self._waiting.popleft())
+        task = self._under_way.popleft()
+        try:
+            if not task.abandoned:
+                self._advance(task, self._under_way)
+        finally:
+            self._schedule()
+
+    def _advance(self, task: "_Task[Any]", queue: "deque[_Task[Any]]") -> None:
+        try:
+            waits_for = task.advance(self._clock, self.steps_per_slice)
+        except StopIteration as end:
+            task.result.complete_once(end.value)
+        except ApiError as error:
+            task.result.complete_once(error)
+        except Exception:
+            log.exception("a request failed unexpectedly")
+            task.result.complete_once(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request"))
+        else:
+            self._go_on(task, waits_for, queue)
+
+
+class _Task(Generic[T]):
+    __slots__ = ("_work", "abandoned", "result", "waits_for")
+
+    def __init__(self, work: Work[T], waits_for: Pending[Any] | None) -> None:
+        self._work = work
+        self.waits_for = waits_for
+        """What the work has yielded last."""
+        self.result: Pending[T | ApiError] = Pending()
+        self.abandoned = False
+
+    def advance(self, clock: Clock, steps: int) -> Pending[Any] | None:
+        """One slice; returns what the work has to wait for, or None if only its time is up. Raises StopIteration."""
+        until_ms = clock.monotonic_ms() + SLICE_MS
+        send = self._work.send
+        waits_for = self.waits_for
+        for _ in range(steps):
+            waits_for = send(None if waits_for is None else waits_for.value)
+            if waits_for is not None and not waits_for.done:
+                return waits_for
+            if clock.monotonic_ms() >= until_ms:
+                break
+        self.waits_for = waits_for
+        return None
+
+    def abandon(self) -> None:
+        self.abandoned = True
+        # It may be what is running now: then it is not resumed after its next step.
+        with suppress(ValueError):
+            self._work.close()
+        if self.waits_for is not None:
+            self.waits_for.abandon()
