@@ -4,6 +4,7 @@ The node watches its own loop (`quire.loop.watch.ms`), so a failure shows what h
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -47,6 +48,7 @@ from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from quire.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -74,6 +76,7 @@ from quire.protocol.messages.write_txn_markers import (
 )
 from quire.real.loop_watch import HELD
 from quire.testing import Cluster, WireConnection
+from tests.wire.clients import eventually
 from tests.wire.conftest import LOOP_WATCH_MS
 
 PARTITIONS = 9_900
@@ -240,6 +243,22 @@ def test_records_of_many_partitions_are_deleted(connection: WireConnection, wide
     assert {found.error_code for found in answer.partitions} == {ErrorCode.NONE}
 
 
-def test_transactions_are_listed_by_a_pattern(connection: WireConnection) -> None:
-    request = ListTransactionsRequest(transactional_id_pattern="(a|b)*c.*")
-    assert connection.call(request, 2, ListTransactionsResponse).transaction_states == []
+def test_long_transactional_ids_are_listed_by_a_pattern(connection: WireConnection) -> None:
+    keys = [f"{number:03}" + "ab" * 14_000 for number in range(100)]
+    eventually(lambda: _finds_coordinator(connection, "any"))
+    for key in keys:
+        request = InitProducerIdRequest(transactional_id=key, transaction_timeout_ms=60_000, producer_id=-1)
+        eventually(partial(_initializes, connection, request))
+    listed = ListTransactionsRequest(transactional_id_pattern="[0-9]*(a|b)*")
+    found = connection.call(listed, 2, ListTransactionsResponse).transaction_states
+    assert sorted(state.transactional_id for state in found) == keys
+
+
+def _initializes(connection: WireConnection, request: InitProducerIdRequest) -> bool:
+    return connection.call(request, 2, InitProducerIdResponse).error_code == ErrorCode.NONE
+
+
+def _finds_coordinator(connection: WireConnection, transactional_id: str) -> bool:
+    request = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
+    (found,) = connection.call(request, 4, FindCoordinatorResponse).coordinators
+    return found.error_code == ErrorCode.NONE

@@ -36,7 +36,7 @@ class LoopWatch:
         self._thread_id = threading.get_ident()
         self._used_s = _processor_time(self._thread_id)
         self._collected_s = 0.0
-        """How long the garbage collector has run so far: it holds the loop wherever it happens to begin."""
+        """How long the garbage collector has run so far. It begins anywhere, so it says nothing about the stack."""
         gc.callbacks.append(self._collecting)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="loop-watch", daemon=True)
@@ -59,10 +59,12 @@ class LoopWatch:
             except RuntimeError:
                 return  # The loop is closed.
             stack = self._wait_for(answered, asked_s)
-            held_s = self._used_s() - asked_s
-            if stack is not None:
-                collected_ms = (self._collected_s - collected_s) * 1000
-                log.warning("this %s %d ms, garbage collection %d ms:\n%s", HELD, held_s * 1000, collected_ms, stack)
+            collecting_s = self._collected_s - collected_s
+            held_s = self._used_s() - asked_s - collecting_s
+            if stack is not None and held_s >= self._limit_s:
+                log.warning("this %s %d ms:\n%s", HELD, held_s * 1000, stack)
+            elif collecting_s >= self._limit_s:
+                log.info("garbage collection took %d ms", collecting_s * 1000)
 
     def _wait_for(self, answered: threading.Event, asked_s: float) -> str | None:
         """What the loop's thread was doing when its time was up, if it was."""
