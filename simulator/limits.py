@@ -27,6 +27,7 @@ class Limit(NamedTuple):
 
 LIMITS = (
     Limit("quire.client.connection", "ROOM_BYTES", 4, 300),
+    Limit("quire.controller.controller", "_TURN_PORTIONS", 1, 2),
     Limit("quire.controller.producer_ids", "BLOCK_SIZE", 1, 3),
     Limit("quire.coordinators.group.offsets.expiry", "MAX_LOOKED_AT", 1, 5),
     Limit("quire.coordinators.group.offsets.tombstones", "MAX_RECORDS", 1, 5),
@@ -39,8 +40,12 @@ LIMITS = (
     Limit("quire.network.connection", "_WRITE_TOGETHER_BYTES", 1, 500),
     Limit("quire.network.framing", "_BEYOND_BYTES", 4, 100),
     Limit("quire.node.compaction", "_BUFFER_MIN_BYTES", 1, 2000),
-    Limit("quire.node.partitions", "_OPENED_AT_ONCE", 1, 2),
+    Limit("quire.node.api.fetch", "FEW_PARTITIONS", 0, 1),
+    Limit("quire.node.offset_portions", "PORTION", 1, 2),
+    Limit("quire.node.partitions", "_AT_ONCE", 1, 2),
     Limit("quire.node.retention", "_LOOKS_PER_TURN", 1, 2),
+    Limit("quire.node.slices", "STEPS_PER_SLICE", 1, 3),
+    Limit("quire.node.slices", "UNDER_WAY_MAX", 1, 2),
     Limit("quire.protocol.records.compression", "_GZIP_FEED_BYTES", 1, 100),
     Limit("quire.protocol.records.compression", "_LZ4_STEP_BYTES", 1, 100),
     Limit("quire.protocol.records.compression", "_ZSTD_FEED_BYTES", 64, 100),

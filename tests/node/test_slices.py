@@ -14,10 +14,9 @@ def clock() -> SimClock:
 
 
 @pytest.fixture
-def slices(clock: SimClock) -> Slices:
-    made = Slices(clock)
-    made.steps_per_slice = 10
-    return made
+def slices(clock: SimClock, monkeypatch: pytest.MonkeyPatch) -> Slices:
+    monkeypatch.setattr("quire.node.slices.STEPS_PER_SLICE", 10)
+    return Slices(clock)
 
 
 def counting(steps: int, seen: list[str], name: str = "") -> Work[int]:

@@ -1,7 +1,6 @@
 """The watch over the event loop: it says who held it, and nothing of a loop that merely waits."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -20,17 +19,25 @@ def work_for(duration_ms: float) -> None:
 
 
 @pytest.fixture
-def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[], None]], list[str]]]:
-    """Runs something on a loop that is watched, and says what the watch has said until `done` is called."""
+def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[], None], int], list[str]]]:
+    """Runs something on a loop that is watched until the watch has said so much, or for a few of its looks."""
     loop = new_event_loop()
     watch = LoopWatch(loop, LIMIT_MS)
 
-    def run(callback: Callable[[], None]) -> list[str]:
+    def run(callback: Callable[[], None], expected: int) -> list[str]:
+        looks_left = 500 if expected else 10
+
+        def look() -> None:
+            nonlocal looks_left
+            looks_left -= 1
+            if not looks_left or (expected and len(caplog.records) >= expected):
+                loop.stop()
+            else:
+                loop.call_later(LIMIT_MS / 1000, look)
+
         with caplog.at_level(logging.WARNING, "quire.loop"):
-            loop.call_soon(callback)
-            # Two looks later the watch has said what it has to say.
-            waited = threading.Timer(10 * LIMIT_MS / 1000, lambda: loop.call_soon_threadsafe(loop.stop))
-            waited.start()
+            loop.call_later(2 * LIMIT_MS / 1000, callback)
+            loop.call_soon(look)
             loop.run_forever()
         return [record.getMessage() for record in caplog.records]
 
@@ -39,11 +46,11 @@ def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[], Non
     loop.close()
 
 
-def test_what_holds_the_loop_is_named(run: Callable[[Callable[[], None]], list[str]]) -> None:
-    (said,) = run(lambda: work_for(5 * LIMIT_MS))
+def test_what_holds_the_loop_is_named(run: Callable[[Callable[[], None], int], list[str]]) -> None:
+    (said,) = run(lambda: work_for(8 * LIMIT_MS), 1)
     assert HELD in said
     assert "work_for" in said
 
 
-def test_a_loop_that_waits_is_not_held(run: Callable[[Callable[[], None]], list[str]]) -> None:
-    assert run(lambda: None) == []
+def test_a_loop_that_waits_is_not_held(run: Callable[[Callable[[], None], int], list[str]]) -> None:
+    assert run(lambda: None, 0) == []

@@ -67,7 +67,8 @@ logger = logging.getLogger("quire.controller")
 R = TypeVar("R")
 
 _TURN_MS = 5.0
-"""How long a request with many parts keeps others waiting."""
+_TURN_PORTIONS = 1_000
+"""How long a request with many parts keeps others waiting, and how many of these it does at most meanwhile."""
 
 
 class Controller:
@@ -281,8 +282,10 @@ class Controller:
         until_ms = self._clock.monotonic_ms() + _TURN_MS
         records: list[Message] = []
         try:
-            while self._clock.monotonic_ms() < until_ms:
+            for _ in range(_TURN_PORTIONS):
                 records += next(portions)
+                if self._clock.monotonic_ms() >= until_ms:
+                    break
         except StopIteration as end:
             return records, end.value
         return records, None

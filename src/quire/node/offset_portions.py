@@ -18,8 +18,8 @@ PORTION = 500
 """Partitions; few requests have more."""
 
 
-def partition_count(topics: list[Any]) -> int:
-    return sum(len(topic.partitions) for topic in topics)
+def are_many(topics: list[Any]) -> bool:
+    return sum(len(topic.partitions) for topic in topics) > PORTION
 
 
 def in_portions(request: T, commit: Callable[[T], Pending[R | ApiError]]) -> Work[R]:

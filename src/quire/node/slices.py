@@ -32,6 +32,7 @@ Work = Generator[Pending[Any] | None, Any, T]
 
 SLICE_MS = 5.0
 STEPS_PER_SLICE = 1_000
+"""Ends a slice too: the time of the simulator stands still while code runs."""
 UNDER_WAY_MAX = 8
 
 
@@ -46,7 +47,7 @@ def outcome(pending: Pending[T | ApiError]) -> Work[T]:
 class Slices:
     """All long requests of a node."""
 
-    __slots__ = ("_clock", "_scheduled", "_under_way", "_waiting", "steps_per_slice")
+    __slots__ = ("_clock", "_scheduled", "_under_way", "_waiting")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -55,8 +56,6 @@ class Slices:
         self._waiting: deque[_Task[Any]] = deque()
         """For others to finish, or to wait for something."""
         self._scheduled = False
-        self.steps_per_slice = STEPS_PER_SLICE
-        """Ends a slice too. The simulator, whose time stands still while code runs, makes it small."""
 
     def run(self, work: Work[T]) -> T | Pending[T | ApiError]:
         """The result, or what becomes it. Raises what the first slice raises; a later error becomes the result."""
@@ -64,7 +63,7 @@ class Slices:
             waits_for = work.send(None)
             task = _Task(work, waits_for)
             if waits_for is None or waits_for.done:
-                waits_for = task.advance(self._clock, self.steps_per_slice)
+                waits_for = task.advance(self._clock)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         task.result.on_abandoned = task.abandon
@@ -98,7 +97,7 @@ class Slices:
 
     def _advance(self, task: "_Task[Any]", queue: "deque[_Task[Any]]") -> None:
         try:
-            waits_for = task.advance(self._clock, self.steps_per_slice)
+            waits_for = task.advance(self._clock)
         except StopIteration as end:
             task.result.complete_once(end.value)
         except ApiError as error:
@@ -120,12 +119,12 @@ class _Task(Generic[T]):
         self.result: Pending[T | ApiError] = Pending()
         self.abandoned = False
 
-    def advance(self, clock: Clock, steps: int) -> Pending[Any] | None:
+    def advance(self, clock: Clock) -> Pending[Any] | None:
         """One slice; returns what the work has to wait for, or None if only its time is up. Raises StopIteration."""
         until_ms = clock.monotonic_ms() + SLICE_MS
         send = self._work.send
         waits_for = self.waits_for
-        for _ in range(steps):
+        for _ in range(STEPS_PER_SLICE):
             waits_for = send(None if waits_for is None else waits_for.value)
             if waits_for is not None and not waits_for.done:
                 return waits_for

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, may_read_topic, run_in_group
-from quire.node.offset_portions import PORTION, in_portions, partition_count
+from quire.node.offset_portions import are_many, in_portions
 from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -27,7 +27,7 @@ def handle(node: "Node", context: Context, request: OffsetCommitRequest) -> Answ
     denied = [topic for topic in request.topics if not _may_commit(node, context, topic)]
     if denied:
         request.topics = [topic for topic in request.topics if topic not in denied]
-    if partition_count(request.topics) > PORTION:
+    if are_many(request.topics):
         return _commit_in_portions(node, context, request, denied)
     answer = _commit(node, context, request)
     return answer if not denied else answer.then(lambda response: _with_denied(response, denied))

@@ -10,7 +10,7 @@ from quire.coordinators.runtime.shard import Shard
 from quire.node.authorizer import Operation, Resource
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, check_group, may_read_topic
-from quire.node.offset_portions import PORTION, in_portions, partition_count
+from quire.node.offset_portions import are_many, in_portions
 from quire.node.slices import Work
 from quire.node.transaction_gate import Producer, Verdicts, admit, give_back
 from quire.pending import Pending
@@ -42,7 +42,7 @@ def handle(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> A
         )
     denied = [topic for topic in request.topics if not may_read_topic(node, context, topic.name)]
     request.topics = [topic for topic in request.topics if topic not in denied]
-    if partition_count(request.topics) > PORTION:
+    if are_many(request.topics):
         return _commit_in_portions(node, context, request, denied)
     answer = _commit(node, context, request)
     return answer if not denied else answer.then(lambda response: _with_denied(response, denied))
