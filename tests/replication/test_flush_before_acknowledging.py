@@ -216,7 +216,7 @@ def test_a_transaction_is_open_to_readers_until_its_marker_is_on_disk() -> None:
     partition = leader.partition
     admission = partition.admissions.take(7, 0, bumps_epoch=True)
     records = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
-    partition.append(records, True, NOW, None, admission, in_transaction=True)
+    partition.append(records, True, NOW, admission, in_transaction=True)
     leader.finish_flush()
     partition.end_transaction(7, 1, committed=True, coordinator_epoch=0, bumps_epoch=True, now_ms=NOW)
     assert (partition.high_watermark, partition.last_stable_offset) == (1, 0)

@@ -13,6 +13,9 @@ A connection is proven if a request as large as the one that is coming has come 
 for these alone, and they have a line of their own. So clients that are known to send what they announce hardly notice
 how many others announce much and send little. Nobody gets memory past those who wait in the same line, or small
 requests would keep a larger one waiting for as long as they come.
+
+A request that is handled later than it came, in part, may `hold` the buffer that it lies in: given back meanwhile, it
+is in use, and counts as such, until `let_go`.
 """
 
 from collections import OrderedDict
@@ -83,6 +86,16 @@ def _rounded(size: int) -> int:
     return -(-size // _ROUND_BYTES) * _ROUND_BYTES
 
 
+class _Hold:
+    __slots__ = ("memory", "returned", "users")
+
+    def __init__(self, memory: object) -> None:
+        self.memory = memory
+        self.users = 0
+        self.returned: memoryview | None = None
+        """The buffer, when it was given back."""
+
+
 class BufferPool:
     def __init__(self, limit_bytes: int, *, keep_bytes: int = 16 * 1024 * 1024, keep_small: int = 64) -> None:
         self.in_use_bytes = 0
@@ -98,6 +111,8 @@ class BufferPool:
         self._held_beyond: dict[int, int] = {}
         """What modest requests hold in addition to their buffers, by the buffer's id."""
         self._serving = False
+        self._held: dict[int, _Hold] = {}
+        """By the id of a buffer's memory, which a view of a part of it knows too."""
 
     def small(self) -> memoryview:
         return self.small_kept.pop() if self.small_kept else memoryview(bytearray(SMALL_BYTES))
@@ -135,7 +150,23 @@ class BufferPool:
             share.beyond = buffer
         return buffer
 
+    def hold(self, part: memoryview) -> None:
+        """Keeps the buffer that `part` is a part of from being used again; each call takes one `let_go`."""
+        held = self._held.setdefault(id(part.obj), _Hold(part.obj))
+        held.users += 1
+
+    def let_go(self, part: memoryview) -> None:
+        held = self._held[id(part.obj)]
+        held.users -= 1
+        if not held.users:
+            del self._held[id(part.obj)]
+            if held.returned is not None:
+                self.give_back(held.returned)
+
     def give_back(self, buffer: memoryview) -> None:
+        if self._held and (held := self._held.get(id(buffer.obj))) is not None:
+            held.returned = buffer
+            return
         if len(buffer) == SMALL_BYTES:
             if len(self.small_kept) < self._keep_small:
                 self.small_kept.append(buffer)

@@ -226,6 +226,8 @@ class Dispatcher:
             # Whoever completes a request must not suffer from what goes wrong here.
             try:
                 return _answer(route, correlation_id, request, response, throttle_ms)
+            except CloseConnection as error:
+                return error
             except Exception:
                 self._failures.exception("the answer to %s v%d cannot be written", route.name, route.version)
                 return CloseConnection("its request could not be answered")
@@ -267,8 +269,8 @@ class Dispatcher:
 
 def _answer(route: Route, correlation_id: int, request: Any, response: Any, throttle_ms: int) -> Answer:
     """What a handler came to, as it goes out; None is no answer."""
-    if response is None:
-        return None
+    if response is None or isinstance(response, CloseConnection):
+        return response
     if isinstance(response, ApiError):
         response = route.refuse(request, response)
     if throttle_ms:

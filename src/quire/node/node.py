@@ -24,6 +24,7 @@ from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.node import compaction
 from quire.node.authorizer import Authorizer
+from quire.node.batch_checks import BatchChecks
 from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
 from quire.node.channel import OwnChannel
 from quire.node.coordinators import Coordinators
@@ -41,7 +42,6 @@ from quire.node.topic_settings import log_config
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from quire.protocol.records.expansion import Expansion
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
 from quire.storage import LogConfig
 from quire.storage.cleaning.cleaner import Cleaner
@@ -72,8 +72,7 @@ class Node:
         self.fetch_sessions = FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), random)
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.expansion_max_bytes = config.get_int("quire.max.decompressed.bytes")
-        self.expansion = Expansion()
-        """Of the request at hand: one is handled at a time, so one object serves them all."""
+        self.batch_checks = BatchChecks(jobs)
         self.ready: Pending[str] = Pending()
         """Completed with `host:port` for the clients of the first broker listener when the node serves."""
         self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)
@@ -366,6 +365,7 @@ class Node:
 
         def flush() -> None:
             self.partitions.finish_deletions()
+            self.batch_checks.stop()
             self.partitions.checkpoint_high_watermarks()
             each_of(self._directories, LogDirectory.prepare_close, close)
 

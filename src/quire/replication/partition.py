@@ -15,10 +15,11 @@ from collections.abc import Callable
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
-from quire.protocol.records import BatchHeader, Compression, check_plain, read_header, rewrite, validate
+from quire.protocol.records import BatchHeader, check_plain, read_header
 from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion
 from quire.replication.admissions import Admission, Admissions
+from quire.replication.batch_check import BatchCheck
 from quire.replication.high_watermark import high_watermark, restored_position
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
@@ -190,29 +191,40 @@ class Partition:
         records: Buffer,
         acks_all: bool,
         now_ms: int,
-        expansion: Expansion | None = None,
         admission: Admission | None = None,
         *,
         in_transaction: bool = False,
+        check: BatchCheck | None = None,
     ) -> AppendInfo:
         """Checks a producer's batch, gives it its offsets and appends it as it came; ApiError when it is refused.
 
-        `records` is patched in place. A batch that an idempotent producer has sent before is not appended again: its
-        first answer is given once more. With LogAppendTime the answer's max timestamp is the time of appending.
-        Transactional batches must come in a request that is `in_transaction`, the first with its `admission`.
+        `records` is patched in place; a `check` of them that has been run already is not run again. A batch that an
+        idempotent producer has sent before is not appended again: its first answer is given once more. With
+        LogAppendTime the answer's max timestamp is the time of appending, or of the check. Transactional batches must
+        come in a request that is `in_transaction`, the first with its `admission`.
         """
         settings = self.settings
+        header: BatchHeader | None = None
         if acks_all and len(self.isr) < settings.min_insync_replicas:
             raise self._not_in_sync()
-        view = memoryview(records)
-        header = check_plain(
-            view,
-            settings.max_message_bytes,
-            settings.compacted,
-            now_ms,
-            settings.timestamp_before_max_ms,
-            settings.timestamp_after_max_ms,
-        ) or self._validated(view, now_ms, expansion)
+        if check is None and not settings.compression:
+            # The usual batch, checked by a single call.
+            view = memoryview(records)
+            header = check_plain(
+                view,
+                settings.max_message_bytes,
+                settings.compacted,
+                now_ms,
+                settings.timestamp_before_max_ms,
+                settings.timestamp_after_max_ms,
+            )
+            if header is not None and settings.log_append_time:
+                set_max_timestamp(view, header, LOG_APPEND_TIME, now_ms)
+        if header is None:
+            if check is None:
+                check = BatchCheck(records, settings, now_ms)
+                check.run(Expansion())
+            view, header = check.result()
         if header.producer_id >= 0:
             original = self.log.check_producer(header, from_zero=admission is not None and admission.bumps_epoch)
             if original is not None:
@@ -223,29 +235,12 @@ class Partition:
                 )
         if header.is_transactional:
             self._check_admitted(header, admission, in_transaction)
-        if settings.compression is not None and settings.compression is not header.compression:
-            view, header = self._recompressed(view, header, settings.compression)
-        if settings.log_append_time:
-            set_max_timestamp(view, header, LOG_APPEND_TIME, now_ms)
         try:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
         self._advance_high_watermark()
         return appended
-
-    def _validated(self, view: memoryview, now_ms: int, expansion: Expansion | None) -> BatchHeader:
-        """What is not plain is looked at closely."""
-        settings = self.settings
-        return validate(
-            view,
-            max_batch_bytes=settings.max_message_bytes,
-            require_key=settings.compacted,
-            now_ms=now_ms,
-            timestamp_before_max_ms=settings.timestamp_before_max_ms,
-            timestamp_after_max_ms=settings.timestamp_after_max_ms,
-            expansion=expansion,
-        )[0]
 
     def _not_in_sync(self) -> ApiError:
         return ApiError(
@@ -322,18 +317,6 @@ class Partition:
             self._uncommitted_ends.append((appended.last_offset, began_at))
         self._advance_high_watermark()
         return appended
-
-    def _recompressed(
-        self, view: memoryview, header: BatchHeader, codec: Compression
-    ) -> tuple[memoryview, BatchHeader]:
-        settings = self.settings
-        kept = memoryview(rewrite(view, header, compression=codec, level=settings.compression_level))
-        if len(kept) > settings.max_message_bytes:
-            raise ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"the batch has {len(kept)} bytes as {self} keeps it, and {settings.max_message_bytes} are allowed",
-            )
-        return kept, read_header(kept)
 
     def _advance_high_watermark(self) -> None:
         log = self.log

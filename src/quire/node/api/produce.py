@@ -4,13 +4,18 @@ acks=0 is never answered (an error closes the connection, the only way to tell),
 records, acks=all when the high watermark has passed them. Where the topic wants records on disk first (flush.messages),
 both wait for that too; neither waits longer than the client's timeout. Versions from 13 on name topics by id.
 
-The first batch of a transaction in a partition waits for the transaction's coordinator (see `transaction_gate`).
+Batches that take long to check wait for a job (see `batch_checks`), and the first batch of a transaction in a partition
+for the transaction's coordinator (see `transaction_gate`). Whatever is waited for, all batches of a request are
+appended in one go, and by what holds then.
 """
 
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from quire.network.handler import CloseConnection
 from quire.node.authorizer import Operation, Resource
+from quire.node.batch_checks import Checks, need_no_checks
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
 from quire.node.transaction_gate import Producer, Verdicts, admit, give_back
@@ -29,6 +34,8 @@ from quire.protocol.messages.produce import (
 )
 from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
 from quire.protocol.records.batch import transactional_producer
+from quire.protocol.records.expansion import Expansion
+from quire.replication.batch_check import BatchCheck
 from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
 from quire.seams import Buffer
@@ -36,7 +43,10 @@ from quire.seams import Buffer
 if TYPE_CHECKING:
     from quire.node.node import Node
 
-Result = ProduceResponse | Pending[ProduceResponse | None] | None
+log = logging.getLogger("quire.produce")
+
+Late = Pending[ProduceResponse | ApiError | CloseConnection | None]
+Result = ProduceResponse | Late | None
 Unsafe = list[tuple[Partition, int, PartitionProduceResponse]]
 
 FIRST_VERSION_WITH_ZSTD = 7
@@ -60,22 +70,101 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         _check_named_once(topics)
-    if request.transactional_id is not None:
-        return _in_transaction(node, context, request, request.transactional_id)
-    return _append_all(node, context, request, None)
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        if acks != ACKS_ALL:
+            raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, "a transaction needs acks=all")
+        if not node.authorizer.allows(context, WRITE, Resource.TRANSACTIONAL_ID, transactional_id):
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"writing as {transactional_id} is not allowed"
+            )
+    if need_no_checks(topics, node.batch_checks.at_once_bytes):
+        return _append_when_admitted(node, context, request, None)
+    return _checked(node, context, request)
 
 
-def _append_all(node: "Node", context: Context, request: ProduceRequest, admitted: Verdicts | None) -> Result:
-    """`admitted` is None for a request without a transactional id."""
+def _checked(node: "Node", context: Context, request: ProduceRequest) -> Result:
+    """Checks the batches first: at once, or as soon as it takes long, the rest of them in a job."""
+    checks = _checks(node, context, request)
+    expansion = Expansion(node.expansion_max_bytes, node.batch_checks.at_once_bytes)
+    unchecked = list(checks.values())
+    while unchecked and unchecked[0].run(expansion):
+        del unchecked[0]
+    if not unchecked:
+        return _append_when_admitted(node, context, request, checks)
+
+    def work() -> Result:
+        return _append_when_admitted(node, context, request, checks)
+
+    def fail(error: Exception) -> Result:
+        raise error
+
+    # Not to be given up before the append, even if the client goes: what it sent next must not be handled without this.
+    pending: Late = Pending()
+    release = _hold(node, request)
+    node.batch_checks.run(
+        unchecked,
+        Expansion(expansion.left_bytes),
+        lambda: _complete(pending, work, release),
+        lambda error: _complete(pending, lambda: fail(error), release),
+    )
+    return pending
+
+
+def _checks(node: "Node", context: Context, request: ProduceRequest) -> Checks:
+    """One for each batch that would be appended if the records are good."""
+    now_ms = node.clock.now_ms()
+    checks: Checks = {}
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            try:
+                partition, records = _target(node, context, topic, data)
+            except ApiError:
+                continue  # The append will be refused for the same reason.
+            checks[partition] = BatchCheck(records, partition.settings, now_ms)
+    return checks
+
+
+def _append_when_admitted(node: "Node", context: Context, request: ProduceRequest, checks: Checks | None) -> Result:
+    """Appends; what belongs to a transaction, when its coordinator has agreed where it must be asked."""
+    if request.transactional_id is None:
+        return _append_all(node, context, request, None, checks)
+    producer, partitions = _to_be_admitted(node, context, request, request.transactional_id)
+    if producer is None:
+        return _append_all(node, context, request, {}, checks)
+    asked = admit(node, producer, partitions)
+    if asked.done:
+        return _append_admitted(node, context, request, asked.value, checks)
+    # As above: not to be given up.
+    pending: Late = Pending()
+    release = _hold(node, request)
+    asked.when_done(
+        lambda verdicts: _complete(pending, lambda: _append_admitted(node, context, request, verdicts, checks), release)
+    )
+    return pending
+
+
+def _append_admitted(
+    node: "Node", context: Context, request: ProduceRequest, verdicts: Verdicts, checks: Checks | None
+) -> Result:
+    try:
+        return _append_all(node, context, request, verdicts, checks)
+    finally:
+        give_back(verdicts)
+
+
+def _append_all(
+    node: "Node", context: Context, request: ProduceRequest, admitted: Verdicts | None, checks: Checks | None
+) -> Result:
+    """`admitted` is None for a request without a transactional id, `checks` for one that needs none."""
     acks = request.acks
-    node.expansion.left_bytes = node.expansion_max_bytes
     now_ms = node.clock.now_ms()
     unsafe: Unsafe = []
     responses = []
     for topic in request.topic_data:
         answers = []
         for data in topic.partition_data:
-            answers.append(_append(node, context, topic, data, acks, now_ms, unsafe, admitted))
+            answers.append(_append(node, context, topic, data, acks, now_ms, unsafe, admitted, checks))
         responses.append(topic_response(topic.name, topic.topic_id, answers))
     response = produce_response(responses)
     if acks == ACKS_NONE:
@@ -86,36 +175,37 @@ def _append_all(node: "Node", context: Context, request: ProduceRequest, admitte
     return response
 
 
-def _in_transaction(node: "Node", context: Context, request: ProduceRequest, transactional_id: str) -> Result:
-    """Appends what belongs to a transaction, when its coordinator has agreed where it must be asked."""
-    if request.acks != ACKS_ALL:
-        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, "a transaction needs acks=all")
-    if not node.authorizer.allows(context, WRITE, Resource.TRANSACTIONAL_ID, transactional_id):
-        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"writing as {transactional_id} is not allowed")
-    producer, partitions = _to_be_admitted(node, context, request, transactional_id)
-    if producer is None:
-        return _append_all(node, context, request, {})
-    asked = admit(node, producer, partitions)
-    if asked.done:
-        return _append_admitted(node, context, request, asked.value)
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            if data.records is not None:
-                data.records = bytearray(data.records)  # The connection is about to reuse its buffer.
-    # Not to be given up before the append, even if the client goes: what it sent next must not be handled without this.
-    pending: Pending[ProduceResponse | None] = Pending()
-    asked.when_done(lambda verdicts: _complete(pending, _append_admitted(node, context, request, verdicts)))
-    return pending
+def _hold(node: "Node", request: ProduceRequest) -> Callable[[], None]:
+    """Keeps the records where they are while the connection is done with its buffer; returns what ends that."""
+    pool = node.server.pool
+    parts = [
+        data.records
+        for topic in request.topic_data
+        for data in topic.partition_data
+        if isinstance(data.records, memoryview)
+    ]
+    for part in parts:
+        pool.hold(part)
+
+    def release() -> None:
+        for part in parts:
+            pool.let_go(part)
+
+    return release
 
 
-def _append_admitted(node: "Node", context: Context, request: ProduceRequest, verdicts: Verdicts) -> Result:
+def _complete(pending: Late, work: Callable[[], Result], release: Callable[[], None]) -> None:
+    """Goes on with a request that waited. Whatever comes of that is its answer: nobody else would hear of it."""
+    answer: Result | ApiError | CloseConnection
     try:
-        return _append_all(node, context, request, verdicts)
+        answer = work()
+    except (ApiError, CloseConnection) as error:
+        answer = error
+    except Exception:
+        log.exception("a produce request that waited failed unexpectedly")
+        answer = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
     finally:
-        give_back(verdicts)
-
-
-def _complete(pending: Pending[ProduceResponse | None], answer: Result) -> None:
+        release()
     if isinstance(answer, Pending):
         pending.on_abandoned = answer.abandon
         answer.when_done(pending.complete)
@@ -173,6 +263,22 @@ def _check_named_once(topics: list[TopicProduceData]) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a produce request must name each partition once")
 
 
+def _target(
+    node: "Node", context: Context, topic: TopicProduceData, data: PartitionProduceData
+) -> tuple[Partition, Buffer]:
+    """Where a batch goes; ApiError if it may not, whatever is in it."""
+    partition = node.partitions.leader(topic.name, topic.topic_id, data.index)
+    if not node.authorizer.allows(context, WRITE, TOPIC, partition.topic):
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {partition.topic} is not allowed")
+    if partition.is_internal:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster alone")
+    if data.records is None:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
+    if context.api_version < FIRST_VERSION_WITH_ZSTD:
+        _check_no_zstd(data.records)
+    return partition, data.records
+
+
 def _append(
     node: "Node",
     context: Context,
@@ -182,29 +288,26 @@ def _append(
     now_ms: int,
     unsafe: Unsafe,
     admitted: Verdicts | None,
+    checks: Checks | None,
 ) -> PartitionProduceResponse:
     """Appends one partition's batch and answers for it; notes in `unsafe` what has to be waited for."""
     index = data.index
-    records = data.records
     try:
-        partition = node.partitions.leader(topic.name, topic.topic_id, index)
-        if not node.authorizer.allows(context, WRITE, TOPIC, partition.topic):
-            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {partition.topic} is not allowed")
-        if partition.is_internal:
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster alone")
-        if records is None:
-            raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
-        if context.api_version < FIRST_VERSION_WITH_ZSTD:
-            _check_no_zstd(records)
+        partition, records = _target(node, context, topic, data)
         verdict = admitted.get(partition) if admitted else None
         if isinstance(verdict, ApiError):
             raise verdict
+        check = None if checks is None else checks.get(partition)
+        if check is None and checks is not None:
+            # It was led by another node, or another topic had its name, when this request's batches were checked.
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} has just come to this node: try again")
         appended = partition.append(
-            records, acks == ACKS_ALL, now_ms, node.expansion, verdict, in_transaction=admitted is not None
+            records, acks == ACKS_ALL, now_ms, verdict, in_transaction=admitted is not None, check=check
         )
     except ApiError as error:
         return _refused(node, context, topic, index, error)
-    append_time_ms = appended.max_timestamp if partition.settings.log_append_time else NO_APPEND_TIME
+    settings = partition.settings if check is None else check.settings
+    append_time_ms = appended.max_timestamp if settings.log_append_time else NO_APPEND_TIME
     answer = partition_response(index, appended.base_offset, append_time_ms, appended.log_start_offset)
     if not partition.may_acknowledge(appended.last_offset, acks == ACKS_ALL):
         unsafe.append((partition, appended.last_offset + 1, answer))
@@ -247,15 +350,13 @@ def _close_on_error(response: ProduceResponse) -> None:
                 raise CloseConnection(f"produce with acks=0 to {topic.name}-{partition.index} failed: {code}")
 
 
-def _wait(
-    node: "Node", unsafe: Unsafe, response: ProduceResponse, request: ProduceRequest
-) -> Pending[ProduceResponse | None]:
+def _wait(node: "Node", unsafe: Unsafe, response: ProduceResponse, request: ProduceRequest) -> Late:
     wait = CommitWait()
     for partition, offset, _ in unsafe:
         wait.wait_for(partition, offset, acks_all=request.acks == ACKS_ALL)
     wait.start(node.clock, request.timeout_ms)
 
-    def judge(failed: dict[Partition, ErrorCode]) -> ProduceResponse:
+    def judge(failed: dict[Partition, ErrorCode]) -> ProduceResponse | ApiError | CloseConnection | None:
         for partition, _, answer in unsafe:
             if partition in failed:
                 answer.error_code = failed[partition]

@@ -1,8 +1,9 @@
 """The codecs a batch's records may be compressed with, both ways, and never past a limit.
 
 Decompression stops as soon as more than `limit` bytes have come out, so what a few kilobytes from outside can make a
-node allocate is in proportion to `limit`, however large they claim or try to become. The libraries are imported at the
-first use of their codec. Read and written as Java clients do:
+node allocate is in proportion to `limit`, however large they claim or try to become. So is the time it takes: what is
+compressed in many tiny pieces is refused as well (`Output`). The libraries are imported at the first use of their
+codec. Read and written as Java clients do:
 
     gzip    any number of members, one after another
     snappy  xerial's blocks of 32 KB behind a header; a plain snappy block is read too
@@ -17,10 +18,16 @@ from struct import Struct
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.records.invalid import InvalidRecords, corrupt
+from quire.protocol.records.zstd_frames import steps_of_frame
 from quire.seams.disk import Buffer
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 """Unless a caller says otherwise: over a hundred times the default of message.max.bytes."""
+
+PIECE_BYTES = 2048
+"""What a member, frame or block counts as at least: setting up a codec takes as long as this many bytes.
+
+Writers end a piece after tens of kilobytes; the smallest that snappy-java can be set to is a kilobyte."""
 
 
 class Compression(IntEnum):
@@ -58,26 +65,65 @@ def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buff
     return _compress_zstd(data, level)
 
 
+class Output:
+    """What has come out of one batch: at most `limit` bytes, in pieces that count as `PIECE_BYTES` at least."""
+
+    __slots__ = ("_pieces_left", "data", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.data = bytearray()
+        self._pieces_left = 1 + limit // PIECE_BYTES
+
+    @property
+    def cost_bytes(self) -> int:
+        """How much of the limit has been used, by the bytes or by the number of pieces that they came in."""
+        pieces = 1 + self.limit // PIECE_BYTES - self._pieces_left
+        return max(len(self.data), (pieces - 1) * PIECE_BYTES)
+
+    @property
+    def room_bytes(self) -> int:
+        return self.limit - len(self.data)
+
+    def begin_piece(self) -> None:
+        self._pieces_left -= 1
+        if self._pieces_left < 0:
+            raise _too_large(self.limit, f", counting each compressed piece as {PIECE_BYTES}")
+
+    def add(self, decompressed: Buffer) -> None:
+        self.data += decompressed
+        if len(self.data) > self.limit:
+            raise _too_large(self.limit)
+
+
 def decompress(codec: Compression, data: Buffer, limit: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
     """What was compressed, or `InvalidRecords`: CORRUPT_MESSAGE if broken, MESSAGE_TOO_LARGE if over `limit` bytes."""
     if codec is Compression.NONE:
         if len(data) > limit:
             raise _too_large(limit)
         return data
+    output = Output(limit)
+    decompress_to(output, codec, data)
+    return output.data
+
+
+def decompress_to(output: Output, codec: Compression, data: Buffer) -> None:
+    """As `decompress`, for a caller that has to know what it cost; `codec` is not NONE."""
     view = memoryview(data)
     if codec is Compression.GZIP:
-        return _decompress_gzip(view, limit)
-    if codec is Compression.SNAPPY:
-        return _decompress_snappy(view, limit)
-    if codec is Compression.LZ4:
-        return _decompress_lz4(view, limit)
-    return _decompress_zstd(view, limit)
+        _decompress_gzip(view, output)
+    elif codec is Compression.SNAPPY:
+        _decompress_snappy(view, output)
+    elif codec is Compression.LZ4:
+        _decompress_lz4(view, output)
+    else:
+        _decompress_zstd(view, output)
 
 
-def _too_large(limit: int) -> InvalidRecords:
+def _too_large(limit: int, counted: str = "") -> InvalidRecords:
     return InvalidRecords(
         ErrorCode.MESSAGE_TOO_LARGE,
-        f"The records of a batch take more than {limit} bytes when decompressed; send smaller batches.",
+        f"The records of a batch take more than {limit} bytes when decompressed{counted}; send smaller batches.",
     )
 
 
@@ -96,27 +142,25 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
     return zlib.compress(data, -1 if level is None else level, wbits=_GZIP_WINDOW_BITS)
 
 
-def _decompress_gzip(data: memoryview, limit: int) -> bytearray:
+def _decompress_gzip(data: memoryview, output: Output) -> None:
     import zlib
 
-    out = bytearray()
     position = 0
     while True:
+        output.begin_piece()
         member = zlib.decompressobj(_GZIP_WINDOW_BITS)
         while not member.eof:
             piece = data[position : position + _GZIP_FEED_BYTES]
             if not piece:
                 raise _broken("gzip", "it is cut off")
             try:
-                out += member.decompress(piece, limit + 1 - len(out))
+                output.add(member.decompress(piece, output.room_bytes + 1))
             except zlib.error as error:
                 raise _broken("gzip", error) from None
-            if len(out) > limit:
-                raise _too_large(limit)
             position += len(piece)
         position -= len(member.unused_data)
         if position == len(data):
-            return out
+            return
 
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -140,14 +184,16 @@ def _compress_snappy(data: Buffer) -> bytearray:
     return out
 
 
-def _decompress_snappy(data: memoryview, limit: int) -> Buffer:
+def _decompress_snappy(data: memoryview, output: Output) -> None:
     if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
-        return _decompress_snappy_block(data, limit, limit)
-    out = bytearray()
+        _decompress_snappy_block(data, output)
+        return
     position = 0
     while position < len(data):
         # Writers that append to what they wrote put a whole header between blocks.
         if data[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            if position:
+                output.begin_piece()
             position += len(_XERIAL_HEADER)
             continue
         if len(data) - position < _INT32.size:
@@ -156,23 +202,23 @@ def _decompress_snappy(data: memoryview, limit: int) -> Buffer:
         position += _INT32.size
         if not 0 < size <= len(data) - position:
             raise _broken("snappy", f"a block has the impossible length {size}")
-        out += _decompress_snappy_block(data[position : position + size], limit - len(out), limit)
+        _decompress_snappy_block(data[position : position + size], output)
         position += size
     if position != len(data):
         raise _broken("snappy", "it is cut off")
-    return out
 
 
-def _decompress_snappy_block(block: memoryview, remaining: int, limit: int) -> bytes:
+def _decompress_snappy_block(block: memoryview, output: Output) -> None:
     import cramjam
 
+    output.begin_piece()
     try:
         claimed = cramjam.snappy.decompress_raw_len(block)
         if claimed > len(block) * _SNAPPY_MAX_RATIO:
             raise _broken("snappy", f"{len(block)} bytes claim to become {claimed}")
-        if claimed > remaining:
-            raise _too_large(limit)
-        return bytes(cramjam.snappy.decompress_raw(block))
+        if claimed > output.room_bytes:
+            raise _too_large(output.limit)
+        output.add(bytes(cramjam.snappy.decompress_raw(block)))
     except cramjam.DecompressionError as error:
         raise _broken("snappy", error) from None
 
@@ -200,12 +246,12 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     return compressed
 
 
-def _decompress_lz4(data: memoryview, limit: int) -> bytearray:
+def _decompress_lz4(data: memoryview, output: Output) -> None:
     from lz4 import frame
 
-    out = bytearray()
     position = 0
     while True:
+        output.begin_piece()
         descriptor = bytes(data[position : position + 5])
         if len(descriptor) == 5 and descriptor[:4] == _LZ4_MAGIC and not descriptor[4] & _LZ4_INDEPENDENT_BLOCKS:
             raise _broken("lz4", "its blocks depend on each other, which Kafka's consumers cannot read")
@@ -218,19 +264,10 @@ def _decompress_lz4(data: memoryview, limit: int) -> bytearray:
                 raise _broken("lz4", error) from None
             if not piece and not taken and not complete:
                 raise _broken("lz4", "it is cut off")
-            out += piece
-            if len(out) > limit:
-                raise _too_large(limit)
+            output.add(piece)
             position += taken
         if position == len(data):
-            return out
-
-
-_ZSTD_MAX_RATIO = 32 * 1024
-"""Four bytes are the smallest block that repeats one byte 128 K times."""
-
-_ZSTD_FEED_BYTES = 8 * 1024
-_ZSTD_MIN_FEED_BYTES = 64
+            return
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:
@@ -239,27 +276,23 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
     return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
 
 
-def _decompress_zstd(data: memoryview, limit: int) -> bytearray:
+def _decompress_zstd(data: memoryview, output: Output) -> None:
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor()
-    out = bytearray()
     position = 0
     while True:
         frame = decompressor.decompressobj()
-        while not frame.eof:
-            # The library has no bound on what comes out at once, so what goes in is bounded by the worst ratio.
-            feed = max(_ZSTD_MIN_FEED_BYTES, min(_ZSTD_FEED_BYTES, (limit - len(out)) // _ZSTD_MAX_RATIO))
-            piece = data[position : position + feed]
-            if not piece:
-                raise _broken("zstd", "it is cut off")
-            try:
-                out += frame.decompress(piece)
-            except zstandard.ZstdError as error:
-                raise _broken("zstd", error) from None
-            if len(out) > limit:
-                raise _too_large(limit)
-            position += len(piece)
-        position -= len(frame.unused_data)
+        try:
+            # The library has no bound on what comes out at once, so it is given a few blocks at a time.
+            for end in steps_of_frame(data, position, output):
+                output.add(frame.decompress(data[position:end]))
+                position = end
+        except zstandard.ZstdError as error:
+            raise _broken("zstd", error) from None
+        except IndexError:
+            raise _broken("zstd", "it is cut off") from None
+        if not frame.eof or frame.unused_data:
+            raise _broken("zstd", "a frame does not end where its last block says")
         if position == len(data):
-            return out
+            return

@@ -2,26 +2,52 @@
 
 A batch of a few kilobytes can stand for gigabytes. Real batches are smaller than `FREE_BYTES` or compressed by less
 than `MAX_RATIO`; beyond both, or beyond what is left for the request, a batch is refused before it is expanded further.
+
+What one request may keep the event loop from doing anything else for is far less than that. An `Expansion` that is used
+there has `at_once_bytes`, and raises `TakesLongError` when they are used up: the rest is for a job.
 """
 
-from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, decompress
+from quire.protocol.errors import ErrorCode
+from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, Output, decompress_to
+from quire.protocol.records.invalid import InvalidRecords
 from quire.seams.disk import Buffer
 
 FREE_BYTES = 16 * 1024 * 1024
 MAX_RATIO = 100
 
+NO_LIMIT = 1 << 62
+
+
+class TakesLongError(Exception):
+    """What is to be done takes longer than the event loop should wait for."""
+
 
 class Expansion:
     """The room of one request; every batch takes of it what it expands to, also when that was too much."""
 
-    __slots__ = ("left_bytes",)
+    __slots__ = ("at_once_bytes", "left_bytes")
 
-    def __init__(self, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> None:
+    def __init__(self, limit_bytes: int = MAX_DECOMPRESSED_BYTES, at_once_bytes: int = NO_LIMIT) -> None:
         self.left_bytes = limit_bytes
+        self.at_once_bytes = at_once_bytes
 
     def decompress(self, codec: Compression, data: Buffer) -> Buffer:
-        limit = min(self.left_bytes, max(FREE_BYTES, MAX_RATIO * len(data)))
-        self.left_bytes -= limit
-        section = decompress(codec, data, limit)
-        self.left_bytes += limit - len(section)
-        return section
+        """What was compressed, by a codec other than NONE. A TakesLongError leaves the room as it was."""
+        allowed = min(self.left_bytes, max(FREE_BYTES, MAX_RATIO * len(data)))
+        output = Output(min(allowed, self.at_once_bytes))
+        try:
+            decompress_to(output, codec, data)
+        except InvalidRecords as error:
+            if error.code is ErrorCode.MESSAGE_TOO_LARGE and output.limit < allowed:
+                raise TakesLongError from None
+            self.left_bytes -= allowed
+            raise
+        self.left_bytes -= output.cost_bytes
+        self.at_once_bytes -= output.cost_bytes
+        return output.data
+
+    def take_at_once(self, cost_bytes: int) -> None:
+        """Counts other work that takes as long as to decompress so much; TakesLongError if that is too long."""
+        if cost_bytes > self.at_once_bytes:
+            raise TakesLongError
+        self.at_once_bytes -= cost_bytes

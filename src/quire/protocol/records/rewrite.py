@@ -20,9 +20,15 @@ def rewrite(
     level: int | None = None,
     append_time_ms: int | None = None,
     limit: int = MAX_DECOMPRESSED_BYTES,
+    section: Buffer | None = None,
 ) -> bytearray:
-    """The batch with this header, in `buffer`, as a new batch with this codec; with `append_time_ms`, LogAppendTime."""
-    records = compress(compression, records_section(buffer, header, limit), level)
+    """The batch with this header, in `buffer`, as a new batch with this codec; with `append_time_ms`, LogAppendTime.
+
+    `section` is what `records_section` would return, for a caller that has it already.
+    """
+    if section is None:
+        section = records_section(buffer, header, limit)
+    records = compress(compression, section, level)
     attributes = header.attributes & ~CODEC_MASK | compression
     max_timestamp = header.max_timestamp
     if append_time_ms is not None:

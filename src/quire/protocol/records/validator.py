@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.records.batch import (
-    CODEC_MASK,
     CONTROL_BIT,
     CREATE_TIME,
     DELETE_HORIZON_BIT,
@@ -22,6 +21,7 @@ from quire.protocol.records.batch import (
     read_header,
     set_max_timestamp,
 )
+from quire.protocol.records.compression import Compression
 from quire.protocol.records.expansion import Expansion
 from quire.protocol.records.invalid import InvalidRecords, corrupt
 from quire.protocol.records.record import NO_TIMESTAMP
@@ -47,11 +47,14 @@ def validate(
     allow_multiple: bool = False,
     inspect_compressed: bool = True,
     expansion: Expansion | None = None,
+    sections: list[Buffer] | None = None,
 ) -> list[BatchHeader]:
     """Checks what a client sent for one partition and returns the header of its batch, or of all if more are allowed.
 
     `require_key` is for compacted topics; the two timestamp distances are message.timestamp.before.max.ms and
-    .after.max.ms, and count where the topic keeps CreateTime. `buffer` is writable. Raises `InvalidRecords`.
+    .after.max.ms, and count where the topic keeps CreateTime. `buffer` is writable. `sections`, if given, gets the
+    records of each batch as they were inspected: decompressed. Raises `InvalidRecords`, and TakesLongError of an
+    `expansion` that is bounded so.
     """
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     total = len(view)
@@ -77,14 +80,16 @@ def validate(
                 raise _invalid("A produce request must have exactly one record batch for each of its partitions.")
         _check_header(header)
         check_crc(view, header)
-        if header.attributes & CODEC_MASK:
-            codec = header.compression
-            if inspect_compressed:
-                expansion = expansion or Expansion()
-                section = expansion.decompress(codec, view[position + HEADER_BYTES : end])
-                _check_records(view, header, section, require_key, lowest, highest)
-        else:
-            _check_records(view, header, view[position + HEADER_BYTES : end], require_key, lowest, highest)
+        section: Buffer = view[position + HEADER_BYTES : end]
+        codec = header.compression
+        if codec is Compression.NONE:
+            _check_records(view, header, section, require_key, lowest, highest)
+        elif inspect_compressed:
+            expansion = expansion or Expansion()
+            section = expansion.decompress(codec, section)
+            _check_records(view, header, section, require_key, lowest, highest)
+        if sections is not None:
+            sections.append(section)
         headers.append(header)
         position = end
     return headers

@@ -1,0 +1,111 @@
+"""What is done with a produced batch before its log has to do with it: it is checked, and made what its topic keeps.
+
+That is decompressing and walking its records, compressing them as the topic's compression.type says, and setting the
+time of a topic with LogAppendTime. For a small batch it takes microseconds and is done on the event loop; for a large
+one it may take seconds and is done in a job, because it needs nothing but the bytes and the topic's settings:
+
+    check = BatchCheck(records, partition.settings, now_ms)
+    check.run(Expansion(limit, at_once_bytes))      on the loop; False if that would take too long
+    check.run(Expansion(limit))                     in a job
+    partition.append(..., check=check)              on the loop: gives it its offsets, or raises what was found wrong
+"""
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.records import BatchHeader, Compression, check_plain, read_header, rewrite, validate
+from quire.protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, set_max_timestamp
+from quire.protocol.records.expansion import Expansion, TakesLongError
+from quire.replication.settings import PartitionSettings
+from quire.seams import Buffer
+
+AT_ONCE_BYTES = 1024 * 1024
+"""What the event loop may decompress for one request: a millisecond or two, with any codec."""
+
+_PLAIN_BYTES_PER_COST = 8
+"""To walk records where they lie is so much faster than to decompress them."""
+_COMPRESSED_BYTE_COST = 4
+_COMPRESS_COST = 32
+"""Compressing a byte takes so much longer than decompressing it, at a codec's default level."""
+_COMPRESS_WITH_LEVEL_COST = 256
+"""The same at the highest levels."""
+
+
+class BatchCheck:
+    __slots__ = ("_error", "_header", "_now_ms", "_view", "settings")
+
+    def __init__(self, records: Buffer, settings: PartitionSettings, now_ms: int) -> None:
+        """`records` is patched in place, so it must be this check's alone until the batch is appended."""
+        self.settings = settings
+        self._now_ms = now_ms
+        self._view = memoryview(records)
+        self._header: BatchHeader | None = None
+        self._error: ApiError | None = None
+
+    def run(self, expansion: Expansion) -> bool:
+        """Whether it is done: not if it takes longer than `expansion` allows at once."""
+        try:
+            self._run(expansion)
+        except TakesLongError:
+            return False
+        except ApiError as error:
+            self._error = error
+        return True
+
+    def result(self) -> tuple[memoryview, BatchHeader]:
+        """The batch as it goes to the log; ApiError if it is refused."""
+        if self._error is not None:
+            raise self._error
+        assert self._header is not None, "a batch was to be appended before its check was done"
+        return self._view, self._header
+
+    def _run(self, expansion: Expansion) -> None:
+        settings = self.settings
+        header, section = self._checked(expansion)
+        codec = settings.compression
+        if codec is not None and codec is not header.compression:
+            header = self._recompress(header, section, codec, expansion)
+        if settings.log_append_time:
+            set_max_timestamp(self._view, header, LOG_APPEND_TIME, self._now_ms)
+        self._header = header
+
+    def _checked(self, expansion: Expansion) -> tuple[BatchHeader, Buffer]:
+        settings, view = self.settings, self._view
+        expansion.take_at_once(len(view) // _PLAIN_BYTES_PER_COST)
+        header = check_plain(
+            view,
+            settings.max_message_bytes,
+            settings.compacted,
+            self._now_ms,
+            settings.timestamp_before_max_ms,
+            settings.timestamp_after_max_ms,
+        )
+        if header is not None:
+            return header, view[HEADER_BYTES:]
+        expansion.take_at_once(len(view) * _COMPRESSED_BYTE_COST)
+        sections: list[Buffer] = []
+        headers = validate(
+            view,
+            max_batch_bytes=settings.max_message_bytes,
+            require_key=settings.compacted,
+            now_ms=self._now_ms,
+            timestamp_before_max_ms=settings.timestamp_before_max_ms,
+            timestamp_after_max_ms=settings.timestamp_after_max_ms,
+            expansion=expansion,
+            sections=sections,
+        )
+        return headers[0], sections[0]
+
+    def _recompress(
+        self, header: BatchHeader, section: Buffer, codec: Compression, expansion: Expansion
+    ) -> BatchHeader:
+        settings = self.settings
+        if codec is not Compression.NONE:
+            level = settings.compression_level
+            expansion.take_at_once(len(section) * (_COMPRESS_COST if level is None else _COMPRESS_WITH_LEVEL_COST))
+        kept = rewrite(self._view, header, compression=codec, level=settings.compression_level, section=section)
+        if len(kept) > settings.max_message_bytes:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the batch has {len(kept)} bytes as its topic keeps it, and {settings.max_message_bytes} are allowed",
+            )
+        self._view = memoryview(kept)
+        return read_header(kept)

@@ -1,0 +1,51 @@
+"""Jobs of one kind, a few of them at a time, so that those of other kinds find a thread.
+
+There are only a few threads. What clients can ask for without end, and what takes long, must not use them all: somebody
+may be waiting for a flush.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from quire.seams import Jobs
+
+T = TypeVar("T")
+
+
+class FewJobs:
+    """As `Jobs`, in the order in which they were submitted."""
+
+    __slots__ = ("_at_most", "_jobs", "_running", "_stopped", "_waiting")
+
+    def __init__(self, jobs: Jobs, at_most: int) -> None:
+        self._jobs = jobs
+        self._at_most = at_most
+        self._running = 0
+        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None], Callable[[Exception], None]]] = deque()
+        self._stopped = False
+
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
+        self._waiting.append((work, done, failed))
+        self._start()
+
+    def stop(self) -> None:
+        """Begins nothing, and calls nothing back any more."""
+        self._stopped = True
+        self._waiting.clear()
+
+    def _start(self) -> None:
+        while self._waiting and self._running < self._at_most and not self._stopped:
+            self._running += 1
+            work, done, failed = self._waiting.popleft()
+            self._jobs.submit(work, self._then(done), self._then(failed))
+
+    def _then(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
+        def ended(result: Any) -> None:
+            self._running -= 1
+            if self._stopped:
+                return
+            self._start()
+            report(result)
+
+        return ended
