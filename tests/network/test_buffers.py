@@ -262,3 +262,29 @@ def test_a_modest_request_holds_what_it_needs_in_the_end_and_never_waits_for_it(
     for buffer in (third, other, beyond):
         pool.give_back(buffer)
     assert pool.in_use_bytes == 0
+def test_a_buffer_that_a_request_holds_is_not_used_again_before_it_lets_go() -> None:
+    pool = BufferPool(3 * MB)
+    small, large = pool.small(), taken(pool, MB)
+    for part in (small[100:200], large[100:200], large[300:400]):
+        pool.hold(part)
+    pool.give_back(small)
+    pool.give_back(large)
+    assert pool.small() is not small
+    assert pool.in_use_bytes == len(large)
+    assert taken(pool, MB) is not large
+    pool.let_go(large[:5])
+    assert taken(pool, MB) is not large
+    pool.let_go(large[5:9])
+    assert taken(pool, MB) is large
+    pool.let_go(small[:1])
+    assert pool.small() is small
+
+
+def test_a_buffer_that_was_held_and_let_go_before_it_is_given_back_is_as_any_other() -> None:
+    pool = BufferPool(3 * MB)
+    large = taken(pool, MB)
+    pool.hold(large[:10])
+    pool.let_go(large[:10])
+    pool.give_back(large)
+    assert pool.in_use_bytes == 0
+    assert taken(pool, MB) is large

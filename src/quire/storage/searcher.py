@@ -6,12 +6,15 @@ from collections.abc import Callable
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.seams import Jobs
 from quire.storage.batch_scan import DamagedBatchError
+from quire.storage.few_jobs import FewJobs
 from quire.storage.time_search import TimeSearch
+
+_JOBS_AT_ONCE = 2
 
 
 class Searcher:
     def __init__(self, jobs: Jobs, failed: Callable[[Exception], None]) -> None:
-        self._jobs = jobs
+        self._jobs = FewJobs(jobs, _JOBS_AT_ONCE)
         self._failed = failed
 
     def search(

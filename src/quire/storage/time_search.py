@@ -2,7 +2,8 @@
 
 Mostly that ends within an index interval. But the time index knows only how high timestamps had risen by which offset.
 Where they fall, or where the record with the highest one was deleted and others of its segment were not, all headers
-have to be gone through. So only a little is done at once, and the rest in a job:
+have to be gone through. And the batch in the end may be a large one. So only a little is done at once, and the rest in
+a job:
 
     log.find_timestamp(...)             raises LongSearchError(search)
     search.run()                        in a job: through the rest of the segment, as it is now
@@ -12,15 +13,19 @@ have to be gone through. So only a little is done at once, and the rest in a job
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from quire.protocol.errors import ErrorCode
 from quire.protocol.records.batch import HEADER_BYTES, BatchHeader
-from quire.protocol.records.reader import decode_batch, find_timestamp
+from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES
+from quire.protocol.records.expansion import TakesLongError
+from quire.protocol.records.invalid import InvalidRecords
+from quire.protocol.records.reader import find_highest, find_timestamp
 from quire.storage import batch_scan
 from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.segment import Segment
 from quire.storage.time_scan_native import find_time
 
 AT_ONCE_BYTES = 64 * 1024
-"""How much of a segment is gone through before that becomes a job."""
+"""How much of a segment is gone through before that becomes a job, and how large a batch is opened, decompressed."""
 
 _FIRST_CHUNK = 8 * 1024
 _CHUNK = 256 * 1024
@@ -60,6 +65,13 @@ class TimeSearch:
         DamagedBatchError where it cannot go on; OSError of a file that may have been closed meanwhile.
         """
         limit = self._end if most_bytes is None else min(self._position + most_bytes, self._end)
+        try:
+            self._run(limit, MAX_DECOMPRESSED_BYTES if most_bytes is None else most_bytes)
+        except TakesLongError:
+            return False
+        return self._position >= self._end
+
+    def _run(self, limit: int, batch_bytes_max: int) -> None:
         chunk = _FIRST_CHUNK
         buffer = memoryview(b"")
         while self._position < limit:
@@ -67,14 +79,13 @@ class TimeSearch:
             if len(buffer) < chunk:
                 buffer = memoryview(bytearray(chunk))
             filled = self._file.pread_into(buffer[: self._end - self._position], self._position)
-            if self._search(buffer[:filled]):
+            if self._search(buffer[:filled], batch_bytes_max):
                 self._position = self._end
             if self._position > self._end:
                 raise DamagedBatchError(self._file.path, self._end, "a batch reaches further than this")
             chunk = _CHUNK
-        return self._position >= self._end
 
-    def _search(self, chunk: memoryview) -> bool:
+    def _search(self, chunk: memoryview, batch_bytes_max: int) -> bool:
         """Goes through the batches whose headers are in the chunk; whether what is searched for was found."""
         highest = self._timestamp is None
         lowest = self._timestamp
@@ -84,7 +95,7 @@ class TimeSearch:
         self.next_offset = max(self.next_offset, next_offset)
         if at >= 0:
             position, header = self._header_at(self._position + at)
-            found = self._first_in(position, header, lowest)
+            found = self._first_in(position, header, lowest, batch_bytes_max)
             if found is not None:
                 self.found = found
                 if not highest:
@@ -101,16 +112,26 @@ class TimeSearch:
     def _header_at(self, position: int) -> tuple[int, BatchHeader]:
         return next(batch_scan.headers(self._file, position, self._end))
 
-    def _first_in(self, position: int, header: BatchHeader, lowest: int) -> TimestampedOffset | None:
-        """The record of the batch that is searched for, if it has been left."""
+    def _first_in(
+        self, position: int, header: BatchHeader, lowest: int, batch_bytes_max: int
+    ) -> TimestampedOffset | None:
+        """The record of the batch that is searched for, if it has been left. TakesLongError if the batch is larger."""
+        may_take_long = batch_bytes_max >= MAX_DECOMPRESSED_BYTES
+        if header.size > batch_bytes_max and not may_take_long:
+            raise TakesLongError
         content = batch_scan.read_batch(self._file, position, header)
-        if self._timestamp is None:
-            live = (record for record in decode_batch(content, header) if record.offset >= self._from_offset)
-            best = max(live, key=lambda record: record.timestamp, default=None)
-            found = (best.offset, best.timestamp) if best is not None and best.timestamp >= lowest else None
-        else:
-            found = find_timestamp(content, header, lowest, self._from_offset)
-        return TimestampedOffset(found[1], found[0], header.leader_epoch) if found is not None else None
+        try:
+            if self._timestamp is None:
+                found = find_highest(content, header, self._from_offset, batch_bytes_max)
+            else:
+                found = find_timestamp(content, header, lowest, self._from_offset, batch_bytes_max)
+        except InvalidRecords as error:
+            if error.code is ErrorCode.MESSAGE_TOO_LARGE and not may_take_long:
+                raise TakesLongError from None
+            raise
+        if found is None or found[1] < lowest:
+            return None
+        return TimestampedOffset(found[1], found[0], header.leader_epoch)
 
 
 class LongSearchError(Exception):

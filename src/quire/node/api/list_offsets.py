@@ -1,4 +1,8 @@
-"""ListOffsets: the offset of the first record at or after a time, or one of the log's landmarks."""
+"""ListOffsets: the offset of the first record at or after a time, or one of the log's landmarks.
+
+A search that takes long (see `quire.storage.time_search`) is waited for before the next one begins: one request has no
+more than one in the jobs, in however many partitions it asks for a time.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +11,7 @@ from quire.node.context import Context
 from quire.node.named_twice import named_twice
 from quire.node.partitions import Answer
 from quire.node.slices import Work
-from quire.pending import Pending, gather
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -45,20 +49,20 @@ FIRST_VERSION_OF = {
 def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> Work[ListOffsetsResponse]:
     committed_only = request.isolation_level == READ_COMMITTED
     twice = named_twice((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
-    searches: list[Pending[None]] = []
     response = ListOffsetsResponse()
     for topic in request.topics:
         answers = ListOffsetsTopicResponse(name=topic.name)
         response.topics.append(answers)
         for wanted in topic.partitions:
-            answers.partitions.append(
-                _failed(wanted, ErrorCode.INVALID_REQUEST)
-                if (topic.name, wanted.partition_index) in twice
-                else _find(node, context, topic.name, wanted, committed_only, searches)
-            )
-            yield None
-    if searches:
-        yield gather(searches)
+            answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+            answers.partitions.append(answer)
+            if (topic.name, wanted.partition_index) in twice:
+                answer.error_code = ErrorCode.INVALID_REQUEST
+                continue
+            found = _find(node, context, topic.name, wanted, committed_only)
+            # Without a long search this is a place to be interrupted at.
+            late = yield found if isinstance(found, Pending) else None
+            _fill(answer, late if isinstance(found, Pending) else found, context.api_version)
     return response
 
 
@@ -79,15 +83,8 @@ def _failed(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartiti
 
 
 def _find(
-    node: "Node",
-    context: Context,
-    topic: str,
-    wanted: ListOffsetsPartition,
-    committed_only: bool,
-    searches: list[Pending[None]],
-) -> ListOffsetsPartitionResponse:
-    """The answer, which is right as soon as all `searches` are done."""
-    answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    node: "Node", context: Context, topic: str, wanted: ListOffsetsPartition, committed_only: bool
+) -> Answer | Pending[Answer]:
     try:
         if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"describing {topic} is not allowed")
@@ -95,14 +92,9 @@ def _find(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{wanted.timestamp} has no meaning in this version")
         partition = node.partitions.leader(topic, None, wanted.partition_index)
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        found = node.partitions.find_offset(partition, wanted.timestamp, committed_only)
+        return node.partitions.find_offset(partition, wanted.timestamp, committed_only)
     except ApiError as error:
-        return _failed(wanted, error.code)
-    if isinstance(found, Pending):
-        searches.append(found.then(lambda late: _fill(answer, late, context.api_version)))
-    else:
-        _fill(answer, found, context.api_version)
-    return answer
+        return error
 
 
 def _fill(answer: ListOffsetsPartitionResponse, found: Answer, version: int) -> None:

@@ -9,6 +9,7 @@ from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompres
 from quire.protocol.records.invalid import InvalidRecords, corrupt
 from quire.protocol.records.record import Record
 from quire.protocol.records.records_native import decode
+from quire.protocol.records.records_native import find_highest as find_highest_delta
 from quire.protocol.records.records_native import find_timestamp as find_delta
 from quire.seams.disk import Buffer
 
@@ -58,6 +59,20 @@ def find_timestamp(
     offset_delta, timestamp_delta = found
     found_timestamp = header.max_timestamp if append_time else header.base_timestamp + timestamp_delta
     return header.base_offset + offset_delta, found_timestamp
+
+
+def find_highest(
+    buffer: Buffer, header: BatchHeader, lowest_offset: int, limit: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int] | None:
+    """(offset, timestamp) of the batch's first record from `lowest_offset` on with the highest timestamp there."""
+    if header.attributes & LOG_APPEND_TIME_BIT:
+        return find_timestamp(buffer, header, header.max_timestamp, lowest_offset, limit)
+    section = records_section(buffer, header, limit)
+    try:
+        found = find_highest_delta(section, header.record_count, lowest_offset - header.base_offset)
+    except ValueError as error:
+        raise _unreadable(header, error) from None
+    return (header.base_offset + found[0], header.base_timestamp + found[1]) if found is not None else None
 
 
 def _unreadable(header: BatchHeader, error: ValueError) -> InvalidRecords:

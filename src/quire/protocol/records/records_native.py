@@ -1,6 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found"
-# ruff: noqa: SIM108  (a conditional expression would be compiled with what is only for the interpreter)
 """The loops over single records: scan (check without decoding), look up a timestamp, decode.
 
 And the whole check of a usual produced batch in one call, since that is what most requests of most producers are.
@@ -217,7 +216,11 @@ def check_plain(
     lowest = -_FAR if before_max_ms > _FAR else now_ms - before_max_ms
     highest = _FAR if after_max_ms > _FAR - now_ms else now_ms + after_max_ms
     if cython.compiled:
-        checksum = crc32c_at(cython.address(data[0]), 21, total)
+        if total > _RELEASE_GIL_BYTES:
+            with cython.nogil:
+                checksum = crc32c_at(cython.address(data[0]), 21, total)
+        else:
+            checksum = crc32c_at(cython.address(data[0]), 21, total)
     else:
         checksum = crc32c(batch[21:])
     if checksum != uint32(data, 17):
@@ -297,12 +300,81 @@ def find_timestamp(
     position: cython.Py_ssize_t
     offset_delta: cython.longlong
     timestamp_delta: cython.longlong
-    index, position, offset_delta, timestamp_delta = _find_timestamp(
-        data, count, lowest_timestamp_delta, lowest_offset_delta
-    )
+    if len(data) > _RELEASE_GIL_BYTES:
+        with cython.nogil:
+            index, position, offset_delta, timestamp_delta = _find_timestamp(
+                data, count, lowest_timestamp_delta, lowest_offset_delta
+            )
+    else:
+        index, position, offset_delta, timestamp_delta = _find_timestamp(
+            data, count, lowest_timestamp_delta, lowest_offset_delta
+        )
     if position < 0:
         raise ValueError(f"record {index} is broken")
     return (offset_delta, timestamp_delta) if index < count else None
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.longlong))
+def _find_highest(
+    data: cython.const[cython.uchar][::1], count: cython.Py_ssize_t, lowest_offset_delta: cython.longlong
+) -> tuple[int, int, int, int]:
+    """How many records were passed, the position behind them (-1 if broken), and the deltas; the offset's -1 if none.
+
+    `lowest_offset_delta` is not negative. Offset deltas are taken as they come: a compacted batch has gaps.
+    """
+    end: cython.Py_ssize_t = len(data)
+    position: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t
+    index: cython.Py_ssize_t = 0
+    size: cython.longlong
+    offset_delta: cython.longlong
+    timestamp_delta: cython.longlong
+    best_offset: cython.longlong = -1
+    best_timestamp: cython.longlong = 0
+    while index < count:
+        size, position = sized(data, position, end)
+        if position < 0 or size < 1:
+            return index, -1, 0, 0
+        stop = position + size
+        timestamp_delta, position = varlong(data, position + 1, stop)
+        if position < 0:
+            return index, -1, 0, 0
+        offset_delta, position = varint(data, position, stop)
+        if position < 0:
+            return index, -1, 0, 0
+        if offset_delta >= lowest_offset_delta and (best_offset < 0 or timestamp_delta > best_timestamp):
+            best_offset = offset_delta
+            best_timestamp = timestamp_delta
+        position = stop
+        index += 1
+    return index, position, best_offset, best_timestamp
+
+
+def find_highest(
+    data: cython.const[cython.uchar][::1], count: cython.Py_ssize_t, lowest_offset_delta: cython.longlong
+) -> tuple[int, int] | None:
+    """The offset delta and timestamp delta of the first of `count` records with the highest timestamp.
+
+    Only of those that have at least the offset delta given; None if there is none. A broken record is a ValueError that
+    names its index.
+    """
+    index: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    offset_delta: cython.longlong
+    timestamp_delta: cython.longlong
+    if lowest_offset_delta < 0:
+        lowest_offset_delta = 0
+    if len(data) > _RELEASE_GIL_BYTES:
+        with cython.nogil:
+            index, position, offset_delta, timestamp_delta = _find_highest(data, count, lowest_offset_delta)
+    else:
+        index, position, offset_delta, timestamp_delta = _find_highest(data, count, lowest_offset_delta)
+    if position < 0:
+        raise ValueError(f"record {index} is broken")
+    return (offset_delta, timestamp_delta) if offset_delta >= 0 else None
 
 
 def decode(
