@@ -302,7 +302,8 @@ class World:
             counters = node.server.counters
             waits = [(each.fetch_waits, each.commit_waits, each.flush_waits) for each in node.partitions]
             waiting = sum(len(queue) for queues in waits for queue in queues)
-            return counters.connections == counters.queued_bytes == waiting == 0
+            held = node.server.pool.in_use_bytes + node.server.pool.held
+            return counters.connections == counters.queued_bytes == waiting == held == 0
 
         self._run_until(nothing_is_left, GIVE_BACK_LIMIT_MS, "giving back what requests held")
 

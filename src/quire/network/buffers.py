@@ -150,6 +150,11 @@ class BufferPool:
             share.beyond = buffer
         return buffer
 
+    @property
+    def held(self) -> int:
+        """How many buffers requests hold."""
+        return len(self._held)
+
     def hold(self, part: memoryview) -> None:
         """Keeps the buffer that `part` is a part of from being used again; each call takes one `let_go`."""
         held = self._held.setdefault(id(part.obj), _Hold(part.obj))

@@ -10,7 +10,7 @@ before.
 from collections.abc import Callable, Sequence
 
 from quire.protocol.messages.produce import TopicProduceData
-from quire.protocol.records.batch import CODEC_MASK
+from quire.protocol.records.batch import CODEC_MASK, CODEC_POSITION
 from quire.protocol.records.expansion import Expansion
 from quire.replication.batch_check import AT_ONCE_BYTES, BatchCheck
 from quire.replication.partition import Partition
@@ -20,9 +20,6 @@ from quire.storage.few_jobs import FewJobs
 _JOBS_AT_ONCE = 2
 _SMALL_PART = 256
 """Plain batches of so small a part of what may be done at once take no longer than that, whatever is done with them."""
-
-_CODEC_POSITION = 22
-"""Of the byte in a batch's header that says how its records are compressed."""
 
 Checks = dict[Partition, BatchCheck]
 """Of one request, by where its batches go."""
@@ -36,7 +33,7 @@ def need_no_checks(topics: Sequence[TopicProduceData], at_once_bytes: int) -> bo
             records = data.records
             if records is not None:
                 left_bytes -= len(records)
-                if left_bytes < 0 or (len(records) > _CODEC_POSITION and records[_CODEC_POSITION] & CODEC_MASK):
+                if left_bytes < 0 or (len(records) > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK):
                     return False
     return True
 

@@ -12,7 +12,7 @@ one it may take seconds and is done in a job, because it needs nothing but the b
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import BatchHeader, Compression, check_plain, read_header, rewrite, validate
-from quire.protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, set_max_timestamp
+from quire.protocol.records.batch import CODEC_MASK, CODEC_POSITION, HEADER_BYTES, LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion, TakesLongError
 from quire.replication.settings import PartitionSettings
 from quire.seams import Buffer
@@ -80,7 +80,8 @@ class BatchCheck:
         )
         if header is not None:
             return header, view[HEADER_BYTES:]
-        expansion.take_at_once(len(view) * _COMPRESSED_BYTE_COST)
+        if len(view) > CODEC_POSITION and view[CODEC_POSITION] & CODEC_MASK:
+            expansion.take_at_once(len(view) * _COMPRESSED_BYTE_COST)
         sections: list[Buffer] = []
         headers = validate(
             view,

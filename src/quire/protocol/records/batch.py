@@ -24,6 +24,8 @@ LENGTH_END = 12
 MAGIC = 2
 
 CODEC_MASK = 0x07
+CODEC_POSITION = 22
+"""Where the byte with the codec is in a batch."""
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
