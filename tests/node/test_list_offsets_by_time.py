@@ -2,6 +2,7 @@
 
 import pytest
 
+from quire.pending import Pending
 from quire.protocol import codec
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -13,7 +14,7 @@ from quire.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from quire.protocol.messages.produce import ProduceResponse
-from quire.protocol.records import Record, build_batch
+from quire.protocol.records import Compression, Record, build_batch
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
 
@@ -68,6 +69,62 @@ def test_a_request_waits_for_all_its_partitions(node: SimulatedNode) -> None:
     node.call(produce_request("u", records=records), 9, ProduceResponse)
     first, second = answered(node, MAX_TIMESTAMP, MAX_TIMESTAMP)
     assert (first.offset, second.offset) == (40, 0)
+
+
+def test_a_batch_that_becomes_large_is_opened_in_a_job() -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    now_ms = node.clock.now_ms()
+    records = [Record(0, now_ms, None, bytes(100_000)), Record(1, now_ms + 5, None, b"")]
+    packed = bytes(build_batch(records, compression=Compression.ZSTD))
+    assert len(packed) < 1000
+    node.call(produce_request("t", records=packed), 9, ProduceResponse)
+    for timestamp, offset in ((now_ms + 5, 1), (MAX_TIMESTAMP, 1)):
+        assert not node.send(request(timestamp), VERSION).done
+        assert [answer.offset for answer in answered(node, timestamp)] == [offset]
+    partition = node.node.partitions.leader("t", None, 0)
+    node.node.partitions.delete_records(partition, 1)
+    node.clock.run_until(lambda: partition.log_start_offset == 1)
+    assert not node.send(request(MAX_TIMESTAMP), VERSION).done
+    assert [answer.offset for answer in answered(node, MAX_TIMESTAMP)] == [1]
+
+
+def many(count: int, timestamp: int) -> ListOffsetsRequest:
+    parts = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in range(count)]
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="wide", partitions=parts)])
+
+
+def test_a_request_searches_a_few_partitions_per_turn_and_has_one_long_search_at_a_time() -> None:
+    node = SimulatedNode().start()
+    node.create_topic("wide", 30)
+    assert node.send(many(30, -1), VERSION).done, "landmarks are known"
+    empty = node.send(many(30, 0), VERSION)
+    assert not empty.done, "others have their turn in between"
+    node.clock.run_until(lambda: empty.done)
+    records = [Record(0, node.clock.now_ms(), None, bytes(100_000))]
+    packed = bytes(build_batch(records, compression=Compression.ZSTD))
+    for index in range(30):
+        made = produce_request("wide", records=packed)
+        made.topic_data[0].partition_data[0].index = index
+        node.call(made, 9, ProduceResponse)
+    most = 0
+    long = node.send(many(30, 0), VERSION)
+    while not long.done:
+        most = max(most, node.jobs.unfinished)
+        node.clock.step()
+    assert most == 1
+    assert long.value is not None
+    (topic,) = codec.decode(ListOffsetsResponse, long.value[5:], VERSION).topics
+    assert [(part.error_code, part.offset) for part in topic.partitions] == [(0, 0)] * 30
+
+
+def test_a_request_that_is_given_up_searches_no_more(node: SimulatedNode) -> None:
+    node.create_topic("wide", 30)
+    reply = node.dispatch(node.info, node.frame(many(30, 0), VERSION))
+    assert isinstance(reply, Pending)
+    reply.abandon()
+    node.clock.run_for(100)
+    assert not reply.done
 
 
 def test_a_topic_that_is_deleted_during_the_search_is_unknown(node: SimulatedNode) -> None:

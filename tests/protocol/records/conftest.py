@@ -30,6 +30,7 @@ def native(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patching:
         patching.setattr(reader, "decode", module.decode)
         patching.setattr(reader, "find_delta", module.find_timestamp)
+        patching.setattr(reader, "find_highest_delta", module.find_highest)
         patching.setattr(validator, "scan", module.scan)
         patching.setattr(records, "check_plain", module.check_plain)
         patching.setattr(arrow_columns, "measure", module.measure)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.records import (
+    CREATE_TIME,
     LOG_APPEND_TIME,
     Compression,
     InvalidRecords,
@@ -17,6 +18,7 @@ from quire.protocol.records import (
     read_header,
     read_records,
 )
+from quire.protocol.records.reader import find_highest
 from tests.protocol.records.raw_batches import patient, raw_batch, raw_record, record_lists
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -127,6 +129,35 @@ def test_a_timestamp_is_found_where_a_search_through_all_records_finds_it(
             None,
         )
         assert find_timestamp(batch, read_header(batch), asked, base_offset + lowest) == expected
+
+
+@patient
+@given(
+    record_lists,
+    st.sampled_from(Compression),
+    st.integers(0, 2**62),
+    st.integers(-2, 20),
+    st.sampled_from([CREATE_TIME, LOG_APPEND_TIME]),
+)
+def test_the_highest_timestamp_is_the_first_of_those_that_are_left(
+    records: list[Record], compression: Compression, base_offset: int, lowest: int, timestamp_type: int
+) -> None:
+    batch = build_batch(records, base_offset=base_offset, compression=compression, timestamp_type=timestamp_type)
+    left = [record for record in read_records(batch) if record.offset >= base_offset + lowest]
+    best = max(left, key=lambda record: record.timestamp, default=None)
+    found = find_highest(batch, read_header(batch), base_offset + lowest)
+    assert found == (None if best is None else (best.offset, best.timestamp))
+
+
+def test_a_broken_record_has_no_highest_timestamp() -> None:
+    section = raw_record(0, timestamp_delta=1) + raw_record(4, timestamp_delta=5)
+    batch = raw_batch(section + b"\x02", 3, base_timestamp=100, base_offset=50)
+    with pytest.raises(InvalidRecords, match="record 2 is broken") as caught:
+        find_highest(batch, read_header(batch), 0)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+    batch = raw_batch(section, 2, base_timestamp=100, base_offset=50)
+    assert find_highest(batch, read_header(batch), 0) == (54, 105)
+    assert find_highest(batch, read_header(batch), 55) is None
 
 
 def test_a_timestamp_is_found_before_what_is_broken_and_not_behind_it() -> None:
