@@ -207,7 +207,7 @@ def test_records_stay_where_they_are_while_others_use_the_memory_of_requests(nod
     network = MemoryNetwork(node.clock)
     node.node.server = server = Server(network, node.node.clock, node.dispatch)
     server.listen("PLAINTEXT", "127.0.0.1", 0)
-    node.node.batch_checks.at_once_bytes = 0
+    node.node.batch_checks.bound(0)
     clients = [network.client() for _ in range(4)]
     sizes = (10, 3000, 200_000, 40)
     for client, size in zip(clients, sizes, strict=True):

@@ -9,42 +9,63 @@ before.
 
 from collections.abc import Callable, Sequence
 
-from quire.protocol.messages.produce import TopicProduceData
+from quire.node.partitions import Partitions
+from quire.protocol.errors import ApiError
+from quire.protocol.messages.produce import ProduceRequest, TopicProduceData
 from quire.protocol.records.batch import CODEC_MASK, CODEC_POSITION
 from quire.protocol.records.expansion import Expansion
-from quire.replication.batch_check import AT_ONCE_BYTES, BatchCheck
+from quire.replication.batch_check import AT_ONCE_BYTES, PLAIN_BYTES_PER_COST, BatchCheck
 from quire.replication.partition import Partition
 from quire.seams import Jobs
 from quire.storage.few_jobs import FewJobs
 
 _JOBS_AT_ONCE = 2
 _SMALL_PART = 256
-"""Plain batches of so small a part of what may be done at once take no longer than that, whatever is done with them."""
 
 Checks = dict[Partition, BatchCheck]
 """Of one request, by where its batches go."""
 
 
-def need_no_checks(topics: Sequence[TopicProduceData], at_once_bytes: int) -> bool:
-    """Whether a request is small and plain, as most are: `Partition.append` then checks it on the way."""
-    left_bytes = at_once_bytes // _SMALL_PART
-    for topic in topics:
-        for data in topic.partition_data:
-            records = data.records
-            if records is not None:
-                left_bytes -= len(records)
-                if left_bytes < 0 or (len(records) > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK):
-                    return False
-    return True
-
-
 class BatchChecks:
-    __slots__ = ("_jobs", "at_once_bytes")
+    __slots__ = ("_jobs", "at_once_bytes", "plain_bytes", "small_bytes")
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = FewJobs(jobs, _JOBS_AT_ONCE)
-        self.at_once_bytes = AT_ONCE_BYTES
-        """What may be decompressed for one request without a job; the simulator has it lower."""
+        self.at_once_bytes = 0
+        """What may be decompressed for one request without a job."""
+        self.small_bytes = 0
+        """Plain batches of no more than this take no longer, whatever is done with them."""
+        self.plain_bytes = 0
+        """The same if nothing is done with them, other than to check them."""
+        self.bound(AT_ONCE_BYTES)
+
+    def bound(self, at_once_bytes: int) -> None:
+        """What is done without a job from now on; the simulator has it lower than usual."""
+        self.at_once_bytes = at_once_bytes
+        self.small_bytes = at_once_bytes // _SMALL_PART
+        self.plain_bytes = at_once_bytes * PLAIN_BYTES_PER_COST
+
+    def unneeded(self, partitions: Partitions, request: ProduceRequest) -> bool:
+        """Whether a request is plain and not huge, as most are: `Partition.append` then checks it on the way."""
+        size_bytes = 0
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                records = data.records
+                if records is not None:
+                    size = len(records)
+                    if size > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK:
+                        return False
+                    size_bytes += size
+        if size_bytes <= self.small_bytes:
+            return True
+        if size_bytes > self.plain_bytes or request.transactional_id is not None:
+            # While a transaction's coordinator is asked, the topic's settings may change.
+            return False
+        return not any(
+            _is_recompressed(partitions, topic, data.index)
+            for topic in request.topic_data
+            for data in topic.partition_data
+        )
 
     def run(
         self,
@@ -64,3 +85,10 @@ class BatchChecks:
     def stop(self) -> None:
         """Those who wait are not called any more."""
         self._jobs.stop()
+
+
+def _is_recompressed(partitions: Partitions, topic: TopicProduceData, index: int) -> bool:
+    try:
+        return bool(partitions.leader(topic.name, topic.topic_id, index).settings.compression)
+    except ApiError:
+        return False

@@ -20,7 +20,7 @@ from quire.seams import Buffer
 AT_ONCE_BYTES = 1024 * 1024
 """What the event loop may decompress for one request: a millisecond or two, with any codec."""
 
-_PLAIN_BYTES_PER_COST = 8
+PLAIN_BYTES_PER_COST = 8
 """To walk records where they lie is so much faster than to decompress them."""
 _COMPRESSED_BYTE_COST = 4
 _COMPRESS_COST = 32
@@ -69,7 +69,7 @@ class BatchCheck:
 
     def _checked(self, expansion: Expansion) -> tuple[BatchHeader, Buffer]:
         settings, view = self.settings, self._view
-        expansion.take_at_once(len(view) // _PLAIN_BYTES_PER_COST)
+        expansion.take_at_once(len(view) // PLAIN_BYTES_PER_COST)
         header = check_plain(
             view,
             settings.max_message_bytes,

@@ -17,9 +17,9 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
 from quire.protocol.records import BatchHeader, check_plain, read_header
 from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
-from quire.protocol.records.expansion import Expansion
+from quire.protocol.records.expansion import Expansion, TakesLongError
 from quire.replication.admissions import Admission, Admissions
-from quire.replication.batch_check import BatchCheck
+from quire.replication.batch_check import AT_ONCE_BYTES, BatchCheck
 from quire.replication.high_watermark import high_watermark, restored_position
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.settings import PartitionSettings
@@ -198,10 +198,11 @@ class Partition:
     ) -> AppendInfo:
         """Checks a producer's batch, gives it its offsets and appends it as it came; ApiError when it is refused.
 
-        `records` is patched in place; a `check` of them that has been run already is not run again. A batch that an
-        idempotent producer has sent before is not appended again: its first answer is given once more. With
-        LogAppendTime the answer's max timestamp is the time of appending, or of the check. Transactional batches must
-        come in a request that is `in_transaction`, the first with its `admission`.
+        `records` is patched in place; a `check` of them that has been run already is not run again. Without one, what
+        takes long raises TakesLongError: the check is for a job then. A batch that an idempotent producer has sent
+        before is not appended again: its first answer is given once more. With LogAppendTime the answer's max timestamp
+        is the time of appending, or of the check. Transactional batches must come in a request that is
+        `in_transaction`, the first with its `admission`.
         """
         settings = self.settings
         header: BatchHeader | None = None
@@ -223,7 +224,8 @@ class Partition:
         if header is None:
             if check is None:
                 check = BatchCheck(records, settings, now_ms)
-                check.run(Expansion())
+                if not check.run(Expansion(at_once_bytes=AT_ONCE_BYTES)):
+                    raise TakesLongError
             view, header = check.result()
         if header.producer_id >= 0:
             original = self.log.check_producer(header, from_zero=admission is not None and admission.bumps_epoch)

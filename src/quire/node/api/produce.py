@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from quire.network.handler import CloseConnection
 from quire.node.authorizer import Operation, Resource
-from quire.node.batch_checks import Checks, need_no_checks
+from quire.node.batch_checks import Checks
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
 from quire.node.transaction_gate import Producer, Verdicts, admit, give_back
@@ -33,8 +33,8 @@ from quire.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from quire.protocol.records import HEADER_BYTES, Compression, InvalidRecords, read_header
-from quire.protocol.records.batch import transactional_producer
-from quire.protocol.records.expansion import Expansion
+from quire.protocol.records.batch import CODEC_MASK, CODEC_POSITION, transactional_producer
+from quire.protocol.records.expansion import Expansion, TakesLongError
 from quire.replication.batch_check import BatchCheck
 from quire.replication.partition import Partition
 from quire.replication.waiting import CommitWait
@@ -68,9 +68,21 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not one of -1, 0 and 1")
     topics = request.topic_data
+    transactional_id = request.transactional_id
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         _check_named_once(topics)
-    transactional_id = request.transactional_id
+    elif transactional_id is None:
+        # The usual request, found out in passing.
+        records = topics[0].partition_data[0].records
+        if (
+            records is not None
+            and CODEC_POSITION < len(records) <= node.batch_checks.plain_bytes
+            and not records[CODEC_POSITION] & CODEC_MASK
+        ):
+            try:
+                return _append_all(node, context, request, None, None)
+            except TakesLongError:
+                return _checked(node, context, request)
     if transactional_id is not None:
         if acks != ACKS_ALL:
             raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, "a transaction needs acks=all")
@@ -78,7 +90,7 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
             raise ApiError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"writing as {transactional_id} is not allowed"
             )
-    if need_no_checks(topics, node.batch_checks.at_once_bytes):
+    if node.batch_checks.unneeded(node.partitions, request):
         return _append_when_admitted(node, context, request, None)
     return _checked(node, context, request)
 
@@ -118,10 +130,11 @@ def _checks(node: "Node", context: Context, request: ProduceRequest) -> Checks:
     for topic in request.topic_data:
         for data in topic.partition_data:
             try:
-                partition, records = _target(node, context, topic, data)
+                partition = _target(node, context, topic, data)
             except ApiError:
                 continue  # The append will be refused for the same reason.
-            checks[partition] = BatchCheck(records, partition.settings, now_ms)
+            if data.records is not None:
+                checks[partition] = BatchCheck(data.records, partition.settings, now_ms)
     return checks
 
 
@@ -263,20 +276,14 @@ def _check_named_once(topics: list[TopicProduceData]) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a produce request must name each partition once")
 
 
-def _target(
-    node: "Node", context: Context, topic: TopicProduceData, data: PartitionProduceData
-) -> tuple[Partition, Buffer]:
+def _target(node: "Node", context: Context, topic: TopicProduceData, data: PartitionProduceData) -> Partition:
     """Where a batch goes; ApiError if it may not, whatever is in it."""
     partition = node.partitions.leader(topic.name, topic.topic_id, data.index)
     if not node.authorizer.allows(context, WRITE, TOPIC, partition.topic):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {partition.topic} is not allowed")
     if partition.is_internal:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster alone")
-    if data.records is None:
-        raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
-    if context.api_version < FIRST_VERSION_WITH_ZSTD:
-        _check_no_zstd(data.records)
-    return partition, data.records
+    return partition
 
 
 def _append(
@@ -292,8 +299,13 @@ def _append(
 ) -> PartitionProduceResponse:
     """Appends one partition's batch and answers for it; notes in `unsafe` what has to be waited for."""
     index = data.index
+    records = data.records
     try:
-        partition, records = _target(node, context, topic, data)
+        partition = _target(node, context, topic, data)
+        if records is None:
+            raise ApiError(ErrorCode.INVALID_RECORD, "a produce request needs records")
+        if context.api_version < FIRST_VERSION_WITH_ZSTD:
+            _check_no_zstd(records)
         verdict = admitted.get(partition) if admitted else None
         if isinstance(verdict, ApiError):
             raise verdict
