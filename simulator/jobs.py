@@ -23,7 +23,14 @@ class SimJobs:
         self._stopped = False
         self.unfinished = 0
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
+    def submit(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+        *,
+        computes: bool = False,
+    ) -> None:
         assert not self._stopped, "a job was submitted after stop"
         self.unfinished += 1
 

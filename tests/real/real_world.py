@@ -54,7 +54,14 @@ class HeldJobs:
         self.held: list[Callable[[], None]] = []
         self.submitted = 0
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
+    def submit(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+        *,
+        computes: bool = False,
+    ) -> None:
         def run() -> None:
             try:
                 result = work()

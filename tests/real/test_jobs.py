@@ -130,3 +130,24 @@ def test_a_failing_continuation_is_logged_and_the_next_one_runs(
     loop.run_forever()
     jobs.stop()
     assert len(caplog.records) == 1
+
+
+def test_stopping_does_not_wait_for_work_that_only_computes(loop: asyncio.AbstractEventLoop) -> None:
+    jobs = ThreadJobs(loop, threads=2)
+    begun, over = threading.Barrier(3), threading.Event()
+    written: list[str] = []
+
+    def compute() -> None:
+        begun.wait()
+        over.wait()
+
+    def write() -> None:
+        begun.wait()
+        written.append("all of it")
+
+    jobs.submit(compute, unexpected, unexpected, computes=True)
+    jobs.submit(write, unexpected, unexpected)
+    begun.wait()
+    jobs.stop()
+    assert written == ["all of it"]
+    over.set()

@@ -13,7 +13,14 @@ class ManualJobs:
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
+    def submit(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+        *,
+        computes: bool = False,
+    ) -> None:
         def run() -> None:
             try:
                 result = work()

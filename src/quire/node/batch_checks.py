@@ -30,7 +30,7 @@ class BatchChecks:
     __slots__ = ("_jobs", "at_once_bytes", "plain_bytes", "small_bytes")
 
     def __init__(self, jobs: Jobs) -> None:
-        self._jobs = FewJobs(jobs, _JOBS_AT_ONCE)
+        self._jobs = FewJobs(jobs, _JOBS_AT_ONCE, computes=True)
         self.at_once_bytes = 0
         """What may be decompressed for one request without a job."""
         self.small_bytes = 0

@@ -18,14 +18,19 @@ _log = logging.getLogger("quire.jobs")
 
 
 class _Job:
-    __slots__ = ("done", "error", "failed", "result", "work")
+    __slots__ = ("computes", "done", "error", "failed", "result", "work")
 
     def __init__(
-        self, work: Callable[[], Any], done: Callable[[Any], None], failed: Callable[[Exception], None]
+        self,
+        work: Callable[[], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+        computes: bool,
     ) -> None:
         self.work = work
         self.done = done
         self.failed = failed
+        self.computes = computes
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -38,11 +43,20 @@ class ThreadJobs:
         self._changed = threading.Condition()
         self._waiting: deque[_Job] = deque()
         self._idle = 0
+        self._computing: set[threading.Thread] = set()
+        """Threads, which are daemons, with work that the end of the process need not wait for."""
         self._finished: deque[_Job] = deque()
         self._stopped = False
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
-        job = _Job(work, done, failed)
+    def submit(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+        *,
+        computes: bool = False,
+    ) -> None:
+        job = _Job(work, done, failed, computes)
         with self._changed:
             if self._stopped:
                 return
@@ -57,7 +71,8 @@ class ThreadJobs:
             self._stopped = True
             self._waiting.clear()
             self._changed.notify_all()
-        for thread in self._threads:
+            unfinished = [thread for thread in self._threads if thread not in self._computing]
+        for thread in unfinished:
             thread.join()
         self._finished.clear()
 
@@ -80,7 +95,12 @@ class ThreadJobs:
             while not self._waiting and not self._stopped:
                 self._changed.wait()
             self._idle -= 1
-            return self._waiting.popleft() if self._waiting else None
+            job = self._waiting.popleft() if self._waiting else None
+            if job is not None and job.computes:
+                self._computing.add(threading.current_thread())
+            else:
+                self._computing.discard(threading.current_thread())
+            return job
 
     def _hand_back(self, job: _Job) -> None:
         with self._changed:

@@ -12,13 +12,16 @@ class Jobs(Protocol):
         work: Callable[[], T],
         done: Callable[[T], None],
         failed: Callable[[Exception], None],
+        *,
+        computes: bool = False,
     ) -> None:
         """Runs `work` off the event loop; then, on the loop, `done` with its result or `failed` with its exception.
 
-        `work` touches only files and values handed to it, never the state the loop decides on.
+        `work` touches only files and values handed to it, never the state the loop decides on. Work that only
+        `computes`, without touching a file, may go on after a stop: it can take long, and nothing comes of it.
         """
         ...
 
     def stop(self) -> None:
-        """Waits for what is running, drops what has not begun, and calls nothing back any more."""
+        """Waits for what is running (but see `computes`), drops what has not begun, and calls nothing back any more."""
         ...

@@ -14,13 +14,14 @@ T = TypeVar("T")
 
 
 class FewJobs:
-    """As `Jobs`, in the order in which they were submitted."""
+    """In the order in which they were submitted; all of them only compute, or none (see `Jobs`)."""
 
-    __slots__ = ("_at_most", "_jobs", "_running", "_stopped", "_waiting")
+    __slots__ = ("_at_most", "_computes", "_jobs", "_running", "_stopped", "_waiting")
 
-    def __init__(self, jobs: Jobs, at_most: int) -> None:
+    def __init__(self, jobs: Jobs, at_most: int, *, computes: bool = False) -> None:
         self._jobs = jobs
         self._at_most = at_most
+        self._computes = computes
         self._running = 0
         self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None], Callable[[Exception], None]]] = deque()
         self._stopped = False
@@ -38,7 +39,7 @@ class FewJobs:
         while self._waiting and self._running < self._at_most and not self._stopped:
             self._running += 1
             work, done, failed = self._waiting.popleft()
-            self._jobs.submit(work, self._then(done), self._then(failed))
+            self._jobs.submit(work, self._then(done), self._then(failed), computes=self._computes)
 
     def _then(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
         def ended(result: Any) -> None:
