@@ -262,6 +262,8 @@ def test_a_modest_request_holds_what_it_needs_in_the_end_and_never_waits_for_it(
     for buffer in (third, other, beyond):
         pool.give_back(buffer)
     assert pool.in_use_bytes == 0
+
+
 def test_a_buffer_that_a_request_holds_is_not_used_again_before_it_lets_go() -> None:
     pool = BufferPool(3 * MB)
     small, large = pool.small(), taken(pool, MB)

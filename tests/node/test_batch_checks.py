@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.network.connection import CloseConnection, ConnectionInfo
+from quire.network.handler import CloseConnection, ConnectionInfo
 from quire.network.server import Server
 from quire.pending import Pending
 from quire.protocol import codec
