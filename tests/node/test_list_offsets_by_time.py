@@ -94,36 +94,40 @@ def many(count: int, timestamp: int) -> ListOffsetsRequest:
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="wide", partitions=parts)])
 
 
-def test_a_request_searches_a_few_partitions_per_turn_and_has_one_long_search_at_a_time() -> None:
+@pytest.fixture
+def wide() -> SimulatedNode:
+    """A topic of thirty partitions, each with a batch that is opened in a job."""
     node = SimulatedNode().start()
     node.create_topic("wide", 30)
-    assert node.send(many(30, -1), VERSION).done, "landmarks are known"
-    empty = node.send(many(30, 0), VERSION)
-    assert not empty.done, "others have their turn in between"
-    node.clock.run_until(lambda: empty.done)
     records = [Record(0, node.clock.now_ms(), None, bytes(100_000))]
     packed = bytes(build_batch(records, compression=Compression.ZSTD))
     for index in range(30):
         made = produce_request("wide", records=packed)
         made.topic_data[0].partition_data[0].index = index
         node.call(made, 9, ProduceResponse)
-    most = 0
-    long = node.send(many(30, 0), VERSION)
+    return node
+
+
+def test_a_request_has_one_long_search_at_a_time(wide: SimulatedNode) -> None:
+    assert wide.send(many(30, -1), VERSION).done, "landmarks are known"
+    long, most = wide.send(many(30, 0), VERSION), 0
     while not long.done:
-        most = max(most, node.jobs.unfinished)
-        node.clock.step()
+        most = max(most, wide.jobs.unfinished)
+        wide.clock.step()
     assert most == 1
     assert long.value is not None
     (topic,) = codec.decode(ListOffsetsResponse, long.value[5:], VERSION).topics
     assert [(part.error_code, part.offset) for part in topic.partitions] == [(0, 0)] * 30
 
 
-def test_a_request_that_is_given_up_searches_no_more(node: SimulatedNode) -> None:
-    node.create_topic("wide", 30)
-    reply = node.dispatch(node.info, node.frame(many(30, 0), VERSION))
+def test_a_request_that_is_given_up_searches_no_more(wide: SimulatedNode) -> None:
+    reply = wide.dispatch(wide.info, wide.frame(many(30, 0), VERSION))
     assert isinstance(reply, Pending)
     reply.abandon()
-    node.clock.run_for(100)
+    assert wide.jobs.unfinished == 1
+    wide.clock.run_until(lambda: wide.jobs.unfinished == 0)
+    wide.clock.run_for(100)
+    assert wide.jobs.unfinished == 0
     assert not reply.done
 
 
