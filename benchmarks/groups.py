@@ -19,6 +19,7 @@ from pathlib import Path
 from benchmarks import loads
 from benchmarks.brokers import Quire
 from quire.coordinators.group.consumer.assignors import ASSIGNORS, AssignedMember
+from quire.coordinators.group.consumer.assignors.turns import finish
 from quire.coordinators.runtime.record import StateRecord, encode_key, encode_value
 from quire.protocol.errors import ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS
@@ -200,12 +201,12 @@ def target(members: int, partitions: int) -> None:
     for name, assign in ASSIGNORS.items():
         group = {f"member-{number:03d}": AssignedMember(frozenset([topic]), {}) for number in range(members)}
         started = time.perf_counter()
-        assigned = assign(group, {topic: partitions})
+        assigned = finish(assign(group, {topic: partitions}))
         first_ms = (time.perf_counter() - started) * 1000
         group = {member: AssignedMember(frozenset([topic]), held) for member, held in assigned.items()}
         group["newcomer"] = AssignedMember(frozenset([topic]), {})
         started = time.perf_counter()
-        assign(group, {topic: partitions})
+        finish(assign(group, {topic: partitions}))
         again_ms = (time.perf_counter() - started) * 1000
         what = f"{name} target, {members} members, {partitions} partitions: at first, and with one more"
         print(f"| {what} | {first_ms:.1f} ms, {again_ms:.1f} ms |", flush=True)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
+from quire.coordinators.group.consumer import target
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.runtime.machine import Caller
 from quire.coordinators.runtime.record import Origin, StateRecord
@@ -257,6 +258,17 @@ def test_members_leave_together_or_by_their_names() -> None:
     assert sorted(shard.group.members) == ["alice", "c"]
     assert ask(shard, "leave_group", LeaveGroupRequest(group_id=GROUP, member_id="c"), 2).error_code == ErrorCode.NONE
     assert sorted(shard.group.members) == ["alice"]
+
+
+def test_members_are_not_asked_to_join_while_a_target_is_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joining would bring them nothing yet."""
+    monkeypatch.setattr(target, "_MOST_AT_ONCE", 0)
+    shard = mixed_shard()
+    assert shard.group.group_epoch > shard.group.assignment_epoch
+    beats = HeartbeatRequest(group_id=GROUP, generation_id=7, member_id="b")
+    assert ask(shard, "heartbeat", beats, 4).error_code == ErrorCode.NONE
+    shard.wait(0)
+    assert ask(shard, "heartbeat", beats, 4).error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_join_that_comes_late_confirms_nothing() -> None:

@@ -10,10 +10,13 @@ Requests of one epoch arrive in the order they were sent, as they do on a connec
 joins, may arrive again at any time.
 """
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from quire.coordinators.group.consumer import target
+from quire.coordinators.group.consumer.assignors import turns
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.consumer_group_heartbeat import (
@@ -163,6 +166,12 @@ class Groups(RuleBasedStateMachine):
             if consumer.epoch > 0 and (is_fenced or now_ms >= consumer.alive_until_ms):
                 consumer.lose_everything()
 
+    @rule()
+    def a_turn_passes(self) -> None:
+        """Of a target that is being made in turns."""
+        if any(key == ("target", GROUP) for key in self.shard.timers.keys):
+            self.shard.clock.step()
+
     # Promises
 
     @invariant()
@@ -232,5 +241,20 @@ def _is_told_apart_by_order_alone(request: ConsumerGroupHeartbeatRequest, sender
     return sender.epoch == request.member_epoch or (names is not None and names != list(sender.topics))
 
 
+class GroupsWithTargetsInTurns(Groups):
+    """As if every group were so large that its target takes many turns, between which anything may happen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._limits = pytest.MonkeyPatch()
+        self._limits.setattr(target, "_MOST_AT_ONCE", 0)
+        self._limits.setattr(turns, "WORK_PER_TURN", 1)
+
+    def teardown(self) -> None:
+        self._limits.undo()
+
+
+TestRandomSchedulesWithTargetsInTurns = GroupsWithTargetsInTurns.TestCase
+TestRandomSchedulesWithTargetsInTurns.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestRandomSchedules = Groups.TestCase
 TestRandomSchedules.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -3,9 +3,11 @@
 Used by whatever changes a group: a heartbeat, a member that leaves or is fenced, a member of the classic protocol.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from quire.coordinators.group.consumer import records, target
+from quire.coordinators.group.consumer.assignors import Assignment
+from quire.coordinators.group.consumer.assignors.turns import Turns, finish
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.group.consumer.draft import Draft
 from quire.coordinators.group.consumer.freshness import Freshness
@@ -14,6 +16,8 @@ from quire.coordinators.group.consumer.metadata_hash import TopicHashes
 from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconcile
 from quire.coordinators.group.consumer.regex_subscriptions import RegexSubscriptions
 from quire.coordinators.group.consumer.settings import ConsumerSettings
+from quire.coordinators.group.consumer.target_runs import ASK_AGAIN_MS, TargetRuns
+from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Surroundings
 
 FIRST_EPOCH = 2
@@ -21,9 +25,9 @@ FIRST_EPOCH = 2
 
 
 class GroupChanges:
-    __slots__ = ("_freshness", "_hashes", "_image", "_regexes", "_version", "settings")
+    __slots__ = ("_freshness", "_hashes", "_image", "_regexes", "_runs", "_version", "settings")
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, groups: Groups, surroundings: Surroundings) -> None:
         self.settings = ConsumerSettings(surroundings.config, surroundings.image)
         self._version = 0
         """Counts the changes of the metadata."""
@@ -31,6 +35,7 @@ class GroupChanges:
         self._image = surroundings.image
         self._hashes = TopicHashes()
         self._regexes = RegexSubscriptions()
+        self._runs = TargetRuns(groups, surroundings.timers, self._compute_target, self._is_target_due)
 
     def metadata_changed(self) -> None:
         self._version += 1
@@ -72,14 +77,33 @@ class GroupChanges:
             self._write_epoch(draft, False, now_ms)
 
     def is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
-        """Whether whoever joins or heartbeats next makes a new one."""
-        return target.is_due(group, self.settings.assignment_interval_ms(group.group_id), now_ms)
+        """Whether the next member that joins or heartbeats makes a new one."""
+        return not self._runs.is_running(group.group_id) and self._is_target_due(group, now_ms)
+
+    def target_due_in_ms(self, group: ConsumerGroup, now_ms: int) -> int:
+        """How long the group still waits for a target that it needs; 0 where it does not wait."""
+        if self._runs.is_running(group.group_id):
+            return ASK_AGAIN_MS
+        return target.due_in_ms(group, self.settings.assignment_interval_ms(group.group_id), now_ms)
 
     def write_target(self, draft: Draft, now_ms: int) -> None:
-        """If it is time for one."""
-        if self.is_target_due(draft.group, now_ms):
-            assignor = self.settings.assignor(draft.group.preferred_assignor())
-            target.write_target(draft, assignor, self._image(), now_ms)
+        """If it is time for one. A large one is made in turns, and written later."""
+        if not self.is_target_due(draft.group, now_ms):
+            return
+        if not target.is_large(draft.group, self._image()):
+            target.write_target(draft, finish(self._compute_target(draft.group)), now_ms)
+            return
+        self._runs.start(draft.group.group_id)
+        if draft.group.assignment_epoch == 0:
+            # A member in epoch 0 has not joined: those who wait for the first target are in the epoch before it.
+            draft.write(records.target_metadata(draft.group.group_id, FIRST_EPOCH - 1, 0))
+
+    def _is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        interval_ms = self.settings.assignment_interval_ms(group.group_id)
+        return target.is_due(group, interval_ms, now_ms) and not self._runs.is_too_large(group)
+
+    def _compute_target(self, group: ConsumerGroup) -> Turns[Mapping[str, Assignment]]:
+        return target.compute_target(group, self.settings.assignor(group.preferred_assignor()), self._image)
 
     def write_reconciled(
         self, draft: Draft, member_id: str, owned: Owned | None, *, subscription_changed: bool
@@ -117,6 +141,7 @@ class GroupChanges:
 
     def forget(self, group_id: str) -> None:
         self._freshness.pop(group_id, None)
+        self._runs.forget(group_id)
 
     def _write_epoch(self, draft: Draft, changed: bool, now_ms: int) -> None:
         known = self._freshness.get(draft.group.group_id, Freshness())

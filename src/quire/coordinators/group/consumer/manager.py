@@ -28,7 +28,6 @@ from quire.coordinators.group.consumer.member import (
 from quire.coordinators.group.consumer.migration import can_downgrade, downgraded, upgraded
 from quire.coordinators.group.consumer.requests import check_request
 from quire.coordinators.group.consumer.sessions import Sessions
-from quire.coordinators.group.consumer.target import due_in_ms
 from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord
@@ -49,7 +48,7 @@ class ConsumerGroups:
         self._groups = groups
         self._surroundings = surroundings
         self._timers = surroundings.timers
-        self._changes = GroupChanges(surroundings)
+        self._changes = GroupChanges(groups, surroundings)
         self._settings = self._changes.settings
         self._sessions = Sessions(surroundings.timers, self._fence)
         self.classic_members = ClassicMembers(
@@ -89,7 +88,7 @@ class ConsumerGroups:
 
     def _heartbeat_interval_ms(self, group: ConsumerGroup, now_ms: int) -> int:
         """Whoever waits for a target that may not be made yet is to ask again as soon as it may be."""
-        waits_ms = due_in_ms(group, self._settings.assignment_interval_ms(group.group_id), now_ms)
+        waits_ms = self._changes.target_due_in_ms(group, now_ms)
         usual_ms = self._settings.heartbeat_interval_ms(group.group_id)
         return min(usual_ms, waits_ms) or usual_ms
 

@@ -2,11 +2,15 @@
 
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.coordinators.group.consumer.assignors.assignor import PartitionCounts
-from quire.coordinators.group.consumer.assignors.uniform_assignor import assign_uniformly
+from quire.coordinators.group.consumer.assignors import AssignedMember, Assignment, Assignor, load_levelling, turns
+from quire.coordinators.group.consumer.assignors.assignor import MemberSet, PartitionCounts
+from quire.coordinators.group.consumer.assignors.holdings import Holdings
+from quire.coordinators.group.consumer.assignors.range_assignor import ranges_in_turns
+from quire.coordinators.group.consumer.assignors.uniform_assignor import assign_uniformly, uniform_in_turns
 from tests.coordinators.group.consumer.assignors.groups_to_assign import (
     Members,
     any_group,
@@ -112,6 +116,98 @@ def test_when_topics_grow_nobody_loses_a_partition(size: int, counts: dict[bytes
     after = assign_uniformly(holding(group, before), grown)
     check_complete(group, grown, after)
     assert moved(before, after) == 0
+
+
+def fewest_squares(group: Members, counts: PartitionCounts) -> int:
+    """How even an assignment can be at best, by the simplest way there is: as long as a partition could go from one
+    member to another with at least two less, directly or through others that pass on one of theirs, it goes there."""
+    held: dict[str, list[bytes]] = {name: [] for name in sorted(group)}
+    readers = {each: [name for name in held if each in group[name].topics] for each in counts}
+    for each, names in readers.items():
+        if names:
+            held[names[0]] += [each] * counts[each]
+    while any(passes_one_on(held, readers, fullest) for fullest in held):
+        pass
+    return sum(len(topics) ** 2 for topics in held.values())
+
+
+def passes_one_on(held: dict[str, list[bytes]], readers: dict[bytes, list[str]], fullest: str) -> bool:
+    origins: dict[str, tuple[str, bytes]] = {}
+    queue = [fullest]
+    for name in queue:
+        for each in sorted(set(held[name])):
+            for reader in readers[each]:
+                if reader != fullest and reader not in origins:
+                    origins[reader] = name, each
+                    queue.append(reader)
+    taker = min(queue, key=lambda name: len(held[name]))
+    if len(held[taker]) > len(held[fullest]) - 2:
+        return False
+    while taker != fullest:
+        giver, each = origins[taker]
+        held[giver].remove(each)
+        held[taker].append(each)
+        taker = giver
+    return True
+
+
+@given(any_group(most_members=9, most_topics=7), counts_of_topics(most_topics=7, most_partitions=40))
+def test_it_is_as_even_as_the_simplest_way_there_is(group: Members, counts: PartitionCounts) -> None:
+    assigned = assign_uniformly(group, counts)
+    check_complete(group, counts, assigned)
+    assert sum(load(assignment) ** 2 for assignment in assigned.values()) == fewest_squares(group, counts)
+
+
+@given(any_group(), counts_of_topics(), st.data())
+def test_no_more_partitions_move_than_were_free(group: Members, counts: PartitionCounts, data: st.DataObject) -> None:
+    """Also where subscriptions differ: what every member should have, less some, is nearly what it should have."""
+    assigned = assign_uniformly(group, counts)
+    lost = {name: frozenset(data.draw(st.sets(st.integers(0, 11)))) for name in group}
+    before: dict[str, Assignment] = {
+        name: {each: left for each, numbers in assignment.items() if (left := numbers - lost[name])}
+        for name, assignment in assigned.items()
+    }
+    after = assign_uniformly(holding(group, before), counts)
+    given_up = sum(load(assigned[name]) - load(before[name]) for name in group)
+    assert moved(before, after) <= given_up
+    check_complete(group, counts, after)
+
+
+def test_four_hundred_members_of_which_half_are_new_take_few_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each full member has to pass on half of its 396 partitions: not one by one."""
+    searches = 0
+    search = load_levelling._search
+
+    def counted(
+        holdings: Holdings, giver: int, among: MemberSet, takers: MemberSet
+    ) -> tuple[load_levelling._Way | None, MemberSet]:
+        nonlocal searches
+        searches += 1
+        return search(holdings, giver, among, takers)
+
+    monkeypatch.setattr(load_levelling, "_search", counted)
+    counts = {topic(number): 200 for number in range(396)}
+    group = {
+        f"member-{position:03}": AssignedMember(frozenset(topic((position + step) % 396) for step in range(10)), {})
+        for position in range(400)
+    }
+    half = assign_uniformly({name: group[name] for name in sorted(group)[::2]}, counts)
+    searches = 0
+    assigned = assign_uniformly(holding(group, half), counts)
+    check_complete(group, counts, assigned)
+    assert {load(assignment) for assignment in assigned.values()} == {198}
+    assert searches < 10 * len(group)
+
+
+@pytest.mark.parametrize("in_turns", [uniform_in_turns, ranges_in_turns])
+def test_no_turn_does_more_than_its_share(in_turns: Assignor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "WORK_PER_TURN", 100)
+    counts = {topic(number): 50 for number in range(40)}
+    group = {
+        f"member-{position:03}": AssignedMember(frozenset(topic((position + step) % 40) for step in range(5)), {})
+        for position in range(40)
+    }
+    assert sum(1 for _ in in_turns(group, counts)) > 40 * 50 // 100
 
 
 def test_members_without_subscriptions_and_groups_without_members_get_nothing() -> None:

@@ -5,10 +5,10 @@ start from what members have now and move as little as they can, and give the sa
 """
 
 from quire.coordinators.group.consumer.assignors.assignor import AssignedMember, Assignment, Assignor
-from quire.coordinators.group.consumer.assignors.range_assignor import assign_ranges
-from quire.coordinators.group.consumer.assignors.uniform_assignor import assign_uniformly
+from quire.coordinators.group.consumer.assignors.range_assignor import ranges_in_turns
+from quire.coordinators.group.consumer.assignors.uniform_assignor import uniform_in_turns
 
-ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniformly, "range": assign_ranges}
+ASSIGNORS: dict[str, Assignor] = {"uniform": uniform_in_turns, "range": ranges_in_turns}
 """By the names of group.consumer.assignors."""
 
 __all__ = ["ASSIGNORS", "AssignedMember", "Assignment", "Assignor"]

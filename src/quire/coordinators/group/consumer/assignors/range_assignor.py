@@ -13,22 +13,30 @@ from quire.coordinators.group.consumer.assignors.assignor import (
     Assignment,
     Audience,
     PartitionCounts,
-    topics_by_audience,
+    audiences,
 )
+from quire.coordinators.group.consumer.assignors.turns import Pace, Turns, finish
 
 _ANY_FREE = -1
-"""In place of a number: whichever nobody keeps."""
+"""In place of a number: any number that no member keeps."""
 
 
 def assign_ranges(members: Mapping[str, AssignedMember], counts: PartitionCounts) -> dict[str, Assignment]:
+    return finish(ranges_in_turns(members, counts))
+
+
+def ranges_in_turns(members: Mapping[str, AssignedMember], counts: PartitionCounts) -> Turns[dict[str, Assignment]]:
     ids = sorted(members)
     in_order = [members[id_] for id_ in ids]
     assigned: list[dict[bytes, frozenset[int]]] = [{} for _ in ids]
-    for audience, topics in topics_by_audience(in_order, counts).items():
-        for alike in _by_count(topics, counts):
-            held = _held_numbers(audience, in_order, alike)
-            for position, numbers in _ranges(audience, held, counts[alike[0]]).items():
+    pace = Pace()
+    for audience in (yield from audiences(in_order, counts, pace)):
+        for alike in _by_count(audience.topics, counts):
+            held = yield from _held_numbers(audience, in_order, alike, pace)
+            for position, numbers in _ranges(audience.members, held, counts[alike[0]]).items():
                 assigned[position].update(dict.fromkeys(alike, numbers))
+                if pace.is_turn_over(len(numbers) + len(alike)):
+                    yield
     return dict(zip(ids, assigned, strict=True))
 
 
@@ -39,23 +47,30 @@ def _by_count(topics: list[bytes], counts: PartitionCounts) -> list[list[bytes]]
     return list(alike.values())
 
 
-def _held_numbers(audience: Audience, members: list[AssignedMember], alike: list[bytes]) -> dict[int, list[int]]:
+def _held_numbers(
+    audience: Audience, members: list[AssignedMember], alike: list[bytes], pace: Pace
+) -> Turns[dict[int, list[int]]]:
     """The partition numbers each member has of these topics. Where topics disagree the first one counts."""
     owners: dict[int, int] = {}
     for topic in alike:
-        for position in audience:
-            for number in members[position].held.get(topic, ()):
+        work = len(audience.members)
+        for position in audience.members:
+            numbers = members[position].held.get(topic, ())
+            work += len(numbers)
+            for number in numbers:
                 owners.setdefault(number, position)
-    held: dict[int, list[int]] = {position: [] for position in audience}
+        if pace.is_turn_over(work):
+            yield
+    held: dict[int, list[int]] = {position: [] for position in audience.members}
     for number in sorted(owners):
         held[owners[number]].append(number)
     return held
 
 
-def _ranges(audience: Audience, held: dict[int, list[int]], count: int) -> dict[int, frozenset[int]]:
+def _ranges(audience: tuple[int, ...], held: dict[int, list[int]], count: int) -> dict[int, frozenset[int]]:
     share, larger_shares = divmod(count, len(audience))
     kept: dict[int, list[int]] = {}
-    # Whoever has most keeps the larger shares; among equals, and where nobody has any, the first ones get them.
+    # The members that have most keep the larger shares; among equals, and if no member has any, the first ones do.
     for position in sorted(audience, key=lambda position: (-len(held[position]), position)):
         allowed = share + (larger_shares > 0)
         if not allowed:
