@@ -100,3 +100,18 @@ def test_no_note_to_self_without_a_reason(path: Path) -> None:
     for number, line in enumerate(path.read_text().splitlines(), 1):
         note = re.search(r"\b(TODO|FIXME|XXX)\b(.*)", line)
         assert not note or len(note[2].strip(" :")) > 20, f"{name(path)}:{number}: {line.strip()}"
+
+
+COMMANDS = [path for path in SOURCES if "quire/cli/" in name(path) and path.name != "terminal.py"]
+PRINTS = {"print", "click.echo", "click.secho", "click.echo_via_pager", "click.confirm", "click.prompt"}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=name)
+def test_commands_print_through_the_one_place_that_escapes_control_characters(path: Path) -> None:
+    """`quire.cli.terminal`: what others wrote must not tell a terminal what to do."""
+    tree = ast.parse(path.read_text())
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert not called & PRINTS
+    assert not {call for call in called if re.fullmatch(r"sys\.std(out|err)(\.buffer)?\.writ\w*", call)}
+    taken = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert "draw" not in taken or path.name == "watch.py"

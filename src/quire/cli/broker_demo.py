@@ -13,6 +13,7 @@ import click
 from quire.cli.lazy import Failure
 from quire.cli.node_child import NodeChild
 from quire.cli.options import FloatRange
+from quire.cli.terminal import echo, rewrite_line
 from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
@@ -45,17 +46,20 @@ class Progress:
         bar = ("#" * (30 * read // RECORDS)).ljust(30, ".")
         line = f"  [{bar}] {written:>5,} written  {read:>5,} read back"
         if self._live:
-            click.echo(f"\r{line}", nl=False)
+            rewrite_line(line)
         elif read // 1000 > self._shown_at:
             self._shown_at = read // 1000
-            click.echo(line)
+            echo(line)
 
     def say(self, line: str) -> None:
-        click.echo(f"\r{line.ljust(70)}" if self._live else line)
+        if self._live:
+            rewrite_line(line.ljust(70), nl=True)
+        else:
+            echo(line)
 
     def end(self) -> None:
         if self._live:
-            click.echo()
+            echo()
 
 
 def stream(client: BlockingClient, progress: Progress) -> None:
@@ -71,7 +75,7 @@ def stream(client: BlockingClient, progress: Progress) -> None:
     client.run(consumer.assign({place: Start(offset=ends[place].offset) for place in places}))
     before = sum(at.offset for at in ends.values())
     if before:
-        click.echo(f"Topic {TOPIC} still has its {before:,} records from before.")
+        echo(f"Topic {TOPIC} still has its {before:,} records from before.")
     read = 0
     for step in range(STEPS):
         for number in range(step * RECORDS // STEPS, (step + 1) * RECORDS // STEPS):
@@ -127,15 +131,15 @@ def demo(seconds: float, listen: str, data: str) -> None:
     node = NodeChild(listen, data, again="make broker")
     try:
         address = node.wait_until_ready()
-        click.echo(f"Quire serves {address}, data in {data} (started in {time.monotonic() - started:.2f} s)")
+        echo(f"Quire serves {address}, data in {data} (started in {time.monotonic() - started:.2f} s)")
         with BlockingClient(address, client_id="quire-demo") as client:
             stream(client, Progress())
-        click.echo(f"All {RECORDS:,} records were read back, each once and whole.\n")
-        click.echo(f'Connect any Kafka client:  bootstrap.servers = "{address}"')
-        click.echo(f"or look around:            .venv/bin/quire consume {TOPIC} -b {address} --from-beginning -n 5")
+        echo(f"All {RECORDS:,} records were read back, each once and whole.\n")
+        echo(f'Connect any Kafka client:  bootstrap.servers = "{address}"')
+        echo(f"or look around:            .venv/bin/quire consume {TOPIC} -b {address} --from-beginning -n 5")
         left = max(0.0, seconds - (time.monotonic() - started)) if seconds else None
         how_long = "" if left is None else f"for another {left:.0f} s, or "
-        click.echo(f"It goes on serving {how_long}until Ctrl-C.")
+        echo(f"It goes on serving {how_long}until Ctrl-C.")
         code = node.wait(left)
         if code is not None:
             raise Failure(f"the node ended by itself with exit code {code}.")
@@ -147,7 +151,7 @@ def main() -> None:
     try:
         demo(standalone_mode=False)
     except click.Abort:  # Ctrl-C is how it is meant to end
-        click.echo("Stopped.")
+        echo("Stopped.")
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

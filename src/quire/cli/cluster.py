@@ -4,6 +4,7 @@ import click
 
 from quire.cli.options import cluster_options, connect, json_option
 from quire.cli.output import print_json, print_table
+from quire.cli.terminal import echo
 from quire.client.admin import cluster as admin
 from quire.client.errors import UnsupportedError
 from quire.client.shell_blocking import BlockingClient
@@ -45,7 +46,7 @@ def cluster(as_json: bool, servers: str, timeout_s: float) -> None:
             }
         )
         return
-    click.echo(f"cluster {description.cluster_id}\n")
+    echo(f"cluster {description.cluster_id}\n")
     print_table(
         ("node", "address", "rack", "role"),
         [
@@ -59,14 +60,14 @@ def cluster(as_json: bool, servers: str, timeout_s: float) -> None:
         ],
     )
     if features:
-        click.echo()
+        echo()
         rows = [
             (feature.name, feature.finalized, f"{feature.supported_min} to {feature.supported_max}")
             for feature in features
         ]
         print_table(("feature", "level", "supported"), rows)
     if quorum is not None:
-        click.echo(
+        echo(
             f"\nquorum: leader {quorum.leader_id} in epoch {quorum.leader_epoch}, "
             f"high watermark {quorum.high_watermark}"
         )

@@ -8,6 +8,7 @@ from quire.cli.config_changes import change_settings, check_names
 from quire.cli.lazy import HelpfulGroup
 from quire.cli.options import Setting, cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
+from quire.cli.terminal import echo
 from quire.client.admin import configs as admin
 from quire.client.admin.configs import ConfigChange, ConfigSource, Operation, Resource, ResourceType
 
@@ -87,7 +88,7 @@ def describe(
         ]
         print_table(("name", "value", "from", "can change"), rows)
     else:
-        click.echo("Nothing was set; --all shows the defaults.", err=True)
+        echo("Nothing was set; --all shows the defaults.", err=True)
 
 
 @configs.command(
@@ -136,9 +137,9 @@ def alter(
         return
     what = "all brokers" if kind == "brokers" else f"{kind} {name}"
     if different:
-        click.echo(f"{what}: {count(len(different), 'setting')} {'could be changed' if validate_only else 'changed'}")
+        echo(f"{what}: {count(len(different), 'setting')} {'could be changed' if validate_only else 'changed'}")
     else:
-        click.echo(f"{what}: nothing to change, it is so already")
+        echo(f"{what}: nothing to change, it is so already")
 
 
 def _resource(kind: str, name: str | None) -> Resource:

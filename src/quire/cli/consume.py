@@ -1,6 +1,5 @@
 """`quire consume`: reads a topic's partitions together, filters records and prints them."""
 
-import sys
 from collections.abc import Iterable, Sequence
 
 import click
@@ -12,6 +11,7 @@ from quire.cli.options import IntRange, cluster_options, collect_rarely, connect
 from quire.cli.output import count as count_of
 from quire.cli.record_format import Formatter, hex_line, json_line, text_formatter
 from quire.cli.record_printer import Printer
+from quire.cli.terminal import echo, record_output
 from quire.client.admin.topics import describe_topics
 from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Start
 from quire.client.group_consumer import GroupConsumer
@@ -80,6 +80,9 @@ def consume(
     Reading starts at the end unless told otherwise, and stops at what was the end when it began unless it follows.
     A member of a group starts where the group has got to, and only where it has committed nothing as told otherwise;
     it reads what the group leaves to it, and commits what was printed.
+
+    At a terminal control characters in records are shown as escapes, such as \\x1b, and so is what is not UTF-8. Into a
+    pipe or a file keys and values go as they are, byte for byte.
     """
     if sum((from_beginning, from_offset is not None, from_timestamp is not None)) > 1:
         raise click.UsageError("give only one of --from-beginning, --from-offset and --from-timestamp")
@@ -93,7 +96,7 @@ def consume(
     with connect(servers, timeout_s) as client:
         places = _places(client, topic, partitions)
         config = ConsumerConfig(read_committed=read_committed)
-        printer = Printer(sys.stdout.buffer, formatter, wanted, count)
+        printer = Printer(record_output(), formatter, wanted, count)
         hint: str | None
         if group is not None:
             since = END if from_timestamp is None else Start(timestamp_ms=from_timestamp)
@@ -105,7 +108,7 @@ def consume(
             ends = _offsets(client, places, LATEST, read_committed)
             starts = _starts(client, ends, from_beginning, from_offset, from_timestamp)
             if not follow and END in starts.values():
-                click.echo(
+                echo(
                     "Reading starts at the end: add --from-beginning for what is there, --follow for what comes.",
                     err=True,
                 )
@@ -115,10 +118,10 @@ def consume(
             _read(client, consumer, printer, None if follow else ends)
             hint = _hidden(client, ends) if read_committed else None
     if hint is not None and wanted is None and not follow and not printer.printed:
-        click.echo(f"{hint}; --follow waits for more.", err=True)
+        echo(f"{hint}; --follow waits for more.", err=True)
     if wanted is not None and wanted.seen and not wanted.matched:
         not_json = f" ({wanted.not_json:,} were not JSON)" if conditions else ""
-        click.echo(f"0 of {count_of(wanted.seen, 'record')} matched{not_json}", err=True)
+        echo(f"0 of {count_of(wanted.seen, 'record')} matched{not_json}", err=True)
 
 
 def _read(client: BlockingClient, consumer: Consumer, printer: Printer, ends: dict[TopicPartition, int] | None) -> None:

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 
 from quire.cli.line_splitter import LineSplitter
 from quire.cli.serve import NodeFailedError
+from quire.cli.terminal import echo
 from quire.node.faults import Faults
 from quire.node.node import Node
 from quire.protocol.apis import API_NAMES
@@ -81,7 +82,8 @@ def obey_stdin(loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], N
                 answer = "ok"
             except UnknownControlError as error:
                 answer = f"error: {error}"
-            print(answer, flush=True)
+            echo(answer)
+            sys.stdout.flush()
 
     try:
         loop.add_reader(descriptor, read)

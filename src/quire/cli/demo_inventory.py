@@ -9,6 +9,7 @@ from quire.cli.options import FloatRange, IntRange, cluster_options, connect, js
 from quire.cli.output import count, print_json
 from quire.cli.paced_sending import Limits, Outgoing, send_paced
 from quire.cli.stopping import Stop
+from quire.cli.terminal import echo
 from quire.inventory.generator import Mixture, generate
 from quire.inventory.topics import Topics, ensure_topics
 
@@ -67,4 +68,4 @@ def inventory(
     if as_json:
         print_json({"commands": sent, "seconds": round(elapsed_s, 3)})
     elif not quiet:
-        click.echo(f"{count(sent, 'command')} in {elapsed_s:.1f} s")
+        echo(f"{count(sent, 'command')} in {elapsed_s:.1f} s")

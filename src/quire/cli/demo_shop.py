@@ -16,6 +16,7 @@ from quire.cli.options import FloatRange, IntRange, cluster_options, connect, js
 from quire.cli.output import count, print_json
 from quire.cli.paced_sending import Limits, Outgoing, send_paced
 from quire.cli.stopping import Stop
+from quire.cli.terminal import echo
 from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.consumer import Consumer, ConsumerConfig, Start
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
@@ -93,7 +94,7 @@ def shop(
         )
     elif not quiet:
         kinds = ", ".join(f"{number:,} {kind}" for kind, number in made.counts.items())
-        click.echo(f"{count(sent, 'event')} in {elapsed_s:.1f} s: {kinds}")
+        echo(f"{count(sent, 'event')} in {elapsed_s:.1f} s: {kinds}")
 
 
 def _create(client: BlockingClient, partitions: int) -> None:

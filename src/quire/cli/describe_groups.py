@@ -1,6 +1,5 @@
 """`quire groups describe`: what groups have read, how far they are behind and who is in them, once or live."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -9,6 +8,7 @@ import click
 from quire.cli.group_views import group_json, headline, members_table, partitions_table
 from quire.cli.options import FloatRange, cluster_options, connect, json_option
 from quire.cli.output import print_json
+from quire.cli.terminal import echo, to_json
 from quire.cli.watch import watch
 from quire.client.admin.group_lag import GroupDetail, group_details
 from quire.client.admin.groups import list_groups
@@ -60,9 +60,9 @@ def describe(
     if as_json:
         print_json([group_json(detail) for detail in known])
     elif known:
-        click.echo(_view(known, members))
+        echo(_view(known, members))
     elif not found:
-        click.echo("There is no group yet; one comes to be when a consumer joins it.", err=True)
+        echo("There is no group yet; one comes to be when a consumer joins it.", err=True)
     _raise_the_first(found)
 
 
@@ -92,7 +92,7 @@ def _look(client: BlockingClient, names: Sequence[str], members: bool, as_json: 
     if not known:
         _raise_the_first(found)
     if as_json:
-        return json.dumps([group_json(detail) for detail in known], ensure_ascii=False)
+        return to_json([group_json(detail) for detail in known])
     return f"{datetime.now():%H:%M:%S}\n{_view(known, members) or 'There is no group.'}\n"
 
 

@@ -22,7 +22,9 @@ from quire.cli.dlq_reading import (
 from quire.cli.lazy import Failure, HelpfulGroup
 from quire.cli.options import IntRange, Pattern, cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
+from quire.cli.printable import printable
 from quire.cli.record_format import iso_time
+from quire.cli.terminal import echo
 from quire.client.admin.topics import describe_topics
 from quire.client.group_offsets import OffsetAndMetadata
 from quire.client.offsets import TopicPartition
@@ -73,7 +75,7 @@ def list_letters(topics: Sequence[str], as_json: bool, servers: str, timeout_s: 
     elif rows:
         print_table(("topic", "letters", "waiting", "error"), rows)
     else:
-        click.echo("There is no topic of dead letters.", err=True)
+        echo("There is no topic of dead letters.", err=True)
 
 
 @dlq.command(
@@ -97,14 +99,13 @@ def show(topic: str, most: int, pattern: re.Pattern[str] | None, as_json: bool, 
         print_json([_as_json(letter) for letter in letters])
         return
     for letter in letters:
-        click.echo(
-            f"{letter.place} offset {letter.record.offset}, {iso_time(letter.record.timestamp)}: {_error(letter)}"
-        )
+        record, error = letter.record, printable(_error(letter))
+        echo(f"{letter.place} offset {record.offset}, {iso_time(record.timestamp)}: {error}")
         if isinstance(letter.why, DeadLetter):
             why = letter.why
-            click.echo(f"  from   {why.topic}-{why.partition} offset {why.offset}, attempt {why.attempt}")
-        click.echo(f"  key    {_text(letter.record.key)}")
-        click.echo(f"  value  {_text(letter.record.value)}")
+            echo(f"  from   {why.topic}-{why.partition} offset {why.offset}, attempt {why.attempt}")
+        echo(f"  key    {_text(letter.record.key)}")
+        echo(f"  value  {_text(letter.record.value)}")
 
 
 @dlq.command(
@@ -170,7 +171,7 @@ def replay(
     if as_json:
         print_json({"topic": name, "sent": sent, "passed_over": passed_over})
     else:
-        click.echo(f"{count(sent, 'dead letter')} sent back from {name}, {passed_over:,} passed over")
+        echo(f"{count(sent, 'dead letter')} sent back from {name}, {passed_over:,} passed over")
 
 
 def _refuse_what_may_have_been_sent(client: BlockingClient, topic: str, places: list[TopicPartition]) -> None:
@@ -225,7 +226,7 @@ def _is_gone(client: BlockingClient, topic: str, known: dict[str, bool]) -> bool
         found = client.run(describe_topics(client.cluster, [topic]))[topic]
         known[topic] = isinstance(found, ApiError) and found.code in GONE
         if known[topic]:
-            click.echo(f"quire: topic {topic} does not exist; its dead letters are passed over.", err=True)
+            echo(f"quire: topic {topic} does not exist; its dead letters are passed over.", err=True)
     return known[topic]
 
 
@@ -249,7 +250,7 @@ def _error(letter: Letter) -> str:
 def _text(content: bytes | None) -> str:
     if content is None:
         return "null"
-    text = content.decode(errors="backslashreplace")
+    text = printable(content.decode(errors="backslashreplace"))
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(content):,} bytes)"
 
 

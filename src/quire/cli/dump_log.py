@@ -16,6 +16,7 @@ from quire.cli.dump.wanted import Wanted
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.cli.options import IntRange, collect_rarely, json_option
 from quire.cli.output import count
+from quire.cli.terminal import echo_many
 
 _INDEXES = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
 
@@ -67,7 +68,6 @@ def dump_log(
         max_bytes=max_bytes,
     )
     text = TextLines()
-    out = sys.stdout
     problems = 0
     first_problem = ""
     for path in _files(paths):
@@ -79,9 +79,8 @@ def dump_log(
                 first_problem = first_problem or _told(path, fact)
             if verify_index_only and fact.kind not in ("file", "index_end", PROBLEM):
                 continue
-            for line in [json_line(path, fact)] if as_json else text.lines(path, fact):
-                out.write(f"{line}\n")
-    out.flush()
+            echo_many([json_line(path, fact)] if as_json else text.lines(path, fact))
+    sys.stdout.flush()
     if problems:
         raise Failure(f"{count(problems, 'problem')} found; the first: {first_problem}.")
 

@@ -1,6 +1,7 @@
 """Turns what went wrong into a sentence that says what to do, and an exit code that says what kind of thing it was."""
 
 from quire.cli.lazy import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNREACHABLE, EXIT_USAGE, Failure
+from quire.cli.printable import printable
 from quire.client.errors import ClientError, TimedOutError, UnreachableError
 from quire.client.servers import AddressError
 from quire.protocol.errors import ApiError, ErrorCode
@@ -59,7 +60,7 @@ def explain(error: Exception, name: str = "NAME") -> Failure:
 
 def sentence(error: ApiError, name: str = "NAME") -> str:
     """The broker's words, and what to do where that is known."""
-    said = str(error).rstrip(".")
+    said = printable(str(error)).rstrip(".")
     if error.code.name not in said:
         said = f"{said} ({error.code.name})"
     advice = _ADVICE.get(error.code, "").replace("NAME", name)

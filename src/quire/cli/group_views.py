@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from quire.cli.output import count, format_table
+from quire.cli.printable import printable
 from quire.cli.scopes import by_topic, in_one_cell
 from quire.client.admin.group_descriptions import Group, Member
 from quire.client.admin.group_lag import GroupDetail, GroupPartition
@@ -10,9 +11,9 @@ from quire.client.admin.group_lag import GroupDetail, GroupPartition
 
 def headline(detail: GroupDetail) -> str:
     group = detail.group
-    protocol = f"{group.protocol} protocol" + (f" ({group.assignor})" if group.assignor else "")
+    protocol = f"{group.protocol} protocol" + (f" ({printable(group.assignor)})" if group.assignor else "")
     return (
-        f"group {group.group_id}  {group.state}  {count(len(group.members), 'member')}  "
+        f"group {printable(group.group_id)}  {group.state}  {count(len(group.members), 'member')}  "
         f"lag {detail.lag:,}  {protocol}  coordinator {group.coordinator}"
     )
 

@@ -12,6 +12,7 @@ from quire.cli.output import print_json, print_table
 from quire.cli.reports import Outcome, report
 from quire.cli.reset_offsets import reset_offsets
 from quire.cli.scopes import Scope, ScopeType
+from quire.cli.terminal import confirm, echo
 from quire.client.admin import groups as admin
 from quire.client.admin.group_lag import GroupDetail, group_details
 from quire.client.group_offsets import committed_offsets
@@ -62,7 +63,7 @@ def list_groups(
         print_table(titles, [_listed_row(group, known.get(group.group_id), with_lag) for group in found])
     elif failure is None:
         wanted = " like that" if states or protocols else " yet; one comes to be when a consumer joins it"
-        click.echo(f"There is no group{wanted}.", err=True)
+        echo(f"There is no group{wanted}.", err=True)
     if failure is not None:
         raise failure
 
@@ -97,7 +98,7 @@ def _listed_json(group: admin.ListedGroup, detail: GroupDetail | None, with_lag:
 def delete(names: Sequence[str], yes: bool, if_exists: bool, as_json: bool, servers: str, timeout_s: float) -> None:
     """Delete groups without members, with all their offsets. Asks first when a person is at the keyboard."""
     if not yes and sys.stdin.isatty():
-        click.confirm(f"Delete {', '.join(names)} with all committed offsets?", abort=True)
+        confirm(f"Delete {', '.join(names)} with all committed offsets?")
     with connect(servers, timeout_s) as client:
         results = client.run(admin.delete_groups(client.cluster, names))
     outcomes: list[Outcome] = []
@@ -140,7 +141,7 @@ def delete_offsets(
             advice = f"`quire groups describe {name}` shows what it has committed"
             raise Failure(f"group {name} has committed nothing of {of}; {advice}.", EXIT_NOT_FOUND)
         if not yes and sys.stdin.isatty():
-            click.confirm(f"Delete what {name} has committed of {', '.join(map(str, places))}?", abort=True)
+            confirm(f"Delete what {name} has committed of {', '.join(map(str, places))}?")
         results = client.run(forget(client.cluster, name, places))
     outcomes: list[Outcome] = []
     for place in places:

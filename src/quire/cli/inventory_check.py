@@ -12,6 +12,7 @@ from quire.cli.inventory_lake import read_lake
 from quire.cli.lazy import EXIT_UNREACHABLE, EXIT_USAGE, Failure
 from quire.cli.options import FloatRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json
+from quire.cli.terminal import echo
 from quire.client.offsets import TopicPartition
 from quire.client.shell_blocking import BlockingClient
 from quire.inventory.check import Archived, History, Report, compare
@@ -132,15 +133,15 @@ def _as_json(report: Report, history: History) -> dict[str, object]:
 
 def _print(report: Report, history: History) -> None:
     compacted = f", {history.compacted:,} more compacted away" if history.compacted else ""
-    click.echo(f"{count(report.items, 'item')}, {count(history.events, 'event')} in the log{compacted}")
+    echo(f"{count(report.items, 'item')}, {count(history.events, 'event')} in the log{compacted}")
     if report.behind:
-        click.echo(f"the lake is {count(report.behind, 'event')} behind")
+        echo(f"the lake is {count(report.behind, 'event')} behind")
     elif report.behind == 0 and report.agrees:
-        click.echo("the lake has them all")
+        echo("the lake has them all")
     for finding in report.findings[:SHOWN]:
-        click.echo(f"  {finding.item}: {finding.what}")
+        echo(f"  {finding.item}: {finding.what}")
     if len(report.findings) > SHOWN:
-        click.echo(f"  ... and {len(report.findings) - SHOWN:,} more")
+        echo(f"  ... and {len(report.findings) - SHOWN:,} more")
     if report.agrees:
         sources = "view and history" if report.behind is None else "view, history and lake"
-        click.echo(f"{sources} agree on every item")
+        echo(f"{sources} agree on every item")

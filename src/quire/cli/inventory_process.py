@@ -8,6 +8,7 @@ import click
 from quire.cli.options import FloatRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json
 from quire.cli.stopping import Stop
+from quire.cli.terminal import echo, rewrite_line
 from quire.inventory.processor import Processor, ProcessorConfig, Tally
 from quire.inventory.topics import ARCHIVE_LAG_MS, Topics
 
@@ -25,11 +26,11 @@ class _Progress:
     def show(self, tally: Tally) -> None:
         if self._live and time.monotonic() - self._shown_s >= SHOWN_EVERY_S:
             self._shown_s = time.monotonic()
-            click.echo(f"\r{_sum(tally)} ", nl=False, err=True)
+            rewrite_line(f"{_sum(tally)} ", err=True)
 
     def end(self) -> None:
         if self._live and self._shown_s:
-            click.echo(err=True)
+            echo(err=True)
 
 
 @click.command(
@@ -84,7 +85,7 @@ def process(
         Stop(then=processor.stop)
         if not quiet:
             items = count(len(processor.stock.levels), "item")
-            click.echo(f"ready: {name} carries out {commands}, with {items} in stock", err=as_json)
+            echo(f"ready: {name} carries out {commands}, with {items} in stock", err=as_json)
         try:
             client.run(processor.work())
         finally:
@@ -94,7 +95,7 @@ def process(
     if as_json:
         print_json({"commands": tally.commands, "events": tally.events, "refusals": dict(tally.refusals)})
     elif not quiet:
-        click.echo(_sum(tally))
+        echo(_sum(tally))
 
 
 def _sum(tally: Tally) -> str:

@@ -23,7 +23,9 @@ class Failure(click.ClickException):
         self.exit_code = exit_code  # type: ignore[misc]
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"quire: {self.message}", file=file or sys.stderr)
+        from quire.cli.terminal import echo
+
+        echo(f"quire: {self.message}", err=True)
 
 
 class Entry(NamedTuple):

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -25,7 +24,8 @@ from quire.cli.live_view import line, pace, screen, still_to_come, summary, wait
 from quire.cli.node_child import NodeChild
 from quire.cli.options import FloatRange
 from quire.cli.stopping import Stop
-from quire.cli.watch import CLEAR, fit
+from quire.cli.terminal import echo
+from quire.cli.watch import clear_screen, show_screen
 from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
 from quire.demo import shop_events
@@ -152,7 +152,7 @@ class Demo:
         lake = os.path.join(self._state, "lake", "inventory", "events")
         check = self._child("inventory-check", ["inventory", "check", "--lake", lake, "--wait", "0"])
         out, _ = check.process.communicate(timeout=CHILD_PATIENCE_S)
-        click.echo(out.decode(errors="replace").strip() or check.last_words())
+        echo(out.decode(errors="replace").strip() or check.last_words())
         if check.process.returncode:
             raise Failure("the inventory does not add up; please tell us.")
 
@@ -190,8 +190,8 @@ def live(seconds: float, listen: str, data: str, folder: str, state: str, rate: 
         node = NodeChild(listen, data, again="make run")
         stack.callback(node.stop)
         address = node.wait_until_ready()
-        click.echo(f"Quire serves {address}, data in {data}; starting Spark with {' and '.join(names)} ...")
-        click.echo(f"{pace(speed)}.")
+        echo(f"Quire serves {address}, data in {data}; starting Spark with {' and '.join(names)} ...")
+        echo(f"{pace(speed)}.")
         client = stack.enter_context(BlockingClient(address, client_id="quire-live"))
         demo = Demo(address, folder, state, folders, started)
         stack.callback(demo.pipelines.stop)
@@ -223,7 +223,7 @@ def _show(client: BlockingClient, demo: Demo, reader: ResultReader, speed: float
     live = sys.stdout.isatty()
     shown_s = -LINES_EVERY_S
     if live:
-        click.echo(CLEAR, nl=False)
+        clear_screen()
     while not over():
         demo.check()
         reader.take_new()
@@ -231,13 +231,13 @@ def _show(client: BlockingClient, demo: Demo, reader: ResultReader, speed: float
         if live and demo.elapsed_s - shown_s >= SHOW_EVERY_S:
             shown_s = demo.elapsed_s
             view = screen(demo.address, demo.elapsed_s, speed, demo.figures, demo.shown())
-            click.echo(fit(view, *get_terminal_size()), nl=False)
+            show_screen(view)
         elif not live:
             for text in news:
-                click.echo(text)
+                echo(text)
             if demo.elapsed_s - shown_s >= LINES_EVERY_S:
                 shown_s = demo.elapsed_s
-                click.echo(line(demo.elapsed_s, demo.figures, demo.statuses()))
+                echo(line(demo.elapsed_s, demo.figures, demo.statuses()))
         sys.stdout.flush()
         _let_happen(client, TICK_MS)
 
@@ -246,9 +246,9 @@ def _finish(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop
     """Those who send first, then the pipelines when they have read everything; then the sums."""
     if stop.asked and not demo.has_read():
         demo.kill()  # in order Spark would first come up, and finish a batch, to be stopped
-        click.echo(f"\n{NOTHING_READ}")
+        echo(f"\n{NOTHING_READ}")
         return
-    click.echo(
+    echo(
         "\nStopping: no more events are sent, and Spark is given time to read those that were "
         + (
             f"({LEAVE_S:.0f} s at most; press Ctrl-C again to stop at once) ..."
@@ -267,21 +267,21 @@ def _finish(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop
     statuses = demo.statuses()
     queries = {query["name"]: query for query in statuses.get(SHOP, {}).get("queries", [])}
     if "clean" not in queries or "events" not in said[SHOP]:
-        click.echo(NOTHING_READ)
+        echo(NOTHING_READ)
         return
     lines, adds_up = summary(said[SHOP]["events"], queries["clean"])
     for text in lines:
-        click.echo(text)
+        echo(text)
     figures = demo.figures
     letters = figures.dead_letters.total()
     where = "On their topics, with those of earlier runs" if figures.earlier_sessions else "On their topics"
-    click.echo(f"{where}: {figures.orders:,} orders, {figures.sessions:,} sessions, {letters:,} dead letters")
+    echo(f"{where}: {figures.orders:,} orders, {figures.sessions:,} sessions, {letters:,} dead letters")
     if INVENTORY in said:
-        click.echo(f"{said[INVENTORY].get('commands', 0):,} inventory commands, {len(figures.stock):,} items in stock")
+        echo(f"{said[INVENTORY].get('commands', 0):,} inventory commands, {len(figures.stock):,} items in stock")
         if drained:
             demo.check_inventory()
     if not drained:
-        click.echo("Spark had not read everything yet; the next run goes on there.")
+        echo("Spark had not read everything yet; the next run goes on there.")
     if not adds_up:
         raise Failure("the sum does not add up; please tell us.")
 
@@ -305,7 +305,7 @@ def drain(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop) 
         statuses = list(said.values())
         if time.monotonic() - shown_s >= LINES_EVERY_S:
             shown_s = time.monotonic()
-            click.echo(still_to_come(said))
+            echo(still_to_come(said))
             sys.stdout.flush()
         fresh = len(statuses) == len(demo.folders) and all(status["time"] > stopped_at + 1 for status in statuses)
         if not fresh or waiting_for(statuses) != 0:
@@ -327,7 +327,7 @@ def main() -> None:
     try:
         live(standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped at once.")
+        echo("Stopped at once.")
         sys.exit(130)
     except click.ClickException as error:
         error.show()

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 
-import click
+from quire.cli.terminal import echo
 
 PORTS_BETWEEN = 100  # the next port is the controller's of whoever has this one
 READY_TIMEOUT_S = 30
@@ -37,7 +37,7 @@ class NodeChild:
             if self._port_is_taken():
                 host, _, port = self._listen.rpartition(":")
                 elsewhere = f"{host}:{(int(port) + PORTS_BETWEEN) % 65536}"
-                click.echo(f"Elsewhere it starts with: {self._again} LISTEN={elsewhere}", err=True)
+                echo(f"Elsewhere it starts with: {self._again} LISTEN={elsewhere}", err=True)
             raise SystemExit(code)
         return line.removeprefix("ready ")
 

@@ -15,6 +15,7 @@ from quire.cli.options import FloatRange, IntRange, cluster_options, connect, js
 from quire.cli.output import Cell, print_json, print_table
 from quire.cli.record_format import iso_time
 from quire.cli.scopes import Scope, ScopeType, resolve
+from quire.cli.terminal import confirm, echo
 from quire.client.admin import hanging_transactions as hanging
 from quire.client.admin import partition_producers as admin
 from quire.client.admin.hanging_transactions import OpenTransaction
@@ -55,7 +56,7 @@ def describe_producers(scopes: Sequence[Scope], as_json: bool, servers: str, tim
     elif known:
         print_table(TITLES, [_row(place, producer) for place, producer in known])
     else:
-        click.echo("No producer with an id has written there lately.", err=True)
+        echo("No producer with an id has written there lately.", err=True)
     for failed in found.values():
         if isinstance(failed, ApiError):
             raise failed
@@ -90,9 +91,9 @@ def find_hanging(scopes: Sequence[Scope], older_than_s: float, as_json: bool, se
         print_json([_producer_json(*opened) for opened in found])
     elif found:
         print_table(TITLES, [_row(*opened) for opened in found])
-        click.echo("`quire transactions abort TOPIC --partition N --start-offset N` ends one of them.", err=True)
+        echo("`quire transactions abort TOPIC --partition N --start-offset N` ends one of them.", err=True)
     elif not failures:
-        click.echo("No transaction hangs.", err=True)
+        echo("No transaction hangs.", err=True)
     for failed in failures.values():
         raise failed
 
@@ -136,17 +137,16 @@ def abort(
             _refuse_what_is_under_way(client, opened)
         if not yes and sys.stdin.isatty():
             written = iso_time(opened.producer.last_timestamp_ms)
-            click.confirm(
+            confirm(
                 f"Abort the transaction of producer {opened.producer.producer_id} in {opened.place}, "
-                f"open since offset {start_offset} and last written to {written}?",
-                abort=True,
+                f"open since offset {start_offset} and last written to {written}?"
             )
         client.run(admin.abort_transaction(client.cluster, opened.place, opened.producer))
     if as_json:
         print_json(_producer_json(*opened) | {"aborted": True})
     else:
         producer = opened.producer
-        click.echo(f"{opened.place}: aborted the transaction of producer {producer.producer_id} at {start_offset}")
+        echo(f"{opened.place}: aborted the transaction of producer {producer.producer_id} at {start_offset}")
 
 
 def _open_at(client: BlockingClient, place: TopicPartition, start_offset: int) -> OpenTransaction:
@@ -175,7 +175,7 @@ def _everything(client: BlockingClient) -> list[TopicPartition]:
     found = client.run(describe_topics(client.cluster))
     for name, topic in found.items():
         if isinstance(topic, ApiError):
-            click.echo(f"quire: {name}: {sentence(topic)}", err=True)
+            echo(f"quire: {name}: {sentence(topic)}", err=True)
     return [
         TopicPartition(topic.name, partition)
         for topic in found.values()

@@ -1,23 +1,20 @@
 """Tables for people and JSON for programs."""
 
-import json
 from collections.abc import Sequence
 
-import click
-
 from quire.cli.printable import printable
+from quire.cli.terminal import echo, to_indented_json
 
 Cell = str | int | None
 
 
 def print_json(value: object) -> None:
-    lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
-    click.echo("\n".join(line if line.isprintable() else _json_escaped(line) for line in lines))
+    echo(to_indented_json(value))
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Columns as wide as their content; numbers to the right, as people compare them."""
-    click.echo(format_table(titles, rows))
+    echo(format_table(titles, rows))
 
 
 def format_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
@@ -37,11 +34,6 @@ def format_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join(line(row) for row in [[title.upper() for title in titles], *texts])
-
-
-def _json_escaped(line: str) -> str:
-    """JSON's own escapes for what `json` leaves as it is, and a terminal may not."""
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
 
 
 def numbers(values: Sequence[int]) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import click
-
 from quire.cli.stopping import Stop
+from quire.cli.terminal import echo, rewrite_line
 from quire.client.producer import Producer
 from quire.client.shell_blocking import BlockingClient
 
@@ -73,9 +72,9 @@ def send_paced(
         _wait_for_room(client, producer)
         if live and elapsed_s - shown_s >= SHOW_EVERY_S:
             shown_s = elapsed_s
-            click.echo(f"\r{describe(sent)}, {sent / elapsed_s:,.0f}/s ", nl=False, err=True)
+            rewrite_line(f"{describe(sent)}, {sent / elapsed_s:,.0f}/s ", err=True)
     if live:
-        click.echo(err=True)
+        echo(err=True)
     client.loop.run_until(producer.flush())
     if producer.first_error is not None:
         raise producer.first_error

@@ -14,6 +14,7 @@ from quire.cli.output import print_json, print_table
 from quire.cli.pipelines_run import held, run
 from quire.cli.pipelines_state import folder_options, open_folders, say_if_none
 from quire.cli.pipelines_view import view
+from quire.cli.terminal import echo
 
 if TYPE_CHECKING:
     from quire.spark.state_folder import StateFolder
@@ -93,9 +94,9 @@ def status(names: Sequence[str], folder: str, state: str, as_json: bool) -> None
         print_json(said)
     else:
         for found, one in zip(folders, said, strict=True):
-            click.echo(f"{found.pipeline.name}: {_state(found)}")
+            echo(f"{found.pipeline.name}: {_state(found)}")
             if "queries" in one:
-                click.echo(view(one, one["running"]))
+                echo(view(one, one["running"]))
 
 
 @pipelines.command(
@@ -120,7 +121,7 @@ def stop(names: Sequence[str], folder: str, state: str) -> None:
             if time.monotonic() > deadline:
                 raise Failure(f"pipeline {name} has not stopped yet; its process is {running[name]}.")
             time.sleep(LOOK_S)
-        click.echo(f"{name}: {'stopped' if name in running else 'was not running'}")
+        echo(f"{name}: {'stopped' if name in running else 'was not running'}")
 
 
 @pipelines.command(
@@ -153,7 +154,7 @@ def reset(
     for found in folders:
         with held(found):
             gone = found.reset()
-        click.echo(f"{found.pipeline.name}: removed {', '.join(gone) if gone else 'nothing, there was nothing'}")
+        echo(f"{found.pipeline.name}: removed {', '.join(gone) if gone else 'nothing, there was nothing'}")
         if results:
             _delete_results(found, servers, timeout_s)
 
@@ -170,7 +171,7 @@ def _delete_results(found: "StateFolder", servers: str, timeout_s: float) -> Non
             if isinstance(refused, ApiError) and refused.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise refused
             if refused is None:
-                click.echo(f"{found.pipeline.name}: deleted topic {name}")
+                echo(f"{found.pipeline.name}: deleted topic {name}")
 
 
 def _state(found: "StateFolder") -> str:

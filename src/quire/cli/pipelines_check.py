@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from quire.cli.lazy import Failure
 from quire.cli.output import count
+from quire.cli.terminal import echo
 from quire.client.admin.topics import describe_topics
 from quire.client.metadata import Topic
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
@@ -29,10 +28,10 @@ def check(client: BlockingClient, spark: "SparkSession", folders: "Sequence[Stat
     """Prints what was found; Failure if something keeps a pipeline from running."""
     problems = 0
     for found in folders:
-        click.echo(found.pipeline.name)
+        echo(found.pipeline.name)
         for fine, text in _findings(client, spark, found, servers):
             problems += not fine
-            click.echo(f"  {'ok      ' if fine else 'PROBLEM '} {text}")
+            echo(f"  {'ok      ' if fine else 'PROBLEM '} {text}")
     if problems:
         raise Failure(f"{count(problems, 'problem')} found; nothing was started.")
 

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,8 @@ from quire.cli.options import Setting, cluster_options, connect
 from quire.cli.pipelines_state import folder_options, make_importable, open_folders
 from quire.cli.pipelines_view import line, view
 from quire.cli.stopping import Stop
-from quire.cli.watch import CLEAR, fit
+from quire.cli.terminal import echo
+from quire.cli.watch import clear_screen, show_screen
 from quire.client.admin.topics import NewTopic, create_topics, describe_topics
 from quire.client.errors import ClientError
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
@@ -115,8 +115,8 @@ def _go(client: BlockingClient, runs: "list[PipelineRun]", stop: Stop, available
         statuses = [_report(client, one) for one in runs]
     if not quiet:
         for one, status in zip(runs, statuses, strict=True):
-            click.echo(f"{one.pipeline.name}: stopped")
-            click.echo(view(status, running=False))
+            echo(f"{one.pipeline.name}: stopped")
+            echo(view(status, running=False))
 
 
 def _asked(show: "Show", stop: Stop) -> bool:
@@ -146,7 +146,7 @@ class Show:
         self._lines = not self._live and not quiet
         self._reported_s = self._shown_s = -LINES_EVERY_S
         if self._live:
-            click.echo(CLEAR, nl=False)
+            clear_screen()
 
     def now(self) -> None:
         """Nothing, if it is too soon after the last time."""
@@ -157,14 +157,14 @@ class Show:
         statuses = {one.pipeline.name: _report(self._client, one) for one in self._runs}
         if self._live:
             screen = "\n\n".join(f"{name}\n{view(status)}" for name, status in statuses.items())
-            click.echo(fit(f"{screen}\n\nCtrl-C stops", *get_terminal_size()), nl=False)
+            show_screen(f"{screen}\n\nCtrl-C stops")
         elif self._lines and now_s - self._shown_s >= LINES_EVERY_S:
             self._shown_s = now_s
             for name, status in statuses.items():
                 for query in status["queries"]:
-                    click.echo(line(name, query))
+                    echo(line(name, query))
                 if status["starting"]:
-                    click.echo(f"{name}: {', '.join(status['starting'])} still to start")
+                    echo(f"{name}: {', '.join(status['starting'])} still to start")
         sys.stdout.flush()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from quire.cli.lazy import EXIT_FAILED, EXIT_NOT_FOUND, Failure
+from quire.cli.terminal import echo
 
 if TYPE_CHECKING:
     from quire.spark.state_folder import StateFolder
@@ -71,7 +72,7 @@ def open_folders(names: Sequence[str], folder: str, state: str) -> "list[StateFo
 
 def say_if_none(folders: "Sequence[StateFolder]", folder: str) -> None:
     if not folders:
-        click.echo(f"There is no pipeline in {folder}; --folder says where the files are.", err=True)
+        echo(f"There is no pipeline in {folder}; --folder says where the files are.", err=True)
 
 
 def make_importable(folders: "Sequence[StateFolder]") -> None:

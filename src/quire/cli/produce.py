@@ -14,6 +14,7 @@ from quire.cli.line_sender import BadLineError, Send, line_sender
 from quire.cli.lines import LineSource
 from quire.cli.options import IntRange, Setting, cluster_options, collect_rarely, connect, json_option
 from quire.cli.output import count, print_json
+from quire.cli.terminal import echo
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_loop import BlockingLoop
 from quire.protocol.errors import ApiError, ErrorCode
@@ -115,7 +116,7 @@ def produce(
         print_json({"topic": topic, "records": producer.delivered_records, "seconds": round(seconds, 3)})
     elif not quiet:
         rate = producer.delivered_records / max(seconds, 1e-9)
-        click.echo(f"{count(producer.delivered_records, 'record')} in {seconds:.2f} s ({rate:,.0f}/s)", err=True)
+        echo(f"{count(producer.delivered_records, 'record')} in {seconds:.2f} s ({rate:,.0f}/s)", err=True)
 
 
 def _open(path: str | None, stack: ExitStack) -> int:
@@ -123,7 +124,7 @@ def _open(path: str | None, stack: ExitStack) -> int:
         if sys.stdin is None:
             raise Failure("standard input is closed; pipe lines in, or name a file with --file.", EXIT_USAGE)
         if sys.stdin.isatty():
-            click.echo("Each line becomes a record; Ctrl-D ends.", err=True)
+            echo("Each line becomes a record; Ctrl-D ends.", err=True)
         return sys.stdin.fileno()
     descriptor = os.open(path, os.O_RDONLY)
     stack.callback(os.close, descriptor)

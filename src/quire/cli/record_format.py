@@ -1,16 +1,14 @@
 """How a record is printed: its text, its bytes in hex, or one line of JSON with everything there is to know."""
 
 import base64
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from quire.cli.terminal import to_json
 from quire.client.offsets import TopicPartition
 from quire.protocol.records import Record
 
 Formatter = Callable[[TopicPartition, Record], bytes]
-
-_to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def text_formatter(*, key_separator: str | None, verbose: bool) -> Formatter:
@@ -53,7 +51,7 @@ def json_line(place: TopicPartition, record: Record) -> bytes:
     _put(shown, "key", record.key)
     _put(shown, "value", record.value)
     shown["headers"] = [_header(name, content) for name, content in record.headers]
-    return _to_json(shown).encode() + b"\n"
+    return to_json(shown).encode() + b"\n"
 
 
 def iso_time(timestamp_ms: int) -> str:

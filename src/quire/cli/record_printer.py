@@ -1,16 +1,15 @@
 """Prints fetched records for `quire consume`: those that a filter lets through, until there are enough."""
 
-from typing import BinaryIO
-
 from quire.cli.filters import Filter
 from quire.cli.record_format import Formatter
+from quire.cli.terminal import Output
 from quire.client.fetched import Fetched
 
 
 class Printer:
     """Prints what the filter lets through, until it has printed enough."""
 
-    def __init__(self, out: BinaryIO, formatter: Formatter, wanted: Filter | None, count: int | None) -> None:
+    def __init__(self, out: Output, formatter: Formatter, wanted: Filter | None, count: int | None) -> None:
         self._out = out
         self._formatter = formatter
         self._wanted = wanted

@@ -6,6 +6,7 @@ import click
 
 from quire.cli.failures import explain, sentence
 from quire.cli.output import print_json
+from quire.cli.terminal import echo
 from quire.protocol.errors import ApiError
 
 Outcome = tuple[str, str | ApiError, dict[str, object]]
@@ -25,9 +26,9 @@ def report(outcomes: Sequence[Outcome], as_json: bool) -> None:
     for name, result, _ in outcomes:
         if isinstance(result, ApiError):
             if len(outcomes) > 1 or as_json:
-                click.echo(f"quire: {name}: {sentence(result, name)}", err=True)
+                echo(f"quire: {name}: {sentence(result, name)}", err=True)
         elif not as_json:
-            click.echo(f"{name}: {result}")
+            echo(f"{name}: {result}")
     if failures:
         name, error = failures[0]
         failure = explain(error, name)

@@ -13,6 +13,7 @@ from quire.cli.offset_files import format_offsets, parse_offsets
 from quire.cli.options import IntRange, cluster_options, connect, json_option
 from quire.cli.output import count, print_json, print_table
 from quire.cli.scopes import Scope, ScopeType, resolve
+from quire.cli.terminal import echo
 from quire.client.admin.group_descriptions import Group
 from quire.client.admin.groups import describe_groups
 from quire.client.admin.offset_reset import Goal, Move, To, plan_reset
@@ -106,17 +107,17 @@ def reset_offsets(
     if as_json:
         print_json({"name": name, "executed": execute, "partitions": [_move_json(move) for move in done]})
     elif export:
-        click.echo(format_offsets({move.place: move.after for move in done}), nl=False)
+        echo(format_offsets({move.place: move.after for move in done}), nl=False)
     else:
         print_table(("topic", "partition", "committed", "new", "lag then"), [_row(move) for move in done])
     for move in done:
         if move.after != move.wanted:
             edge = "first" if move.wanted < move.after else "end"
-            click.echo(f"{move.place} has no offset {move.wanted}; its {edge} offset is taken.", err=True)
+            echo(f"{move.place} has no offset {move.wanted}; its {edge} offset is taken.", err=True)
     if not execute and not export:
-        click.echo(_what_is_left_to_do(name, group), err=True)
+        echo(_what_is_left_to_do(name, group), err=True)
     if execute and done:
-        click.echo(f"Done: {name} reads on from the new offset in {count(len(done), 'partition')}.", err=True)
+        echo(f"Done: {name} reads on from the new offset in {count(len(done), 'partition')}.", err=True)
     for failed in results.values():
         if failed is not None:
             raise failed
@@ -163,7 +164,7 @@ def _existing(client: BlockingClient, committed: Offsets) -> list[Scope]:
         if isinstance(topic, Topic) and place.partition in topic.partitions:
             scopes.append(Scope(place.topic, (place.partition,)))
         else:
-            click.echo(f"{place} does not exist any more and is left out.", err=True)
+            echo(f"{place} does not exist any more and is left out.", err=True)
     return scopes
 
 

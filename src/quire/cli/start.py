@@ -10,6 +10,7 @@ import click
 from quire.cli.lazy import EXIT_USAGE, Failure
 from quire.cli.options import Assignment, ListenAddress, data_option
 from quire.cli.printable import LineFormatter
+from quire.cli.terminal import echo
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 
@@ -90,4 +91,5 @@ def _temporary_folder(stack: ExitStack) -> str:
 
 
 def _announce(address: str) -> None:
-    print(f"ready {address}", flush=True)
+    echo(f"ready {address}")
+    sys.stdout.flush()

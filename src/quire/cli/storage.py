@@ -9,6 +9,7 @@ from quire.cli.lazy import EXIT_NOT_FOUND, Failure, HelpfulGroup
 from quire.cli.node_config import load_config, name_options
 from quire.cli.options import Assignment, IntRange, data_option, json_option
 from quire.cli.output import print_json, print_table
+from quire.cli.terminal import echo
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.protocol import uuids
@@ -26,7 +27,7 @@ def storage() -> None:
 @storage.command("random-uuid", epilog="\b\nExample:\n  quire storage format --cluster-id $(quire storage random-uuid)")
 def random_uuid() -> None:
     """Print a new cluster id."""
-    click.echo(uuids.to_text(RealRandom().uuid()))
+    echo(uuids.to_text(RealRandom().uuid()))
 
 
 @storage.command(
@@ -82,7 +83,7 @@ def format_storage(
     kept = [where for where, _ in formatted]
     for where, _ in _metas(disk, config):
         done = "was formatted already" if where in kept else "formatted"
-        click.echo(f"{where}: {done}, node {config.node_id} of cluster {cluster_id}")
+        echo(f"{where}: {done}, node {config.node_id} of cluster {cluster_id}")
 
 
 @storage.command(epilog="\b\nExamples:\n  quire storage info\n  quire storage info --config server.properties --json")

@@ -10,6 +10,7 @@ from quire.cli.lazy import EXIT_USAGE, Failure, HelpfulGroup
 from quire.cli.options import IntRange, Setting, cluster_options, connect, json_option
 from quire.cli.output import count, numbers, print_json, print_table
 from quire.cli.reports import report
+from quire.cli.terminal import confirm, echo
 from quire.client.admin import configs
 from quire.client.admin import topics as admin
 from quire.client.admin.configs import ConfigChange, Operation, Resource, ResourceType
@@ -51,7 +52,7 @@ def list_topics(internal: bool, as_json: bool, servers: str, timeout_s: float) -
         rows = [(topic.name, len(topic.partitions), _replication_factor(topic)) for topic in known]
         print_table(("name", "partitions", "replicas"), rows)
     else:
-        click.echo("There is no topic yet; `quire topics create NAME` makes one.", err=True)
+        echo("There is no topic yet; `quire topics create NAME` makes one.", err=True)
 
 
 @topics.command(
@@ -177,10 +178,10 @@ def _print_description(description: dict[str, object], *, first: bool) -> None:
     settings = description["configs"]
     assert isinstance(parts, list) and isinstance(settings, dict)
     if not first:
-        click.echo()
-    click.echo(f"topic {description['name']}  id {description['id']}")
+        echo()
+    echo(f"topic {description['name']}  id {description['id']}")
     for name, value in settings.items():
-        click.echo(f"  {name}={value}")
+        echo(f"  {name}={value}")
     print_table(
         ("partition", "leader", "epoch", "replicas", "isr", "first", "end"),
         [
@@ -231,7 +232,7 @@ def alter(
             different = change_settings(client, Resource(ResourceType.TOPIC, name), changes)
             if not as_json:
                 done = f"{count(len(different), 'setting')} changed" if different else "its settings are so already"
-                click.echo(f"{name}: {done}")
+                echo(f"{name}: {done}")
         if partitions is not None:
             error = client.run(admin.create_partitions(client.cluster, {name: partitions}))[name]
     if as_json:
@@ -240,7 +241,7 @@ def alter(
     if error is not None:
         raise error
     if partitions is not None and not as_json:
-        click.echo(f"{name}: {count(partitions, 'partition')} now")
+        echo(f"{name}: {count(partitions, 'partition')} now")
 
 
 @topics.command(epilog="\b\nExample:\n  quire topics delete orders audit --yes")
@@ -252,7 +253,7 @@ def alter(
 def delete(names: Sequence[str], yes: bool, if_exists: bool, as_json: bool, servers: str, timeout_s: float) -> None:
     """Delete topics with all their records. Asks first when a person is at the keyboard."""
     if not yes and sys.stdin.isatty():
-        click.confirm(f"Delete {', '.join(names)} with all records?", abort=True)
+        confirm(f"Delete {', '.join(names)} with all records?")
     with connect(servers, timeout_s) as client:
         results = client.run(admin.delete_topics(client.cluster, names))
     outcomes: list[tuple[str, str | ApiError, dict[str, object]]] = []

@@ -10,7 +10,9 @@ from quire.cli.lazy import HelpfulGroup
 from quire.cli.open_transactions import abort, describe_producers, find_hanging
 from quire.cli.options import FloatRange, Pattern, cluster_options, connect, json_option
 from quire.cli.output import format_table, numbers, print_json, print_table
+from quire.cli.printable import printable
 from quire.cli.scopes import by_topic
+from quire.cli.terminal import confirm, echo
 from quire.client.admin import transactions as admin
 from quire.client.admin.transactions import Transaction
 from quire.protocol.errors import ApiError
@@ -89,7 +91,7 @@ def list_transactions(
         print_table(("name", "state", "producer id", "coordinator"), rows)
     elif failure is None:
         narrowed = states or producer_ids or longer_than_s is not None or pattern is not None
-        click.echo("There is no transaction like that." if narrowed else "There is no transactional id yet.", err=True)
+        echo("There is no transaction like that." if narrowed else "There is no transactional id yet.", err=True)
     if failure is not None:
         raise failure
 
@@ -109,7 +111,7 @@ def describe(names: Sequence[str], as_json: bool, servers: str, timeout_s: float
     if as_json:
         print_json([_transaction_json(transaction, now_ms) for transaction in known])
     else:
-        click.echo("\n\n".join(_transaction_text(transaction, now_ms) for transaction in known), nl=bool(known))
+        echo("\n\n".join(_transaction_text(transaction, now_ms) for transaction in known), nl=bool(known))
     for failed in found.values():
         if isinstance(failed, ApiError):
             raise failed
@@ -130,19 +132,19 @@ def force_terminate(name: str, yes: bool, as_json: bool, servers: str, timeout_s
         if isinstance(found, ApiError):
             raise found
         if not yes and sys.stdin.isatty():
-            click.confirm(f"Fence the producer {name} ({found.state}), and abort what it has open?", abort=True)
+            confirm(f"Fence the producer {name} ({found.state}), and abort what it has open?")
         client.run(admin.terminate_transaction(client.cluster, name))
     if as_json:
         print_json({"name": name, "terminated": True, "was": found.state})
     else:
         aborted = "its transaction is aborted and " if found.under_way else ""
-        click.echo(f"{name}: {aborted}its producer fenced")
+        echo(f"{name}: {aborted}its producer fenced")
 
 
 def _transaction_text(transaction: Transaction, now_ms: int) -> str:
     age_s = _age_s(transaction, now_ms)
     head = (
-        f"transactional id {transaction.transactional_id}  {transaction.state}"
+        f"transactional id {printable(transaction.transactional_id)}  {transaction.state}"
         f"{'' if age_s is None else f' for {age_s:,.0f} s'}  "
         f"producer {transaction.producer_id} epoch {transaction.producer_epoch}  "
         f"timeout {transaction.timeout_ms / 1000:g} s  coordinator {transaction.coordinator}"

@@ -7,6 +7,7 @@ import click
 
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.cli.output import count, print_json
+from quire.cli.terminal import echo
 from quire.real.disk import RealDisk
 from quire.storage.errors import DataDirectoryError
 from quire.storage.verify.directory import log_bytes, verify_directory
@@ -42,11 +43,11 @@ def verify(directories: tuple[str, ...], as_json: bool) -> None:
         print_json([{"path": each.path, "position": each.position, "what": each.what} for each in findings])
     else:
         for finding in findings:
-            click.echo(str(finding))
+            echo(str(finding))
         if made_anew:
             files = count(len(made_anew), "file beside a log", "files beside logs")
-            click.echo(f"not stopped cleanly: {files} (indexes) will be made anew at the next start", err=True)
-        click.echo(f"{size / 1e6:,.1f} MB checked, {count(len(findings), 'finding')}", err=bool(findings))
+            echo(f"not stopped cleanly: {files} (indexes) will be made anew at the next start", err=True)
+        echo(f"{size / 1e6:,.1f} MB checked, {count(len(findings), 'finding')}", err=bool(findings))
     if findings:
         raise click.exceptions.Exit(1)
 

@@ -14,6 +14,7 @@ import click
 from quire.cli.lazy import Failure
 from quire.cli.options import ListenAddress, cluster_options, connect
 from quire.cli.stopping import Stop
+from quire.cli.terminal import echo
 from quire.inventory.topics import Topics
 from quire.inventory.view import Follower, View
 
@@ -100,7 +101,7 @@ def inventory(listen: str, events: str, servers: str, timeout_s: float) -> None:
         try:
             client.run(follower.rebuild())
             address, chosen = server.server_address[:2]
-            click.echo(f"ready {address!s}:{chosen}")
+            echo(f"ready {address!s}:{chosen}")
             client.run(follower.follow())
         finally:
             server.shutdown()

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from shutil import get_terminal_size
 
-import click
-
 from quire.cli.failures import explain
+from quire.cli.printable import printable
+from quire.cli.terminal import draw, echo
 from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
@@ -27,9 +27,12 @@ def watch(client: BlockingClient, look: Callable[[], str], interval_s: float) ->
     """Shows what `look` returns every so many seconds. If the first look fails, there is nothing to watch."""
     view = look()
     if sys.stdout.isatty():
-        click.echo(CLEAR, nl=False)
+        clear_screen()
     while True:
-        click.echo(fit(view, *get_terminal_size()) if sys.stdout.isatty() else view, nl=not sys.stdout.isatty())
+        if sys.stdout.isatty():
+            show_screen(view)
+        else:
+            echo(view)
         sys.stdout.flush()
         client.run(sleep(client.cluster.clock, interval_s * 1000))
         try:
@@ -38,12 +41,22 @@ def watch(client: BlockingClient, look: Callable[[], str], interval_s: float) ->
             view = explain(error).message
 
 
+def clear_screen() -> None:
+    draw(CLEAR)
+
+
+def show_screen(view: str) -> None:
+    """In place of the one before."""
+    draw(fit(view, *get_terminal_size()))
+
+
 def fit(view: str, columns: int, rows: int) -> str:
     """The view for a screen of this size, written over the one before, with what does not fit left out.
 
     A line that is cut says so: half a number must not be taken for a whole one.
     """
-    lines = view.splitlines()
+    # Escaped before it is cut: what is shown is longer than what was said.
+    lines = [printable(line) for line in view.split("\n")]
     if len(lines) >= rows:
         lines = [*lines[: rows - 2], f"... {len(lines) - rows + 2} more lines"]
     return HOME + "".join(f"{_cut(line, columns)}{REST_OF_LINE}\n" for line in lines) + REST_OF_SCREEN

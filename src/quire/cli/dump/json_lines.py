@@ -1,15 +1,13 @@
 """A fact as one line of JSON: `file` and `type`, then what it says. Bytes that are not UTF-8 are under `..._base64`."""
 
 import base64
-import json
 
 from quire.cli.dump.facts import Fact
-
-_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+from quire.cli.terminal import to_compact_json
 
 
 def json_line(path: str, fact: Fact) -> str:
-    return _to_json({"file": path, "type": fact.kind, **shown_fields(fact.fields)})
+    return to_compact_json({"file": path, "type": fact.kind, **shown_fields(fact.fields)})
 
 
 def shown_fields(fields: dict[str, object]) -> dict[str, object]:

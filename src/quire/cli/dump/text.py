@@ -4,7 +4,6 @@ Text that could be mistaken (for null, for bytes in hex, for the end of the valu
 are in hex. Times are ISO 8601 in UTC.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from quire.cli.dump.facts import Fact
 from quire.cli.dump.json_lines import shown_fields
 from quire.cli.output import count
 from quire.cli.record_format import iso_time
+from quire.cli.terminal import to_compact_json, to_json
 
 MAX_SHOWN = 1000
 """Characters of one key or value; JSON has all of them."""
@@ -163,7 +163,7 @@ def _field(name: str, value: object) -> str:
 
 def _compact(named: dict[str, object]) -> str:
     (value,) = named.values()
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return to_compact_json(value)
 
 
 def readable(content: bytes | str | None) -> str:
@@ -177,7 +177,7 @@ def readable(content: bytes | str | None) -> str:
     unmistakable = text.isprintable() and text == text.strip() and text not in ("", "null")
     if unmistakable and not text.startswith(("0x", '"')):
         return _cut(text)
-    return _cut(json.dumps(text, ensure_ascii=False))
+    return _cut(to_json(text))
 
 
 def _cut(text: str) -> str:
