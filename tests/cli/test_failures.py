@@ -23,6 +23,7 @@ from quire.protocol.errors import ApiError, ErrorCode
         (ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "node 2 is not there"), 1, "try again"),
         (ApiError(ErrorCode.POLICY_VIOLATION, "not allowed"), 1, "POLICY_VIOLATION"),
         (FileNotFoundError(2, "No such file or directory", "x.txt"), 1, "x.txt"),
+        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), 2, "a\\udcff is not valid UTF-8"),
         (RuntimeError("odd"), 1, "QUIRE_DEBUG"),
     ],
 )

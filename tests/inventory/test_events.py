@@ -62,6 +62,9 @@ def test_an_event_with_impossible_numbers_or_names_is_not_taken_for_one() -> Non
     for name, value in (impossible | {"item": ["pen"], "command": {}}).items():
         with pytest.raises(UnreadableEventError):
             decode_event(json.dumps(content | {name: value}).encode())
+    for name in ("item", "command"):  # half of a surrogate pair, which nothing can store
+        with pytest.raises(UnreadableEventError):
+            decode_event(json.dumps(content | {name: "\ud800"}).encode())
 
 
 def test_a_refusal_says_which_command_and_why() -> None:

@@ -48,6 +48,9 @@ def explain(error: Exception, name: str = "NAME") -> Failure:
         return Failure(f"{error}.", EXIT_FAILED)
     if isinstance(error, ApiError):
         return Failure(sentence(error, name), EXIT_NOT_FOUND if error.code in _NOT_FOUND else EXIT_FAILED)
+    if isinstance(error, UnicodeEncodeError):
+        # Only an argument can be such a text: Python keeps its bytes as halves of surrogate pairs.
+        return Failure(f"{printable(error.object)} is not valid UTF-8; names and text have to be.", EXIT_USAGE)
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         return Failure(f"{place}{(error.strerror or str(error)).lower()}.", EXIT_FAILED)

@@ -95,15 +95,17 @@ def _line(line: object, number: int) -> Line:
 
 def _text(content: dict[str, object], name: str, where: str) -> str:
     text = content.get(name)
-    if not isinstance(text, str) or not 1 <= len(text) <= TEXT_LENGTH_MAX or not _is_unicode(text):
+    if not isinstance(text, str) or not 1 <= len(text) <= TEXT_LENGTH_MAX or not is_unicode(text):
         raise MalformedError(
             f'"{name}" of {where} is {_shown(text)}; it must be a text of 1 to {TEXT_LENGTH_MAX} characters'
         )
     return text
 
 
-def _is_unicode(text: str) -> bool:
-    """JSON can spell halves of surrogate pairs, which nothing can store."""
+def is_unicode(text: object) -> bool:
+    """Whether it is a text that can be stored: JSON can also spell halves of surrogate pairs."""
+    if type(text) is not str:
+        return False
     try:
         text.encode()
     except UnicodeEncodeError:

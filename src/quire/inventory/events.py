@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
-from quire.inventory.commands import Kind
+from quire.inventory.commands import Kind, is_unicode
 
 QUOTE_LENGTH_MAX = 1_000
 
@@ -108,7 +108,7 @@ def decode_event(value: bytes | None) -> Event:
     place = (event.source.partition, event.source.offset)
     if any(type(number) is not int for number in numbers + place) or event.sequence < 1 or event.level < 0:
         raise UnreadableEventError("it is not an inventory event (its numbers are not those of one)")
-    if type(event.item) is not str or type(event.command) is not str:
+    if not is_unicode(event.item) or not is_unicode(event.command):
         raise UnreadableEventError("it is not an inventory event (its item or its command has no name)")
     return event
 
