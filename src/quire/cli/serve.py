@@ -5,12 +5,12 @@ start or not go on. It is the composition root: nothing else puts `quire.node` a
 """
 
 import errno
-import gc
 import logging
 import socket
 import time
 from collections.abc import Callable
 
+from quire.cli.lasting_objects import LastingObjects
 from quire.cli.output import count
 from quire.config.broker_config import BrokerConfig
 from quire.config.listeners import Listener
@@ -28,9 +28,6 @@ from quire.real.sockets import SocketNetwork
 from quire.storage.errors import DataDirectoryError
 
 log = logging.getLogger("quire")
-
-_COLLECT_EVERY = 20_000
-"""How many more objects there must be than at the last look before the collector looks for garbage again."""
 
 
 class NodeFailedError(Exception):
@@ -113,11 +110,7 @@ def run_node(config: BrokerConfig, on_ready: Callable[[str], None], *, control: 
 
     def ready(address: str) -> None:
         nonlocal watch
-        # What is alive now stays alive: the collector need not look at it again. What requests leave behind is in no
-        # circles, so it looks seldom; waiting requests are enough to make it look all the time otherwise.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_COLLECT_EVERY)
+        LastingObjects(clock, lambda: node.image.partition_count).node_is_ready()
         image = node.image
         topics = [image.topic(name) for name in image.topics_by_name]
         log.info(
