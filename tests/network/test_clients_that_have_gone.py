@@ -27,6 +27,20 @@ def test_requests_that_had_come_are_handled_in_order_when_the_client_has_gone_an
     assert world.server.counters.bytes_out == 0
 
 
+def test_one_request_at_a_time_is_handled_of_what_comes_when_the_client_has_gone() -> None:
+    world = World()
+    client = world.client()
+    sent = [b"park..%02d" % number + bytes(6000) for number in range(20)]
+    client.send(b"".join(map(frame, sent)))
+    client.finish()
+    for number in range(1, 21):
+        world.settle()
+        assert world.handled == sent[:number]
+        world.complete()
+    world.settle()
+    assert world.server.counters.connections == 0
+
+
 def test_what_waits_only_to_be_answered_does_not_hold_up_what_a_client_said_before_it_went() -> None:
     world = World()
     client = world.client()

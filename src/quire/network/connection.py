@@ -372,14 +372,16 @@ class Connection:
             self._let_go()
         elif self._parked is not None and self._parked.on_abandoned is None:
             # Only what the node is doing anyway is waited for: it ends by itself, and keeps the requests in order.
-            return
+            self._read_or_not()
         elif not more:
             self._abandon()
             self._receive_rest()
         elif not self._yielded:
             self._abandon()
             self._yielded = True
-            if not self._owner.turns.wait_gone(self):
+            if self._owner.turns.wait_gone(self):
+                self._read_or_not()
+            else:
                 self._let_go()
 
     def _receive_rest(self) -> None:
