@@ -52,10 +52,9 @@ def alter_configs(
             for name, value in wanted.items():
                 changes[name] = _given(name, value)
             records = _records(image, config, resource, changes)
+            yield [] if request.validate_only else records
         except ApiError as error:
             answer.error_code, answer.error_message = error.code, error.message
-            continue
-        yield [] if request.validate_only else records
     return response
 
 
@@ -75,10 +74,9 @@ def incremental_alter_configs(
             _check_resource(image, resource)
             changes = _changes(image, resource, each.configs)
             records = _records(image, config, resource, changes)
+            yield [] if request.validate_only else records
         except ApiError as error:
             answer.error_code, answer.error_message = error.code, error.message
-            continue
-        yield [] if request.validate_only else records
     return response
 
 

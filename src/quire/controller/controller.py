@@ -61,6 +61,7 @@ from quire.raft.log_store import CommittedBatch
 from quire.raft.metadata_log import MetadataLog, SnapshotContent
 from quire.raft.replicas import ReplicaKey
 from quire.seams import Clock, Disk, Jobs, Random, Timer
+from quire.storage.turns import Turns
 
 logger = logging.getLogger("quire.controller")
 
@@ -111,6 +112,8 @@ class Controller:
         self._bootstrap: Sequence[Message] = ()
         self._ahead: ClusterImage | None = None
         self._queue = WriteQueue()
+        self._turns = Turns(clock, per_turn=1)
+        """Of requests with many parts: all of them together get one in each round of the event loop."""
         self._heartbeats = Heartbeats(config.get_int("broker.session.timeout.ms"))
         self._session_timer: Timer | None = None
         self._idle_timer: Timer | None = None
@@ -254,7 +257,11 @@ class Controller:
         if ahead is None:
             return completed(refused(refusals.not_controller()))
         answer: Pending[R] = Pending()
-        self._take_turns(manage(ahead), ahead, answer, refused, now_ms)
+        portions = manage(ahead)
+        if len(self._turns):
+            self._turns.add(lambda: self._take_turns(portions, ahead, answer, refused, now_ms))
+        else:
+            self._take_turns(portions, ahead, answer, refused, now_ms)
         return answer
 
     def _take_turns(
@@ -264,28 +271,41 @@ class Controller:
         answer: Pending[R],
         refused: Callable[[ApiError], R],
         now_ms: int,
+        *,
+        has_written: bool = False,
     ) -> None:
         if self._ahead is not ahead:
             answer.complete(refused(refusals.not_controller()))
             return
-        records, response = self._take_turn(portions)
-        if response is not None:
-            self._finish(Result(response, records), refused, now_ms).when_done(answer.complete)
-        elif records and self.log.waits_for_room:
-            answer.complete(refused(refusals.no_room()))
-        else:
+        try:
+            records, response = self._take_turn(portions)
             self._write(records, now_ms)
-            self._clock.call_soon(lambda: self._take_turns(portions, ahead, answer, refused, now_ms))
+        except Exception:
+            logger.exception("a request failed unexpectedly")
+            failure = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller failed on this request")
+            answer.complete(refused(failure))
+            return
+        has_written = has_written or bool(records)
+        if response is None:
+            self._turns.add(lambda: self._take_turns(portions, ahead, answer, refused, now_ms, has_written=has_written))
+        elif self.log.waits_for_room and not has_written:
+            answer.complete(response)  # All of it was refused, or changes nothing; the rest may take very long.
+        else:
+            self._finish(Result(response), refused, now_ms).when_done(answer.complete)
 
     def _take_turn(self, portions: Portions[R]) -> tuple[list[Message], R | None]:
         """The records of some portions, and the response if these were all."""
         until_ms = self._clock.monotonic_ms() + _TURN_MS
+        portions_left = _TURN_PORTIONS
         records: list[Message] = []
+        refusal: ApiError | None = None
         try:
-            for _ in range(_TURN_PORTIONS):
-                records += next(portions)
-                if self._clock.monotonic_ms() >= until_ms:
-                    break
+            while refusal is not None or (portions_left and self._clock.monotonic_ms() < until_ms):
+                portion = next(portions) if refusal is None else portions.throw(refusal)
+                refusal = refusals.no_room() if portion and self.log.waits_for_room else None
+                if refusal is None:
+                    records += portion
+                    portions_left -= 1
         except StopIteration as end:
             return records, end.value
         return records, None
@@ -406,7 +426,8 @@ class Controller:
         expiry_ms = self._heartbeats.next_expiry_ms
         if expiry_ms < inf and self._ahead is not None:
             delay_ms = expiry_ms - self._clock.monotonic_ms()
-            self._session_timer = self._clock.call_later(max(delay_ms, 0), self._fence_the_silent)
+            # Not a moment too early, whatever the clock rounds: it would find no one silent and come back at once.
+            self._session_timer = self._clock.call_later(max(delay_ms, 0) + 1, self._fence_the_silent)
 
     def _fence_the_silent(self) -> None:
         assert self._ahead is not None

@@ -30,14 +30,14 @@ def create_partitions(
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
             records = _add(image, random, topic)
             check_record_count(count + len(records))
+            if request.validate_only:
+                records = []
+            yield records
         except ApiError as error:
             response.results.append(refused(topic, error))
             continue
         response.results.append(CreatePartitionsTopicResult(name=topic.name))
-        if request.validate_only:
-            records = []
         count += len(records)
-        yield records
     return response
 
 

@@ -41,12 +41,12 @@ def create_topics(
         try:
             check_new_topic_name(image, topic.name, new_names)
             created, records = _create(image, config, random, topic)
+            yield [] if request.validate_only else records
         except ApiError as error:
             response.topics.append(refused(topic, error))
             continue
         new_names[collision_key(topic.name)] = topic.name
         response.topics.append(created)
-        yield [] if request.validate_only else records
     return response
 
 

@@ -32,12 +32,12 @@ def delete_topics(
             topic = _find(image, state)
             if topic.topic_id in deleted:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic by its name and by its id")
+            yield [RemoveTopicRecord(topic_id=topic.topic_id)]
         except ApiError as error:
             response.responses.append(refused(state, error))
             continue
         deleted[topic.topic_id] = None
         response.responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
-        yield [RemoveTopicRecord(topic_id=topic.topic_id)]
     return response
 
 

@@ -23,7 +23,8 @@ Portions = Generator[list[Message], None, R]
 """What a manager of many things returns: the records of each, which are written all or none, and then the response.
 
 A request that takes long is divided between two portions, so that others are served. The image that the manager was
-given has the portions before in it then, and what other requests have changed since."""
+given has the portions before in it then, and what other requests have changed since. An ApiError that is raised where
+the manager yields says why that portion is not written."""
 
 
 def collected(portions: Portions[R]) -> Result[R]:
