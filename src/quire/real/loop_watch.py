@@ -28,7 +28,16 @@ HELD = "held the event loop for"
 class LoopWatch:
     """Of the loop that runs in the thread that makes this."""
 
-    __slots__ = ("_collected_s", "_limit_s", "_loop", "_stopping", "_thread", "_thread_id", "_used_s")
+    __slots__ = (
+        "_collected_s",
+        "_collecting_since_s",
+        "_limit_s",
+        "_loop",
+        "_stopping",
+        "_thread",
+        "_thread_id",
+        "_used_s",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_ms: int) -> None:
         self._loop = loop
@@ -37,6 +46,7 @@ class LoopWatch:
         self._used_s = _processor_time(self._thread_id)
         self._collected_s = 0.0
         """How long the garbage collector has run so far. It begins anywhere, so it says nothing about the stack."""
+        self._collecting_since_s = 0.0
         gc.callbacks.append(self._collecting)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="loop-watch", daemon=True)
@@ -48,7 +58,10 @@ class LoopWatch:
         self._thread.join()
 
     def _collecting(self, phase: str, _: dict[str, int]) -> None:
-        self._collected_s += self._used_s() * (-1 if phase == "start" else 1)
+        if phase == "start":
+            self._collecting_since_s = self._used_s()
+        else:
+            self._collected_s += self._used_s() - self._collecting_since_s
 
     def _watch(self) -> None:
         while not self._stopping.wait(self._limit_s):
