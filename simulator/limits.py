@@ -42,6 +42,7 @@ LIMITS = (
     Limit("quire.node.batch_checks", "AT_ONCE_BYTES", 0, 3000),
     Limit("quire.node.compaction", "_BUFFER_MIN_BYTES", 1, 2000),
     Limit("quire.node.api.fetch", "FEW_PARTITIONS", 0, 1),
+    Limit("quire.node.dispatch", "LARGE_BYTES", 1, 200),
     Limit("quire.node.offset_portions", "PORTION", 1, 2),
     Limit("quire.node.partitions", "_AT_ONCE", 1, 2),
     Limit("quire.node.retention", "_LOOKS_PER_TURN", 1, 2),

@@ -43,7 +43,7 @@ class OwnChannel:
         try:
             response = self._handler(request)(self._node, context, request)
             if response.__class__ is GeneratorType:
-                response = self._node.slices.run(response)
+                response = self._node.slices.run(response, may_be_abandoned=False)
         except ApiError as error:
             return completed(error)
         except Exception:

@@ -17,7 +17,7 @@ from quire.node import answers
 from quire.node.api import SERVED
 from quire.node.api.api_versions import unsupported_version
 from quire.node.context import ANONYMOUS, Context
-from quire.node.slices import SLICE_MS, Work
+from quire.node.slices import SLICE_MS, TURN, Work
 from quire.pending import Pending
 from quire.protocol import apis, codec
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
@@ -33,6 +33,8 @@ log = logging.getLogger("quire.requests")
 HEADER = struct.Struct(">hhih")
 _HEADER_BYTES = HEADER.size
 _read_header = HEADER.unpack_from
+LARGE_BYTES = 64 * 1024
+"""Decoding more than this may take milliseconds."""
 API_VERSIONS = apis.api_key("ApiVersions")
 _CHANGING = frozenset(apis.api_key(name) for name, served in SERVED.items() if served.changes)
 
@@ -49,7 +51,9 @@ class Route:
 
     __slots__ = (
         "answer",
+        "changes",
         "decode",
+        "decodes_in_turn",
         "flexible_header",
         "handle",
         "key",
@@ -65,6 +69,9 @@ class Route:
         self.flexible_header = apis.request_header_version(key, version) >= 2
         self.decode = codec.decoder(apis.request_class(key), version)
         self.answer = answers.writer(key, version)
+        self.changes = SERVED[self.name].changes
+        # What makes a Produce request large are its records, which are not decoded.
+        self.decodes_in_turn = self.name != "Produce"
         module = import_module(f"quire.node.api.{apis.module_name(self.name)}")
         self.handle: Callable[[Node, Context, Any], Any] = module.handle
         self.refuse: Callable[[Any, ApiError], Any] = module.refuse
@@ -135,6 +142,8 @@ class Dispatcher:
         route = client.routes.find(key, version)
         if route is None:
             return self._unsupported(client.routes, key, version, correlation_id)
+        if len(frame) > LARGE_BYTES and route.decodes_in_turn:
+            return self._in_turn(route, client.context, correlation_id, bytes(frame), position)
         try:
             if route.flexible_header:
                 position = skip_tags(frame, position, HEADER_TAGS_MAX)
@@ -155,15 +164,7 @@ class Dispatcher:
         except (CloseConnection, AssertionError):
             raise
         except Exception:
-            self._failures.exception(
-                "%s v%d from %s failed unexpectedly",
-                route.name,
-                version,
-                context.client_address,
-                kind=f"{route.name} failed unexpectedly",
-            )
-            failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
-            response = route.refuse(request, failed)
+            response = self._failed(route, request)
         if response.__class__ is GeneratorType:
             reply = self._work(route, correlation_id, request, response, throttle_ms)
         elif not isinstance(response, Pending):
@@ -175,28 +176,73 @@ class Dispatcher:
         return reply if node.faults is None else self._delayed(reply, node.faults.delay_ms(key))
 
     def _work(self, route: Route, correlation_id: int, request: Any, work: Work[Any], throttle_ms: int) -> Reply:
-        """Answers a request whose handler works in slices, and writes the answer in slices if that took long."""
+        """Answers a request whose handler works in slices. What changes something is finished, client or not."""
+        answer = self._answer_in_slices(route, correlation_id, request, work, throttle_ms)
+        reply = self._node.slices.run(answer, may_be_abandoned=not route.changes)
+        return reply.then(_or_close) if isinstance(reply, Pending) else reply
+
+    def _answer_in_slices(
+        self, route: Route, correlation_id: int, request: Any, work: Work[Any], throttle_ms: int
+    ) -> Work[Answer]:
+        """Encodes the response in slices too, if it took long."""
         clock = self._node.clock
         started_ms = clock.monotonic_ms()
+        try:
+            response = yield from work
+        except ApiError as error:
+            response = route.refuse(request, error)
+        except (CloseConnection, AssertionError):
+            raise
+        except Exception:
+            response = self._failed(route, request)
+        if isinstance(response, ApiError):
+            response = route.refuse(request, response)
+        if clock.monotonic_ms() - started_ms < SLICE_MS or not answers.may_be_sliced(route.key):
+            return _answer(route, correlation_id, request, response, throttle_ms)
+        if throttle_ms:
+            response.throttle_time_ms = throttle_ms
+        write = answers.sliced_writer(route.key, route.version)
+        return (yield from write(response, correlation_id))
 
-        def respond() -> Work[Answer]:
-            try:
-                response = yield from work
-            except ApiError as error:
-                response = route.refuse(request, error)
-            except Exception:
-                log.exception("%s v%d failed unexpectedly", route.name, route.version)
-                failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request")
-                response = route.refuse(request, failed)
-            if clock.monotonic_ms() - started_ms < SLICE_MS or not answers.may_be_sliced(route.key):
-                return _answer(route, correlation_id, request, response, throttle_ms)
-            if throttle_ms:
-                response.throttle_time_ms = throttle_ms
-            write = answers.sliced_writer(route.key, route.version)
-            return (yield from write(response, correlation_id))
+    def _in_turn(self, route: Route, context: Context, correlation_id: int, frame: bytes, position: int) -> Reply:
+        """A large request: to decode it takes a slice of its own, for which it waits its turn."""
+        work = self._decode_and_handle(route, context, correlation_id, frame, position)
+        ran = self._node.slices.run(work, may_be_abandoned=not route.changes)
+        reply: Reply = ran.then(_or_close) if isinstance(ran, Pending) else ran
+        faults = self._node.faults
+        return reply if faults is None else self._delayed(reply, faults.delay_ms(route.key))
 
-        reply = self._node.slices.run(respond())
-        return reply.then(_or_close) if isinstance(reply, Pending) else reply
+    def _decode_and_handle(
+        self, route: Route, context: Context, correlation_id: int, frame: bytes, position: int
+    ) -> Work[Answer]:
+        node = self._node
+        yield TURN
+        context.api_version = route.version
+        try:
+            if route.flexible_header:
+                position = skip_tags(frame, position, HEADER_TAGS_MAX)
+            request, _ = route.decode(frame, position)
+        except ProtocolError as error:
+            return CloseConnection(f"{route.name} v{route.version} cannot be read: {error}")
+        throttle_ms = node.throttle.delay_ms(context, route.key, len(frame))
+        work = self._handle_in_slices(route, context, request)
+        return (yield from self._answer_in_slices(route, correlation_id, request, work, throttle_ms))
+
+    def _handle_in_slices(self, route: Route, context: Context, request: Any) -> Work[Any]:
+        """A handler of any kind, as work."""
+        node = self._node
+        if node.faults is not None:
+            node.faults.fail(route.key)
+        response = route.handle(node, context, request)
+        if response.__class__ is GeneratorType:
+            return (yield from response)
+        return (yield response) if isinstance(response, Pending) else response
+
+    def _failed(self, route: Route, request: Any) -> Any:
+        """The response to a request that met an exception of ours."""
+        kind = f"{route.name} failed unexpectedly"
+        self._failures.exception("%s v%d failed unexpectedly", route.name, route.version, kind=kind)
+        return route.refuse(request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request"))
 
     def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[Answer]:
         """A request that came while the node was starting; its bytes are kept, since the connection reuses them."""

@@ -364,7 +364,7 @@ class Node:
             stopped.complete(None)
 
         def flush() -> None:
-            self.partitions.finish_deletions()
+            self.partitions.deletions.finish()
             self.batch_checks.stop()
             self.partitions.checkpoint_high_watermarks()
             each_of(self._directories, LogDirectory.prepare_close, close)

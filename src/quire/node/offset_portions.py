@@ -1,4 +1,4 @@
-"""Commits of many offsets, in portions: each offset counts on its own, and a thousand of them take milliseconds.
+"""Commits and deletions of many offsets, in portions: each offset counts on its own, and a thousand take milliseconds.
 
 It also lets a client commit more offsets with one request than fit into one batch of records.
 """

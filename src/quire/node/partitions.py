@@ -5,12 +5,13 @@ A partition whose log cannot be opened is missing here, and its clients get KAFK
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import TOPIC, ClusterImage, TopicImage
+from quire.node.log_deletions import LogDeletions
 from quire.node.topic_settings import log_config, partition_settings
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -51,12 +52,12 @@ class Partitions:
         "_image",
         "_node_id",
         "_offline",
-        "_to_delete",
         "_to_flush",
         "_to_open",
         "_to_wake",
         "_turns",
         "_unopened",
+        "deletions",
     )
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
@@ -77,9 +78,8 @@ class Partitions:
         when that is tried again at the earliest: by whoever asks for one, or else after a while."""
         self._to_open: dict[tuple[bytes, int], None] = {}
         """Partitions whose logs will be begun in a while, or when somebody asks for them."""
-        self._to_delete: dict[tuple[str, int], tuple[LogDirectory, Log]] = {}
-        """Logs of topics that are gone, which will be deleted in a while, or when another topic needs their place."""
         self._turns = Turns(clock, _AT_ONCE, _TURN_MS)
+        self.deletions = LogDeletions(self._turns)
         self._to_flush: dict[Partition, None] = {}
         self._to_wake: dict[Partition, None] = {}
         self._flush_schedule = FlushSchedule(clock, config.get_int("log.flush.scheduler.interval.ms"))
@@ -111,6 +111,15 @@ class Partitions:
         if partition is None or not partition.is_leader:
             raise self._why_missing(topic, topic_id, index)
         return partition
+
+    def check_opened(self, wanted: Iterable[tuple[str, bytes | None, int]]) -> None:
+        """For what cannot work in slices: ApiError if it asks for many partitions whose logs are not created yet."""
+        left = _AT_ONCE
+        for topic, topic_id, index in wanted if self._to_open else ():
+            found = self._image_of(topic, topic_id)
+            left -= found is not None and (found.topic_id, index) in self._to_open
+            if left < 0:
+                raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the logs of a new topic are being created: try again")
 
     def current_leader(self, topic: str, topic_id: bytes | None, index: int) -> tuple[int, int]:
         """Node id and epoch of the partition's leader, (-1, -1) where there is none."""
@@ -269,7 +278,7 @@ class Partitions:
         self, topic: TopicImage, index: int, settings: PartitionSettings, log_settings: LogConfig
     ) -> Partition | None:
         key = (topic.name, index)
-        self._delete_log(key)
+        self.deletions.delete_now(key)
         directory = self._directory_for(key, topic.topic_id)
         if directory is None:
             return None
@@ -331,25 +340,7 @@ class Partitions:
         self._to_flush.pop(partition, None)
         self._to_wake.pop(partition, None)
         partition.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        key = (topic.name, index)
-        self._delete_log(key)
-        self._to_delete[key] = (directory, partition.log)
-        self._turns.add(lambda: self._delete_log(key))
-
-    def _delete_log(self, key: tuple[str, int]) -> None:
-        """Deletes the log of a topic that is gone and had this name, if there is one."""
-        directory, held = self._to_delete.pop(key, (None, None))
-        if directory is None or directory.logs.get(key) is not held:
-            return
-        try:
-            directory.delete_log(*key)
-        except ApiError as error:
-            log.error("the log of %s-%d could not be deleted: %s", *key, error.message)
-
-    def finish_deletions(self) -> None:
-        """Before a stop: the next start would find logs of topics that it does not know."""
-        for key in list(self._to_delete):
-            self._delete_log(key)
+        self.deletions.add((topic.name, index), directory, partition.log)
 
     def _refresh_topic(self, name: str) -> None:
         topic = self._image.topic(name)

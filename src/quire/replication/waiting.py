@@ -71,6 +71,8 @@ class FetchWait:
 
     With `committed_only` what counts is how far the last stable offset moves: to such a reader the records of an open
     transaction come with its end. ApiError when that cannot be found, because a disk fails.
+
+    Where other requests were served since the partitions were read, `seen_ends` says how far they could be read then.
     """
 
     __slots__ = ("_partitions", "_stable_ends", "_timer", "finish", "missing_bytes")
@@ -82,17 +84,25 @@ class FetchWait:
         finish: Callable[[], None],
         *,
         committed_only: bool = False,
+        seen_ends: list[LogPosition] | None = None,
     ) -> None:
+        ends = [each.readable_end(committed_only) for each in partitions] if committed_only or seen_ends else []
         self.missing_bytes = missing_bytes
         self.finish = finish
         self._partitions = partitions
-        self._stable_ends = {each: each.readable_end(True) for each in partitions} if committed_only else None
+        self._stable_ends = dict(zip(partitions, ends, strict=True)) if committed_only else None
         self._timer: Timer | None = None
+        if seen_ends is not None:
+            for partition, seen, now in zip(partitions, seen_ends, ends, strict=True):
+                self.missing_bytes -= partition.bytes_between(seen, now) if partition.is_leader else missing_bytes
         for partition in partitions:
             partition.fetch_waits[self] = None
 
     def start(self, clock: Clock, max_wait_ms: int) -> None:
-        self._timer = clock.call_later(max_wait_ms, self._end)
+        if self.missing_bytes <= 0:
+            self._end()
+        else:
+            self._timer = clock.call_later(max_wait_ms, self._end)
 
     def more_bytes(self, partition: "Partition", size: int) -> None:
         """`size` bytes more are committed in this partition, which is a reason to look how many can be read."""

@@ -19,6 +19,8 @@ def handle(node: "Node", context: Context, request: DeleteTopicsRequest) -> Work
         if not node.authorizer.allows(context, Operation.DELETE, Resource.TOPIC, name):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"deleting {name} is not allowed")
     response: DeleteTopicsResponse = yield node.controller.delete_topics(request, node.clock.now_ms())
+    # A crash after the answer must not leave logs behind that nothing would ever delete.
+    yield node.partitions.deletions.when_done()
     return response
 
 

@@ -28,6 +28,7 @@ from quire.protocol.messages.fetch import (
 from quire.protocol.uuids import ZERO
 from quire.replication.partition import Partition
 from quire.replication.waiting import FetchWait
+from quire.storage import LogPosition
 from quire.storage.range_check import NotCheckedError, RangeCheck
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ class _Fetch:
         "_node",
         "_partitions",
         "_request",
+        "_seen_ends",
         "_session",
+        "_to_send",
         "_unchecked",
     )
 
@@ -142,8 +145,12 @@ class _Fetch:
         self._in_slices = len(partitions) > FEW_PARTITIONS
         self._answers: list[tuple[FetchPartition, PartitionData]] = []
         self._followed: list[Partition] = []
+        self._seen_ends: list[LogPosition] = []
+        """In slices: how far each of those followed could be read when it was."""
         self._bytes = 0
         self._failed = False
+        self._to_send: list[tuple[Partition, PartitionData]] = []
+        """In slices: the answers that have records."""
         self._unchecked: list[tuple[Partition, RangeCheck]] = []
 
     def work(self) -> Work[FetchResponse]:
@@ -168,6 +175,8 @@ class _Fetch:
     def _read(self) -> Work[None]:
         self._answers = []
         self._followed = []
+        self._seen_ends = []
+        self._to_send = []
         self._bytes = 0
         self._unchecked = []
         for wanted in self._partitions:
@@ -193,11 +202,16 @@ class _Fetch:
     def _when_there_is_more(self) -> Pending[None]:
         """Done when there is enough to send, or the client has waited long enough."""
         more: Pending[None] = Pending()
+
+        def finish() -> None:
+            more.complete_once(None)
+
         wait = FetchWait(
             self._followed,
             self._request.min_bytes - self._bytes,
-            lambda: more.complete(None),
+            finish,
             committed_only=self._request.isolation_level == READ_COMMITTED,
+            seen_ends=self._seen_ends if self._in_slices else None,
         )
         more.on_abandoned = wait.cancel
         wait.start(self._node.clock, self._request.max_wait_ms)
@@ -218,7 +232,16 @@ class _Fetch:
                 yield None
         if session is not None:
             session.rotate(served)
+        if self._in_slices:
+            self._leave_out_closed()
         return response
+
+    def _leave_out_closed(self) -> None:
+        """A topic that was deleted since it was read has no file to send from any more."""
+        for partition, answer in self._to_send:
+            if partition.log.closed:
+                answer.records = b""
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _read_partition(self, wanted: FetchPartition) -> PartitionData:
         node = self._node
@@ -257,6 +280,8 @@ class _Fetch:
                 return answer
         room = min(request.max_bytes, self._node.fetch_max_bytes) - self._bytes
         self._followed.append(partition)
+        if self._in_slices:
+            self._seen_ends.append(partition.readable_end(committed_only))
         try:
             data = partition.read(
                 wanted.fetch_offset,
@@ -269,6 +294,8 @@ class _Fetch:
             data = None
         if data is not None:
             answer.records = [data]
+            if self._in_slices:
+                self._to_send.append((partition, answer))
             if committed_only:
                 answer.aborted_transactions = [
                     AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from quire.node.authorizer import Operation
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, may_read_topic, run_in_group
+from quire.node.offset_portions import are_many, in_portions
+from quire.node.slices import Work, outcome
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_delete import (
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-def handle(node: "Node", context: Context, request: OffsetDeleteRequest) -> Pending[OffsetDeleteResponse | ApiError]:
+def handle(node: "Node", context: Context, request: OffsetDeleteRequest) -> Work[OffsetDeleteResponse]:
     denied = [
         OffsetDeleteResponseTopic(
             name=topic.name,
@@ -35,18 +37,18 @@ def handle(node: "Node", context: Context, request: OffsetDeleteRequest) -> Pend
     request.topics = [topic for topic in request.topics if may_read_topic(node, context, topic.name)]
     caller = caller_of(context)
 
-    def with_denied(response: OffsetDeleteResponse | ApiError) -> OffsetDeleteResponse | ApiError:
-        if not isinstance(response, ApiError):
-            response.topics.extend(denied)
-        return response
+    def delete(portion: OffsetDeleteRequest) -> Pending[OffsetDeleteResponse | ApiError]:
+        return run_in_group(
+            node,
+            context,
+            request.group_id,
+            lambda machine, now_ms: machine.offset_delete(portion, caller, now_ms),
+            Operation.DELETE,
+        )
 
-    return run_in_group(
-        node,
-        context,
-        request.group_id,
-        lambda machine, now_ms: machine.offset_delete(request, caller, now_ms),
-        Operation.DELETE,
-    ).then(with_denied)
+    response = yield from (in_portions(request, delete) if are_many(request.topics) else outcome(delete(request)))
+    response.topics.extend(denied)
+    return response
 
 
 def refuse(request: OffsetDeleteRequest, error: ApiError) -> OffsetDeleteResponse:

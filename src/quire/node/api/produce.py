@@ -71,6 +71,9 @@ def handle(node: "Node", context: Context, request: ProduceRequest) -> Result:
     transactional_id = request.transactional_id
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         _check_named_once(topics)
+        node.partitions.check_opened(
+            (topic.name, topic.topic_id, data.index) for topic in topics for data in topic.partition_data
+        )
     elif transactional_id is None:
         # The usual request, found out in passing.
         records = topics[0].partition_data[0].records
