@@ -94,7 +94,7 @@ interop: $(READY)
 	$(BIN)/pytest -q interop -o faulthandler_timeout=1800
 
 soak: $(READY)
-	$(BIN)/quire-sim --seeds 2000
+	$(BIN)/python -m simulator --seeds 2000
 	$(BIN)/pytest -m soak -n $(WORKERS) -o faulthandler_timeout=3600
 
 clean:

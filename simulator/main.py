@@ -1,8 +1,8 @@
-"""The command `quire-sim`: runs seeds, says what happened, and stops at the first promise that does not hold.
+"""The command `python -m simulator`: runs seeds, says what happened, and stops at the first broken promise.
 
-quire-sim --seed 17            one seed, with a summary; the same digest every time
-quire-sim --seed 17 --trace    every event as it happens
-quire-sim --seeds 2000         the first 2,000 seeds; or a range, --seeds 100-199
+python -m simulator --seed 17            one seed, with a summary; the same digest every time
+python -m simulator --seed 17 --trace    every event as it happens
+python -m simulator --seeds 2000         the first 2,000 seeds; or a range, --seeds 100-199
 """
 
 import json
@@ -16,6 +16,7 @@ import click
 from simulator.plan import plan_of
 from simulator.world import Outcome, World
 
+COMMAND = "python -m simulator"
 FIXED_HASH_SEED = "0"
 STORY_LINES = 40
 
@@ -25,10 +26,10 @@ def main() -> None:
     if os.environ.get("PYTHONHASHSEED") != FIXED_HASH_SEED:
         os.environ["PYTHONHASHSEED"] = FIXED_HASH_SEED
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    command()
+    command(prog_name=COMMAND)
 
 
-@click.command("quire-sim")
+@click.command(COMMAND)
 @click.option("--seed", type=int, help="Run this one seed and tell what happened.")
 @click.option("--seeds", help="Run so many seeds (2000), or a range of them (100-199).")
 @click.option("--scale", type=float, default=1.0, show_default=True, help="How much longer than usual each run takes.")
@@ -77,7 +78,7 @@ def summary(outcome: Outcome) -> str:
     if outcome.violation is None:
         return "\n".join([*lines, "every promise holds"])
     story = [f"  {line}" for line in outcome.story[-STORY_LINES:]]
-    again = f"run it again with: quire-sim --seed {outcome.seed}"
+    again = f"run it again with: {COMMAND} --seed {outcome.seed}"
     return "\n".join([*lines, "", *story, "", f"BROKEN with seed {outcome.seed}: {outcome.violation}", again])
 
 
@@ -104,7 +105,3 @@ def _show_progress(count: int, seed: int, seconds: float) -> None:
 
 def _clear_line() -> str:
     return "\x1b[2K\r" if sys.stdout.isatty() else ""
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """A few dozen seeds of a whole node with faults, on every test run; `make soak` runs thousands.
 
-A failure names the seed, the promise and what led up to it, and `quire-sim --seed N` repeats it.
+A failure names the seed, the promise and what led up to it, and `python -m simulator --seed N` repeats it.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 from quire.cli.lazy import EXIT_NOT_FOUND, Failure
 from quire.inventory.check import Archived
+from quire.spark import INSTALL_SPARK
 
 COLUMNS = ["item", "sequence", "change", "level"]
 MISSING_NAMED = 5
@@ -14,9 +15,7 @@ def read_lake(path: str, *, may_be_missing: bool = False) -> dict[str, Archived]
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
     except ImportError as error:
-        raise Failure(
-            f"to look into a lake, {error.name} is needed; `pip install '.[spark]'` in Quire's folder brings it."
-        ) from error
+        raise Failure(f"to look into a lake, {error.name} is needed; install it with: {INSTALL_SPARK}.") from error
     try:
         events = DeltaTable(path).to_pyarrow_table(columns=COLUMNS)
     except TableNotFoundError as error:

@@ -10,6 +10,7 @@ import click
 
 from quire.cli.lazy import EXIT_FAILED, EXIT_NOT_FOUND, Failure
 from quire.cli.terminal import echo
+from quire.spark import INSTALL_SPARK
 
 if TYPE_CHECKING:
     from quire.spark.state_folder import StateFolder
@@ -44,9 +45,7 @@ def open_folders(names: Sequence[str], folder: str, state: str) -> "list[StateFo
     try:
         import yaml  # noqa: F401  (only to say what is missing)
     except ImportError:
-        raise Failure(
-            "pipelines need more than Quire alone; `pip install '.[spark]'` in Quire's folder brings it."
-        ) from None
+        raise Failure(f"pipelines need more than Quire alone; install it with: {INSTALL_SPARK}.") from None
     from quire.spark.pipeline_file import Pipeline, PipelineFileError, find_pipelines, load_pipeline
     from quire.spark.state_folder import StateFolder
 

@@ -10,3 +10,6 @@
 
 Nothing is imported here, so that what needs no Spark does without it.
 """
+
+INSTALL_SPARK = "pip install 'quire-log[spark]', or in Quire's folder: pip install '.[spark]'"
+"""What a message tells a user to whom something of this is missing."""

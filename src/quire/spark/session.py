@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from quire.spark import INSTALL_SPARK
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -126,7 +128,7 @@ def python_path(imported_from: list[str], given: str) -> str:
 def require_spark() -> None:
     """Raises SparkMissingError unless pyspark is installed and a Java that it runs on is there."""
     if find_spec("pyspark") is None:
-        raise SparkMissingError("Spark is not installed; `pip install '.[spark]'` in Quire's folder brings it")
+        raise SparkMissingError(f"Spark is not installed; install it with: {INSTALL_SPARK}")
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
     if java is None and home:

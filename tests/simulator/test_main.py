@@ -13,34 +13,42 @@ from simulator.plan import plan_of
 from simulator.violation import Violation
 from simulator.world import World
 
+ROOT = Path(__file__).resolve().parents[2]
 
-def quire_sim(*arguments: str) -> Result:
+
+def simulate(*arguments: str) -> Result:
     return CliRunner().invoke(command, [*arguments, "--scale", "0.1"])
 
 
 def test_one_seed_is_summed_up_with_its_digest() -> None:
-    result = quire_sim("--seed", "1")
+    result = simulate("--seed", "1")
     assert result.exit_code == 0
     assert "seed 1:" in result.output
     assert World(1, plan_of(1, scale=0.1)).run().digest in result.output
     assert "every promise holds" in result.output
 
 
-def test_the_command_is_found_and_says_the_same_from_anywhere(tmp_path: Path) -> None:
-    command_path = Path(sys.executable).with_name("quire-sim")
-    arguments = [str(command_path), "--seed", "1", "--scale", "0.1"]
-    ran = subprocess.run(arguments, cwd=tmp_path, env={}, capture_output=True, check=True, text=True)
-    assert ran.stdout == quire_sim("--seed", "1").stdout
+def run_as_a_module(*arguments: str) -> str:
+    command_line = [sys.executable, "-m", "simulator", *arguments]
+    return subprocess.run(command_line, cwd=ROOT, env={}, capture_output=True, check=True, text=True).stdout
+
+
+def test_the_module_says_the_same_in_any_environment() -> None:
+    assert run_as_a_module("--seed", "1", "--scale", "0.1") == simulate("--seed", "1").stdout
+
+
+def test_the_module_calls_itself_by_the_command_that_runs_it() -> None:
+    assert run_as_a_module("--help").startswith("Usage: python -m simulator ")
 
 
 def test_several_seeds_are_counted() -> None:
-    result = quire_sim("--seeds", "2-3")
+    result = simulate("--seeds", "2-3")
     assert result.exit_code == 0
     assert "2 seeds hold" in result.output
 
 
 def test_json_is_one_line_for_each_seed() -> None:
-    result = quire_sim("--seeds", "2", "--json")
+    result = simulate("--seeds", "2", "--json")
     outcomes = [json.loads(line) for line in result.stdout.splitlines()]
     assert [outcome["seed"] for outcome in outcomes] == [0, 1]
     assert outcomes[0]["violation"] is None
@@ -53,18 +61,18 @@ def test_a_broken_promise_ends_the_command_with_the_seed_the_promise_and_what_le
         raise Violation("everything holds", "nothing does")
 
     monkeypatch.setattr(World, "_come_to_rest", broken)
-    result = quire_sim("--seeds", "7-9")
+    result = simulate("--seeds", "7-9")
     assert result.exit_code == 1
     assert "BROKEN with seed 7: everything holds: nothing does" in result.output
-    assert "quire-sim --seed 7" in result.output
+    assert "python -m simulator --seed 7" in result.output
     assert "the node serves, life " in result.output
 
 
 def test_every_event_is_shown_on_request() -> None:
-    result = quire_sim("--seed", "1", "--trace")
+    result = simulate("--seed", "1", "--trace")
     assert "disk 1 " in result.output
 
 
 @pytest.mark.parametrize("arguments", [(), ("--seed", "1", "--seeds", "2"), ("--seeds", "many")])
 def test_a_question_that_makes_no_sense_is_refused(arguments: tuple[str, ...]) -> None:
-    assert quire_sim(*arguments).exit_code == 2
+    assert simulate(*arguments).exit_code == 2
