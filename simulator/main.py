@@ -47,7 +47,7 @@ def command(seed: int | None, seeds: str | None, scale: float, trace: bool, as_j
         if as_json:
             click.echo(json.dumps(asdict(outcome)))
         elif outcome.violation is not None or not several:
-            click.echo(_clear_line() * several + summary(outcome))
+            click.echo(_clear_line() * several + summary(outcome, scale))
         elif several:
             _show_progress(count, each, time.monotonic() - started)
         if outcome.violation is not None:
@@ -56,8 +56,8 @@ def command(seed: int | None, seeds: str | None, scale: float, trace: bool, as_j
         click.echo(f"{_clear_line()}{len(list(chosen))} seeds hold, {time.monotonic() - started:.0f} s")
 
 
-def summary(outcome: Outcome) -> str:
-    """A run in a few lines; with what led up to it, if a promise was broken."""
+def summary(outcome: Outcome, scale: float = 1.0) -> str:
+    """A run in a few lines; with what led up to it and how to repeat it, if a promise was broken."""
     counts = outcome.counts
     lines = [
         f"seed {outcome.seed}: {outcome.virtual_ms / 1000:.1f} s of virtual time, {outcome.events} events, "
@@ -78,7 +78,7 @@ def summary(outcome: Outcome) -> str:
     if outcome.violation is None:
         return "\n".join([*lines, "every promise holds"])
     story = [f"  {line}" for line in outcome.story[-STORY_LINES:]]
-    again = f"run it again with: {COMMAND} --seed {outcome.seed}"
+    again = f"run it again with: {COMMAND} --seed {outcome.seed}" + (f" --scale {scale:g}" if scale != 1.0 else "")
     return "\n".join([*lines, "", *story, "", f"BROKEN with seed {outcome.seed}: {outcome.violation}", again])
 
 

@@ -64,7 +64,7 @@ def test_a_broken_promise_ends_the_command_with_the_seed_the_promise_and_what_le
     result = simulate("--seeds", "7-9")
     assert result.exit_code == 1
     assert "BROKEN with seed 7: everything holds: nothing does" in result.output
-    assert "python -m simulator --seed 7" in result.output
+    assert "python -m simulator --seed 7 --scale 0.1" in result.output
     assert "the node serves, life " in result.output
 
 

@@ -14,12 +14,13 @@ from simulator.plan import plan_of
 from simulator.world import World
 
 SEEDS = range(1000, 1040)
+SCALE = 0.7
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_promise_holds(seed: int) -> None:
-    outcome = World(seed, plan_of(seed, scale=0.7)).run()
-    assert outcome.violation is None, summary(outcome)
+    outcome = World(seed, plan_of(seed, scale=SCALE)).run()
+    assert outcome.violation is None, summary(outcome, SCALE)
     assert outcome.counts.checks > 0
 
 

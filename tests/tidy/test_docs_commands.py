@@ -8,7 +8,7 @@ import click
 from quire.cli.main import quire as cli
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 CODE = re.compile(r"```(?:sh|bash|console|text)?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 
 

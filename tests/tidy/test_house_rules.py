@@ -46,7 +46,7 @@ EVERY_TEXT = [
     for folder in ("src", "simulator", "tests", "benchmarks", "interop", "docs", "examples", "pipelines")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".md"} and path.is_file()
-] + [ROOT / "README.md"]
+] + sorted(ROOT.glob("*.md"))
 
 
 def name(path: Path) -> str:
