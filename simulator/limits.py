@@ -46,6 +46,7 @@ LIMITS = (
     Limit("quire.node.offset_portions", "PORTION", 1, 2),
     Limit("quire.node.partitions", "_AT_ONCE", 1, 2),
     Limit("quire.node.retention", "_LOOKS_PER_TURN", 1, 2),
+    Limit("quire.node.slices", "FIRST_STEPS", 1, 2),
     Limit("quire.node.slices", "STEPS_PER_SLICE", 1, 3),
     Limit("quire.node.slices", "UNDER_WAY_MAX", 1, 2),
     Limit("quire.protocol.records.compression", "_GZIP_FEED_BYTES", 1, 100),

@@ -26,6 +26,7 @@ PARTITIONS = 20
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quire.node.slices.FIRST_STEPS", 1)
     monkeypatch.setattr("quire.node.slices.STEPS_PER_SLICE", 3)
     monkeypatch.setattr("quire.node.api.fetch.FEW_PARTITIONS", 1)
     monkeypatch.setattr("quire.node.offset_portions.PORTION", 2)

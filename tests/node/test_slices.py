@@ -1,8 +1,10 @@
 """Long requests take turns with each other and with everything else."""
 
+from types import GeneratorType
+
 import pytest
 
-from quire.node.slices import SLICE_MS, UNDER_WAY_MAX, Slices, Work, outcome
+from quire.node.slices import SLICE_MS, UNDER_WAY_MAX, Slices, Work, begin, outcome
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from simulator.clock import SimClock
@@ -140,3 +142,25 @@ def test_work_for_a_client_that_is_gone_is_given_up(slices: Slices, clock: SimCl
     assert isinstance(running_too, Pending)
     running_too.abandon()
     assert given_back == ["place in a queue"]
+
+
+def test_work_that_has_begun_goes_on_where_it_was(slices: Slices, clock: SimClock) -> None:
+    seen: list[str] = []
+    assert begin(counting(3, seen)) == 3
+    seen.clear()
+    rest = begin(counting(40, seen))
+    assert isinstance(rest, GeneratorType)
+    running = slices.run(rest)
+    assert isinstance(running, Pending)
+    clock.run_until(lambda: running.done)
+    assert (running.value, seen) == (40, [str(step) for step in range(40)])
+
+
+def test_work_that_has_begun_gets_what_it_waits_for(slices: Slices) -> None:
+    there: Pending[str] = Pending()
+    rest = begin(waiting(there))
+    assert isinstance(rest, GeneratorType)
+    running = slices.run(rest)
+    assert isinstance(running, Pending)
+    there.complete("it")
+    assert running.value == "it"

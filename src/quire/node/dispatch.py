@@ -17,7 +17,7 @@ from quire.node import answers
 from quire.node.api import SERVED
 from quire.node.api.api_versions import unsupported_version
 from quire.node.context import ANONYMOUS, Context
-from quire.node.slices import SLICE_MS, TURN, Work
+from quire.node.slices import SLICE_MS, TURN, Work, begin
 from quire.pending import Pending
 from quire.protocol import apis, codec
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
@@ -159,6 +159,8 @@ class Dispatcher:
             if node.faults is not None:
                 node.faults.fail(key)
             response = route.handle(node, context, request)
+            if response.__class__ is GeneratorType:
+                response = begin(response)
         except ApiError as error:
             response = route.refuse(request, error)
         except (CloseConnection, AssertionError):

@@ -34,6 +34,8 @@ Work = Generator[Pending[Any] | None, Any, T]
 TURN: Pending[None] = completed(None)
 """What work yields that should wait for its turn now, instead of going on at once."""
 
+FIRST_STEPS = 8
+"""What a request does before anything is set up for more of it."""
 SLICE_MS = 5.0
 LEAST_SLICE_MS = 0.25
 """What a request gets at once even if others have used up the slice of this round: most need no more."""
@@ -48,6 +50,31 @@ def outcome(pending: Pending[T | ApiError]) -> Work[T]:
     if isinstance(value, ApiError):
         raise value
     return value  # type: ignore[no-any-return]
+
+
+def begin(work: Work[T]) -> T | Work[T]:
+    """Takes the first few steps. The result if these were all, as they mostly are, or else the rest of the work."""
+    waits_for: Pending[Any] | None = None
+    try:
+        for _ in range(FIRST_STEPS):
+            waits_for = work.send(None if waits_for is None else waits_for.value)
+            if waits_for is not None and not waits_for.done:
+                break
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    return _resumed(work, waits_for)
+
+
+def _resumed(work: Work[T], waits_for: Pending[Any] | None) -> Work[T]:
+    """The rest of work that has begun, and has yielded `waits_for`."""
+    try:
+        while True:
+            value = yield waits_for
+            waits_for = work.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    finally:
+        work.close()
 
 
 class Slices:
