@@ -1,7 +1,7 @@
 """How much the node's code takes at a time: limits that only a large log or a busy node reaches, made small for a run.
 
 A read of megabytes is a whole log of the simulator's size, so what happens where one read ends and the next begins
-would never be seen. Therefore each seed draws some of these limits anew: settings where there are any, and the
+would never be seen. So each seed draws some of these limits itself: settings where there are any, and the
 constants of modules where there are none. Odd sizes are the best: they end anywhere, also within a header.
 """
 

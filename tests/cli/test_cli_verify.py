@@ -59,7 +59,7 @@ def test_indexes_that_a_crash_has_left_unwritten_are_summed_up_and_no_failure(da
         path.unlink()
     done = verify(data)
     assert (done.exit_code, done.stdout.count("\n")) == (0, 1), done.output
-    assert "2 files beside logs (indexes) will be made anew at the next start" in done.stderr
+    assert "2 files beside logs (indexes) will be rebuilt at the next start" in done.stderr
     assert json.loads(verify(data, "--json").stdout) == []
 
 

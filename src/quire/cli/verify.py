@@ -46,7 +46,7 @@ def verify(directories: tuple[str, ...], as_json: bool) -> None:
             echo(str(finding))
         if made_anew:
             files = count(len(made_anew), "file beside a log", "files beside logs")
-            echo(f"not stopped cleanly: {files} (indexes) will be made anew at the next start", err=True)
+            echo(f"not stopped cleanly: {files} (indexes) will be rebuilt at the next start", err=True)
         echo(f"{size / 1e6:,.1f} MB checked, {count(len(findings), 'finding')}", err=bool(findings))
     if findings:
         raise click.exceptions.Exit(1)

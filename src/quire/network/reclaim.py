@@ -1,12 +1,11 @@
 """Takes memory back from requests that come too slowly, while other connections wait for it.
 
-A client may hold the memory of a large request for as long as nobody else needs it. When somebody does, a client has to
-pay for what it holds with what it sends: filling the whole buffer may take five seconds, half of it half of that, after
-half a second in which it need not send anything. Those who owe most, in bytes and time, are closed until nobody waits.
-So memory that is held by clients that send next to nothing is free at once for those who need it, and to hold all of
-it for long, clients must send as much as those who use it.
+A client may hold the memory of a large request as long as no other client needs it. When one does, the holder has to
+send at a minimum rate: the whole buffer must fill within five seconds, pro rata, after half a second of grace. The
+holders that owe most, in bytes times time, are closed until no connection waits. So clients that send next to nothing
+give their memory up at once, and an attacker who wants to hold all of it must send as much as honest clients do.
 
-The server has one; a connection that has to wait wakes it, and it sleeps when nobody waits any more.
+The server has one. A connection that has to wait wakes it, and it sleeps when none waits any more.
 """
 
 from collections.abc import Callable, Iterable

@@ -5,8 +5,8 @@ event loop: when it is used up, the rest of their requests wait here, first come
 sockets before the next slice. So a client with a single request waits for one slice at most, however many connections
 with however many requests there are.
 
-Connections whose client has gone have a slice of their own, a smaller one. Nobody waits for their answers, and nothing
-was promised to their clients, so at most `GONE_MAX` of them wait; the requests of any beyond that are dropped.
+Connections whose client has gone have a slice of their own, a smaller one. No client waits for the answers, and nothing
+was promised to them, so at most `GONE_MAX` of them wait; the requests of any beyond that are dropped.
 """
 
 from collections import deque

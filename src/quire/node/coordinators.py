@@ -39,7 +39,7 @@ _MACHINES = {
     GROUP_OFFSETS: "quire.coordinators.group.machine",
     TRANSACTION_STATE: "quire.coordinators.transaction.machine",
 }
-"""Not imported before somebody needs them: a node without groups is smaller, and starts faster."""
+"""Imported when first needed: a node without groups is smaller, and starts faster."""
 
 
 class Coordinators:

@@ -10,10 +10,9 @@ it may be interrupted, which should be after every few dozen microseconds of wor
             yield None
         return DescribeThingsResponse(things=things)
 
-A request begins at once, and most are done with that: all that come together share one slice for
-it. The others take turns, one slice of one request in each round, so that a small request waits for two slices at most,
-however many long ones there are. Only a few of these are under way at a time, because each may be building a large
-answer.
+A request begins at once, and most are done with that; all that come together share one slice for it. The others take
+turns, one slice of one request in each round, so a small request waits for two slices at most, however many long ones
+there are. Only a few of these are under way at a time, because each may be building a large answer.
 """
 
 import logging

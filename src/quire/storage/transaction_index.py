@@ -7,9 +7,9 @@ decided by then, and cannot be in a later entry.
 
 A segment without aborted transactions has no such file, as with Kafka. Therefore a missing one says nothing, and
 readers would be shown what was aborted if it was lost. So the number of entries stands in a file of its own beside it,
-`.aborted`, which Kafka takes no notice of. An index that has fewer is made anew from the log, and so is one that makes
+`.aborted`, which Kafka takes no notice of. An index that has fewer is rebuilt from the log, and so is one that makes
 no sense; one that has more is right: Kafka may have written them. Where there is no such file, a missing index is an
-empty one, as it is for Kafka; but an empty file is made anew when a log is opened: Kafka leaves one behind now and
+empty one, as it is for Kafka; but an empty file is rebuilt when a log is opened: Kafka leaves one behind now and
 then, but it may also be all that a failing disk or a copy has left.
 """
 

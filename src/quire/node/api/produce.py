@@ -211,7 +211,7 @@ def _hold(node: "Node", request: ProduceRequest) -> Callable[[], None]:
 
 
 def _complete(pending: Late, work: Callable[[], Result], release: Callable[[], None]) -> None:
-    """Goes on with a request that waited. Whatever comes of that is its answer: nobody else would hear of it."""
+    """Continues a request that waited. An error becomes its answer, because no caller is left to handle it."""
     answer: Result | ApiError | CloseConnection
     try:
         answer = work()
