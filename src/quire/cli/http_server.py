@@ -1,8 +1,8 @@
 """A small HTTP server for JSON: GET and HEAD, on one thread for all connections, and with a limit on everything.
 
 A request has to arrive, and its answer to be taken, within a time that does not start over with every byte: so clients
-that send or read slowly hold a connection for some seconds, and no thread. Whoever comes when there are too many
-connections, or too much is waiting to be sent, is told so with 503.
+that send or read slowly hold a connection for some seconds, and no thread. A client that connects when there
+are too many connections, or too much is waiting to be sent, gets a 503.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Text that others chose, on this terminal and in this log.
 
-Names of groups, clients and members, and parts of error messages, come from whoever can connect. A line break in one
+Names of groups, clients and members, and parts of error messages, come from clients. A line break in one
 would look like a line of our own, and an escape sequence would do to a terminal what it says. Both are shown, not done.
 """
 

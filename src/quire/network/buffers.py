@@ -11,8 +11,8 @@ it never waits for more while it holds some, and the line moves whenever one of 
 
 A connection is proven if a request as large as the one that is coming has come whole before. There is an eighth more
 for these alone, and they have a line of their own. So clients that are known to send what they announce hardly notice
-how many others announce much and send little. Nobody gets memory past those who wait in the same line, or small
-requests would keep a larger one waiting for as long as they come.
+how many others announce much and send little. Within a line memory is given out in order: otherwise
+small requests would keep a larger one waiting for as long as they come.
 
 A request that is handled later than it came, in part, may `hold` the buffer that it lies in: given back meanwhile, it
 is in use, and counts as such, until `let_go`.
@@ -63,7 +63,7 @@ class _Share:
         self._others.pop(owner, None)
 
     def serve(self) -> None:
-        """Serves both lines in turns until nobody gets anything. Others get nothing that a proven one waits for."""
+        """Serves both lines in turns until neither gets anything. Others get nothing that a proven one waits for."""
         while self._proven or self._others:
             if self._others and not (self._proven and self._proven_is_next) and _serve_first(self._others):
                 self._proven_is_next = True
@@ -118,7 +118,7 @@ class BufferPool:
         return self.small_kept.pop() if self.small_kept else memoryview(bytearray(SMALL_BYTES))
 
     def spare(self, size: int) -> memoryview | None:
-        """A kept buffer of at least `size` bytes, if there is one, the limit allows it and nobody waits."""
+        """A kept buffer of at least `size` bytes, if there is one, the limit allows it and no connection waits."""
         share = self._share(size)
         return None if share.must_wait(proven=True) else self._take_within(self._left(share, proven=True), size)
 
@@ -126,7 +126,7 @@ class BufferPool:
         """A buffer of at least `wanted` bytes if one lies about, of at least `enough` if not; None over the limit.
 
         None as well if others wait and it is not the caller's turn (`wait`). The caller gives `instead_of` back next.
-        Were everybody over the limit to wait, nobody might ever finish: so one at a time may go beyond it.
+        If all connections over the limit waited, none might ever finish, so one at a time may exceed it.
         """
         share = self._share(wanted)
         if id(instead_of) in self._held_beyond:

@@ -42,7 +42,7 @@ Reply = Answer | Pending[Answer]
 
 
 def changes_something(frame: memoryview) -> bool:
-    """Whether a request is worth handling although nobody waits for its answer any more."""
+    """Whether a request is worth handling although no client waits for its answer any more."""
     return int.from_bytes(frame[:2], "big", signed=True) in _CHANGING
 
 
@@ -178,9 +178,12 @@ class Dispatcher:
         return reply if node.faults is None else self._delayed(reply, node.faults.delay_ms(key))
 
     def _work(self, route: Route, correlation_id: int, request: Any, work: Work[Any], throttle_ms: int) -> Reply:
-        """Answers a request whose handler works in slices. What changes something is finished, client or not."""
-        answer = self._answer_in_slices(route, correlation_id, request, work, throttle_ms)
-        reply = self._node.slices.run(answer, may_be_abandoned=not route.changes)
+        """Answers a request whose handler works in slices."""
+        return self._run(route, self._answer_in_slices(route, correlation_id, request, work, throttle_ms))
+
+    def _run(self, route: Route, work: Work[Answer]) -> Reply:
+        """A request that changes something is finished even if its client has gone."""
+        reply = self._node.slices.run(work, may_be_abandoned=not route.changes)
         return reply.then(_or_close) if isinstance(reply, Pending) else reply
 
     def _answer_in_slices(
@@ -208,9 +211,7 @@ class Dispatcher:
 
     def _in_turn(self, route: Route, context: Context, correlation_id: int, frame: bytes, position: int) -> Reply:
         """A large request: to decode it takes a slice of its own, for which it waits its turn."""
-        work = self._decode_and_handle(route, context, correlation_id, frame, position)
-        ran = self._node.slices.run(work, may_be_abandoned=not route.changes)
-        reply: Reply = ran.then(_or_close) if isinstance(ran, Pending) else ran
+        reply = self._run(route, self._decode_and_handle(route, context, correlation_id, frame, position))
         faults = self._node.faults
         return reply if faults is None else self._delayed(reply, faults.delay_ms(route.key))
 

@@ -26,7 +26,7 @@ are combined in one step."""
 
 
 class Audience(NamedTuple):
-    """The members that subscribe to these topics and to which nobody else subscribes."""
+    """The members that subscribe to these topics, to which no other member subscribes."""
 
     members: tuple[int, ...]
     member_set: MemberSet
