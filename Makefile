@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+PIP := $(PYTHON) scripts/pip_install.py $(VENV)/bin/python
+INSTALL := $(PIP) install --disable-pip-version-check
 MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 SPARK := $(VENV)/.spark
@@ -11,12 +12,13 @@ SECONDS ?= 0
 LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
 
-.PHONY: help setup run broker java lint test bench bench-spark interop soak clean
+.PHONY: help setup run broker java wheel lint test bench bench-spark interop soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run [SECONDS=n] [LISTEN=127.0.0.1:9092]     Quire and pipelines on Spark, with a live view (Ctrl-C stops)"
 	@echo "make broker [SECONDS=n] [LISTEN=127.0.0.1:9092]  Quire alone, with a few thousand records through it"
+	@echo "make wheel            build dist/quire_log-*.whl, which installs in seconds on machines like this one"
 	@echo "make test             formatting, types, the rules of the house and all tests"
 	@echo "make lint             formatting and types only"
 	@echo "make bench            measure Quire, beside Apache Kafka where Maven is reachable"
@@ -32,6 +34,9 @@ NATIVE := $(shell find src -name '*_native.p[yx]*' -o -name '*.h')
 NEEDED := pyproject.toml setup.py constraints.txt $(NATIVE)
 
 ifndef LOCKED
+$(MADE):
+	@$(PYTHON) scripts/one_at_a_time.py Makefile $(MAKE) -s --no-print-directory LOCKED=1 $@
+
 # One make at a time sets up. Behind the lock it looks again: another one may have done it all meanwhile.
 $(INSTALLED) $(SPARK) $(READY): $(NEEDED)
 	@$(PYTHON) scripts/one_at_a_time.py Makefile $(MAKE) -s --no-print-directory LOCKED=1 $@
@@ -39,22 +44,22 @@ else
 $(MADE):
 	@echo "setting up $(VENV), once; this takes a few minutes ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --upgrade pip
+	@$(INSTALL) --upgrade pip
 	@touch $@
 
 $(INSTALLED): $(NEEDED) | $(MADE)
-	@echo "installing Quire ..."
-	@$(PIP) -c constraints.txt -e .
+	@echo "installing Quire; compiling takes a minute or two ..."
+	@$(INSTALL) -c constraints.txt -e .
 	@touch $@
 
 $(SPARK): $(NEEDED) | $(MADE)
 	@echo "installing Spark, once; this takes a minute or two ..."
-	@$(PIP) -c constraints.txt -e '.[spark]'
+	@$(INSTALL) -c constraints.txt -e '.[spark]'
 	@touch $(INSTALLED) $@
 
 $(READY): $(SPARK)
 	@echo "installing what the tests need ..."
-	@$(PIP) -c constraints.txt --group dev
+	@$(INSTALL) -c constraints.txt --group dev
 	@touch $@
 endif
 
@@ -62,10 +67,17 @@ java:
 	@scripts/ensure-java.sh
 
 run: $(SPARK) java
-	@$(BIN)/python -m quire.cli.live_demo --seconds $(SECONDS) --listen $(LISTEN)
+	@$(BIN)/python -m quire_samples live --seconds $(SECONDS) --listen $(LISTEN)
 
 broker: $(INSTALLED)
-	@$(BIN)/python -m quire.cli.broker_demo --seconds $(SECONDS) --listen $(LISTEN)
+	@$(BIN)/python -m quire_samples broker --seconds $(SECONDS) --listen $(LISTEN)
+
+# Compiled for this system and this version of Python.
+wheel: $(MADE)
+	@echo "building a wheel; compiling takes a minute or two ..."
+	@rm -rf dist/quire_log-*.whl
+	@$(PIP) wheel --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/quire_log-*.whl
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -82,9 +94,11 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.group_commit
 	$(BIN)/python -m benchmarks.lookups
 	$(BIN)/python -m benchmarks.recovery
+	$(BIN)/python -m benchmarks.answers_while_recovering
 	$(BIN)/python -m benchmarks.compaction
 	$(BIN)/python -m benchmarks.many_partitions
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.cluster
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark

@@ -2,20 +2,21 @@
 
     python examples/at_least_once_consumer.py orders --group billing
 
-A record counts as read only after it has been handled. Whoever crashes in between, or loses a partition to another
-member, has handled a few records whose successor will handle them again: make handling them twice do no harm. Start it
-twice, and the two share the topic's partitions.
+A record is committed only after it has been handled. If the program crashes in between, or loses a partition to another
+member, a few records are handled again: handling a record twice must do no harm. Start it twice, and both share the
+topic's partitions.
 """
 
 import argparse
 import signal
+import sys
 import threading
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 
 def handle(message: Message) -> None:
-    """Your work. When it raises, the process ends, and this record comes again."""
+    """Your work. If it raises, the process ends, and the record is delivered again after a restart."""
     print(f"{message.topic()}-{message.partition()} {message.offset()}: {message.value().decode()}", flush=True)
 
 
@@ -25,7 +26,7 @@ def consume(bootstrap_servers: str, topic: str, group: str, stop: threading.Even
             "bootstrap.servers": bootstrap_servers,
             "group.id": group,
             "auto.offset.reset": "earliest",
-            # What is stored is committed every few seconds, before a partition is given away and in close().
+            # Stored offsets are committed every few seconds, before a partition is revoked, and in close().
             # By default a record is stored when poll() returns it: too early, it has not been handled yet.
             "enable.auto.offset.store": False,
         }
@@ -36,12 +37,21 @@ def consume(bootstrap_servers: str, topic: str, group: str, stop: threading.Even
             message = consumer.poll(0.2)
             if message is None:
                 continue
-            if message.error():
-                raise KafkaException(message.error())
+            error = message.error()
+            if error is not None:
+                end_if_fatal(error)
+                continue
             handle(message)
             consumer.store_offsets(message)
     finally:
         consumer.close()
+
+
+def end_if_fatal(error: KafkaError) -> None:
+    """Most errors only inform: of a broker that restarts, or of a topic that is missing. The client tries again."""
+    if error.fatal():
+        raise KafkaException(error)
+    print(f"continuing after: {error.str()}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -56,7 +66,7 @@ def main() -> None:
     try:
         consume(arguments.bootstrap_servers, arguments.topic, arguments.group, stop)
     except KafkaException as failure:
-        raise SystemExit(f"cannot go on: {failure.args[0].str()}") from failure
+        raise SystemExit(f"cannot continue: {failure.args[0].str()}") from failure
 
 
 if __name__ == "__main__":

@@ -2,16 +2,18 @@
 
     python examples/exactly_once_copy.py orders orders-in-capitals --name copier-1
 
-What a batch of records becomes, and how far it has been read, are one transaction: after any crash both are there or
-neither is. Read the result with `isolation.level=read_committed`. Start more copiers, each with a name of its own; one
-that crashed is started again with the same name, which ends what its predecessor left open and takes its partitions.
+The results of a batch and its offsets are written in one transaction: after any crash both are there, or neither is.
+Read the result with `isolation.level=read_committed`. You can start more copiers, each with its own name. Restart a
+copier that crashed with the same name: this aborts its open transaction and takes over its partitions.
 """
 
 import argparse
 import signal
+import sys
 import threading
+from collections.abc import Callable
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 BATCH = 500
 
@@ -24,7 +26,7 @@ def transform(value: bytes) -> bytes:
 class Copier:
     def __init__(self, bootstrap_servers: str, source: str, sink: str, name: str) -> None:
         self._sink = sink
-        # Where the only broker may go away and come back: librdkafka 2.16 can get stuck looking for another one.
+        # If the only broker restarts, librdkafka 2.16 can get stuck looking for another one.
         common = {"bootstrap.servers": bootstrap_servers, "metadata.recovery.strategy": "none"}
         self._producer = Producer(common | {"transactional.id": name})
         self._consumer = Consumer(
@@ -41,51 +43,72 @@ class Copier:
 
     def run(self, stop: threading.Event) -> None:
         try:
-            self._take_over(stop)
+            until_done(lambda: self._producer.init_transactions(0.5), stop)  # ends the work of a crashed predecessor
             self._consumer.subscribe([self._source])
             while not stop.is_set():
-                # Partitions are only taken away in here, where no transaction is open.
+                # Partitions are revoked only in here, where no transaction is open.
                 batch = self._consumer.consume(BATCH, timeout=0.2)
-                if batch:
-                    self._copy(batch)
+                records = [message for message in batch if is_record(message)]
+                if records:
+                    self._copy(records, stop)
         finally:
             self._consumer.close()
 
-    def _take_over(self, stop: threading.Event) -> None:
-        """First of all: aborts what a crashed predecessor left open, and fences it if it still lives."""
-        while not stop.is_set():
-            try:
-                self._producer.init_transactions(0.5)
-                return
-            except KafkaException as failure:
-                if not failure.args[0].retriable():  # being out of time is: the next call goes on waiting
-                    raise
-
-    def _copy(self, batch: list[Message]) -> None:
+    def _copy(self, records: list[Message], stop: threading.Event) -> None:
         try:
             self._producer.begin_transaction()
-            for message in batch:
-                if message.error():
-                    raise KafkaException(message.error())
+            for message in records:
                 self._producer.produce(self._sink, transform(message.value()), message.key())
             group = self._consumer.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction(next_offsets(batch), group)
-            self._producer.commit_transaction()
+            until_done(lambda: self._producer.send_offsets_to_transaction(next_offsets(records), group, 5), stop)
+            until_done(lambda: self._producer.commit_transaction(5), stop)
         except KafkaException as failure:
             if not failure.args[0].txn_requires_abort():
-                raise  # somebody else has our name, or nothing works any more: a restart sorts it out
-            self._producer.abort_transaction()
-            self._read_again()
+                raise  # another copier has our name, or the error is fatal: restart the program
+            until_done(lambda: self._producer.abort_transaction(5), stop)
+            self._read_again(stop)
 
-    def _read_again(self) -> None:
-        """Goes back to what is committed: the aborted batch has to be copied once more."""
-        for place in self._consumer.committed(self._consumer.assignment()):
-            place.offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
-            self._consumer.seek(place)
+    def _read_again(self, stop: threading.Event) -> None:
+        """Returns to the committed offsets: the aborted batch must be copied again."""
+        while not stop.is_set():
+            try:
+                for place in self._consumer.committed(self._consumer.assignment(), timeout=5):
+                    place.offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
+                    self._consumer.seek(place)
+                return
+            except KafkaException as failure:
+                end_if_fatal(failure.args[0])
+
+
+def until_done(call: Callable[[], None], stop: threading.Event) -> None:
+    """Repeats a call while its error is retriable, such as a timeout: the next call continues to wait."""
+    while True:
+        try:
+            call()
+            return
+        except KafkaException as failure:
+            if not failure.args[0].retriable():
+                raise
+            if stop.is_set():
+                return  # an open transaction is aborted by the next start, or at its timeout
+
+
+def is_record(message: Message) -> bool:
+    error = message.error()
+    if error is not None:
+        end_if_fatal(error)
+    return error is None
+
+
+def end_if_fatal(error: KafkaError) -> None:
+    """Most errors only inform: of a broker that restarts, or of a topic that is missing. The client tries again."""
+    if error.fatal():
+        raise KafkaException(error)
+    print(f"continuing after: {error.str()}", file=sys.stderr, flush=True)
 
 
 def next_offsets(batch: list[Message]) -> list[TopicPartition]:
-    """Where to go on in each partition after this batch."""
+    """Where to continue in each partition after this batch."""
     offsets = {(message.topic(), message.partition()): message.offset() + 1 for message in batch}
     return [TopicPartition(*place, offset) for place, offset in offsets.items()]
 
@@ -95,7 +118,7 @@ def main() -> None:
     parser.add_argument("source")
     parser.add_argument("sink")
     parser.add_argument(
-        "--name", required=True, help="of this copier: another for each that runs, the same after a crash"
+        "--name", required=True, help="of this copier: different for each one that runs, the same after a crash"
     )
     parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092")
     arguments = parser.parse_args()
@@ -105,7 +128,7 @@ def main() -> None:
     try:
         Copier(arguments.bootstrap_servers, arguments.source, arguments.sink, arguments.name).run(stop)
     except KafkaException as failure:
-        raise SystemExit(f"cannot go on: {failure.args[0].str()}") from failure
+        raise SystemExit(f"cannot continue: {failure.args[0].str()}") from failure
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Systems that stand on Quire, to run and to learn from: each folder is one of them."""
+"""Sample pipelines on Quire, to run and to learn from: one in each folder."""

@@ -1,22 +1,22 @@
-"""What must always hold, checked against each answer at the moment it arrives (the list is in docs/architecture.md).
+"""The promises of a node, checked against each answer when it arrives (the list is in docs/architecture.md).
 
-Every method takes an answer and what was known when it was asked for (`Floor`), raises `Violation` if the two cannot
-both be true, and writes what is new into the ledger. One node is one place: whatever was told before a request was sent
-must be in its answer, whoever asked and whichever way it went.
+Every method takes an answer and what was known when the request was sent (`Floor`), raises `Violation` if the two
+cannot both be true, and writes new knowledge into the ledger. A partition has one leader, so an answer must agree with
+everything that any client had learned of it before the request was sent.
 
-Which promise stands after which fault:
+What holds after which fault:
 
-- A process kill takes nothing back: acknowledged is acknowledged, and whoever has read something finds it again.
-- A power loss may take records, but only from the end, and none that the log had flushed; what comes in their place has
-  another leader epoch. An answer that was on its way when the power went says nothing about the log found afterwards,
-  so it is only believed as far as it was flushed.
-- Records go from the start of a log when somebody asked for that, or when retention may take them (`simulator.expiry`);
-  where a log was seen to start, it never starts earlier again, whatever happens.
-- While flush.messages is 1, a power loss takes nothing of what was acknowledged; if it has been 1 from the beginning,
-  nothing that anybody was told of.
-- Compaction takes a record only for a later one with the same key (`simulator.superseded`).
-- Metadata that was acknowledged, and producer ids that were handed out, survive both.
-- What transactions promise is in `simulator.transaction_checker`.
+- A process kill loses nothing: acknowledged records stay, and records that were read can be read again.
+- A power loss may lose records, but only from the end of a log, and none that the log had flushed. Their replacements
+  have another leader epoch. An answer that was in transit at the power loss says nothing about the log found
+  afterwards, except for what was flushed.
+- Records disappear from the start of a log if a client deleted them, or if retention may have (`simulator.expiry`). A
+  log never starts earlier than it was seen to start.
+- While flush.messages is 1, a power loss loses nothing that was acknowledged; if it has been 1 from the beginning,
+  nothing that any client has seen.
+- Compaction removes a record only if there is a later one with the same key (`simulator.superseded`).
+- Acknowledged metadata and allocated producer ids survive both faults.
+- The promises of transactions are in `simulator.transaction_checker`.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,10 +38,10 @@ class Checker:
         self._latest_ms = latest_ms
         self.transactions = TransactionChecker(ledger)
         self.read_up_to = 0
-        """Where to read on after what was fetched last, and the epoch of the batch before that (-1: there was none)."""
+        """Where to continue after the last fetch, and the leader epoch of the batch before that (-1: there is none)."""
         self.read_epoch = -1
 
-    # Writing
+    # --- Writing
 
     def acknowledged(
         self,
@@ -54,18 +54,18 @@ class Checker:
         first_try: bool,
         flushed: bool = False,
     ) -> None:
-        """A producer was told that its records are at `base_offset` and behind it, or even that they are `flushed`."""
+        """A producer got an acknowledgement: its records start at `base_offset`, and are synced if `flushed`."""
         self._ledger.counts.checks += 1
         self._ledger.counts.records_acknowledged += len(values)
         late = self._is_over(book, era)
         if first_try and not late and base_offset < floor.end_offset:
             raise Violation(
                 "an offset is given once",
-                f"{book} gave a new batch offset {base_offset}, but ended at {floor.end_offset} before it was sent",
+                f"{book} gave {base_offset} to a new batch, but ended at {floor.end_offset} before it was sent",
             )
         flushed = flushed and not book.topic.given_up
         for offset, value in enumerate(values, base_offset):
-            if flushed or not late or offset < book.survived.get(era, 0):
+            if flushed or not late or offset < book.surely_kept(era):
                 self._learn(book, offset, Known(value, "acknowledged"))
         if flushed:
             book.promised = max(book.promised, base_offset + len(values))
@@ -75,7 +75,7 @@ class Checker:
             self._check_start(book, floor, low_watermark)
             book.start_offset = max(book.start_offset, low_watermark)
 
-    # Reading
+    # --- Reading
 
     def fetched(
         self,
@@ -87,10 +87,10 @@ class Checker:
         *,
         committed_only: bool = False,
     ) -> list[Record] | None:
-        """The records of an answer from `wanted_offset` on; None for one that a power loss has overtaken.
+        """The records of an answer from `wanted_offset` on; None if there was a power loss after the request.
 
-        With `committed_only` those that a reader of committed records is shown. Otherwise the markers that end
-        transactions are among them, as records with a value of their own (`simulator.read_committed`).
+        With `committed_only`, only the records that a read_committed reader sees. Otherwise transaction markers are
+        included, as records with a special value (`simulator.read_committed`).
         """
         if self._is_over(book, era):
             return None
@@ -100,9 +100,9 @@ class Checker:
             self._check_start(book, floor, answer.log_start_offset)
             book.start_offset = max(book.start_offset, answer.log_start_offset)
         if answer.log_start_offset > answer.high_watermark:
-            raise Violation("nothing is deleted that is not committed", f"{book} starts behind its high watermark")
+            raise Violation("nothing is deleted that is not committed", f"{book} starts beyond its high watermark")
         if answer.last_stable_offset > answer.high_watermark:
-            raise Violation("nobody reads past the high watermark", f"{book} has a last stable offset behind it")
+            raise Violation("no client reads past the high watermark", f"{book} has a last stable offset beyond it")
         limit = answer.high_watermark
         view: Filter | None = None
         if committed_only:
@@ -118,7 +118,7 @@ class Checker:
         if stable_offset < floor.stable_offset:
             raise Violation(
                 "the last stable offset never goes back for a reader",
-                f"{book} is stable up to {stable_offset}, but was up to {floor.stable_offset} before anybody asked",
+                f"{book} is stable up to {stable_offset}, but was up to {floor.stable_offset} before the request",
             )
         book.stable_offset = max(book.stable_offset, stable_offset)
 
@@ -135,19 +135,19 @@ class Checker:
                 records = decode_batch(content, header)
             except InvalidRecords as error:
                 raise Violation("no broken batch is served", f"{book}: {error.message}") from error
-            # The first batch is the one that holds the offset asked for, and may begin before it.
+            # The first batch contains the requested offset, and may begin before it.
             begins_right = header.base_offset <= next_offset if number == 0 else header.base_offset == next_offset
             if compacted:
                 begins_right = number == 0 or header.base_offset >= next_offset
             if not begins_right or header.last_offset < next_offset:
                 raise Violation(
                     "a log has no holes",
-                    f"{book} served offsets {header.base_offset} to {header.last_offset} where {next_offset} is next",
+                    f"{book} served offsets {header.base_offset} to {header.last_offset}; {next_offset} was next",
                 )
             if header.last_offset >= limit:
                 what = "high watermark" if view is None else "last stable offset"
                 raise Violation(
-                    f"nobody reads past the {what}", f"{book} served offset {header.last_offset} at {what} {limit}"
+                    f"no client reads past the {what}", f"{book} served offset {header.last_offset} at {what} {limit}"
                 )
             offsets = [record.offset for record in records]
             if compacted and offsets != sorted(set(offsets) & set(range(header.base_offset, header.next_offset))):
@@ -176,17 +176,17 @@ class Checker:
         return found
 
     def _learn(self, book: PartitionBook, offset: int, known: Known) -> None:
-        """Something is at an offset: it must have been sent there, and be what everybody else saw there."""
+        """Records what is at an offset: it must have been sent to this partition, and all clients must see the same."""
         written = book.written.get(known.value)
         is_marker = marker_of(known.value) is not None
         if written is None and not is_marker:
             raise Violation(
-                "what is read was sent", f"{book} has {_text(known.value)} at {offset}, which nobody sent there"
+                "what is read was sent", f"{book} has {_text(known.value)} at {offset}, which no client sent there"
             )
         before = book.known.get(offset)
         is_another = before is not None and (before.value, before.leader_epoch) != (known.value, known.leader_epoch)
         if is_another and is_marker and self._may_be_lost(book, offset):
-            # A coordinator ends what it finds open as soon as it is there, before anybody has looked at what is left.
+            # After a restart a coordinator ends open transactions at once, before a client has read what is left.
             self._ledger.counts.records_lost += book.forget(offset)
             before = None
         if before is not None:
@@ -202,12 +202,12 @@ class Checker:
         book.learn(offset, known, idempotent=idempotent)
 
     def _may_be_lost(self, book: PartitionBook, offset: int) -> bool:
-        """Whether a power loss since somebody last looked may have taken what was there."""
-        survived = max(book.survived.get(book.looked_at, 0), book.promised)
-        return book.looked_at < self._ledger.era and offset >= survived
+        """Whether the record at this offset may be lost in a power loss since the log was last read."""
+        survived = max(book.surely_kept(book.looked_at), book.promised)
+        return book.looked_at < book.era and offset >= survived
 
     def out_of_range(self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int) -> None:
-        """A reader was told that there is no such offset."""
+        """A reader got OFFSET_OUT_OF_RANGE."""
         if self._is_over(book, era) or not book.deletion_asked <= wanted_offset <= floor.end_offset:
             return
         if not self.may_start_behind(book, wanted_offset):
@@ -217,10 +217,10 @@ class Checker:
             )
 
     def may_start_behind(self, book: PartitionBook, offset: int) -> bool:
-        """Whether the offset may have been deleted, because somebody asked for that or by retention."""
+        """Whether the offset may have been deleted, by a client or by retention."""
         return offset < gone_before(book, self._latest_ms())
 
-    # Looking up
+    # --- Looking up
 
     def listed_end(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
         if not self._is_over(book, era):
@@ -233,18 +233,18 @@ class Checker:
             book.start_offset = max(book.start_offset, offset)
 
     def listed_time(self, book: PartitionBook, era: int, floor: Floor, timestamp: int, offset: int) -> None:
-        """`offset` (-1: none) is said to be the first whose record is of `timestamp` or later."""
+        """The node reports `offset` (-1: none) as the first with `timestamp` or later."""
         if self._is_over(book, era):
             return
         self._ledger.counts.checks += 1
         found = book.known.get(offset)
         if found is not None and found.timestamp is not None and found.timestamp < timestamp:
-            raise Violation("a time is found", f"{book} found {offset} for {timestamp}, which is of {found.timestamp}")
+            raise Violation("a time is found", f"{book} found {offset} for {timestamp}, but it has {found.timestamp}")
         if is_compacted(book.topic):
             return
         there_from = gone_before(book, self._latest_ms())
         for each, known in book.known.items():
-            # Records may have been deleted since they were known, but none before its time.
+            # Records may have been deleted since they were read, but not before they expired.
             expected = known.timestamp is not None and known.timestamp >= timestamp and each >= there_from
             if expected and each < floor.end_offset and (offset == -1 or each < offset):
                 raise Violation("a time is found", f"{book} found {offset} for {timestamp}, but {each} is earlier")
@@ -254,7 +254,7 @@ class Checker:
         if end_offset < floor.end_offset:
             raise Violation(
                 "the high watermark never goes back for a reader",
-                f"{book} ends at {end_offset}, but had ended at {floor.end_offset} before anybody asked",
+                f"{book} ends at {end_offset}, but had ended at {floor.end_offset} before the request",
             )
 
     def _check_start(self, book: PartitionBook, floor: Floor, start_offset: int) -> None:
@@ -262,22 +262,22 @@ class Checker:
         if start_offset < floor.start_offset:
             raise Violation(
                 "the log start offset never goes back",
-                f"{book} starts at {start_offset}, but had started at {floor.start_offset} before anybody asked",
+                f"{book} starts at {start_offset}, but had started at {floor.start_offset} before the request",
             )
         if start_offset > max(book.deletion_asked, book.start_offset):
             there_from = gone_before(book, self._latest_ms())
             if start_offset > there_from:
                 raise Violation(
-                    "nothing is deleted unasked or before its time",
-                    f"{book} starts at {start_offset}; nobody asked to delete beyond {book.deletion_asked}, "
-                    f"and {there_from} must still be there",
+                    "no record is deleted unasked or before it expires",
+                    f"{book} starts at {start_offset}; no client asked to delete beyond {book.deletion_asked}, "
+                    f"and {there_from} must still exist",
                 )
 
     def _is_over(self, book: PartitionBook, era: int) -> bool:
         """Whether an answer of this era says nothing about the log as it is now."""
-        return era != self._ledger.era or book.topic.given_up
+        return era < book.era or book.topic.given_up
 
-    # Producers
+    # --- Producers
 
     def producer_id(self, producer_id: int, owner: str) -> None:
         self._ledger.counts.checks += 1
@@ -285,16 +285,16 @@ class Checker:
         if before != owner:
             raise Violation("a producer id is given once", f"{producer_id} went to {before} and to {owner}")
 
-    # The whole log
+    # --- The whole log
 
     def survivors(self, book: PartitionBook, records: Sequence[Record], end_offset: int) -> None:
-        """All that is in a compacted log up to `end_offset`, read while nobody wrote; after a power loss too."""
+        """Checks a compacted log up to `end_offset`, read while no client wrote; also after a power loss."""
         if is_compacted(book.topic):
             self._ledger.counts.checks += 1
             check_survivors(book, records, gone_before(book, self._latest_ms()), end_offset)
 
     def whole_log(self, book: PartitionBook, records: Sequence[Record]) -> None:
-        """All that is in a log: no record more often than it was sent, idempotent ones in send order."""
+        """Checks everything in a log: no record more often than it was sent, idempotent ones in send order."""
         self._ledger.counts.checks += 1
         compacted = is_compacted(book.topic)
         copies: dict[bytes, int] = {}
@@ -323,9 +323,9 @@ class Checker:
             self.transactions.whole_log(book, records)
 
     def found_after_power_loss(self, book: PartitionBook, start_offset: int, end_offset: int) -> int:
-        """The log was read from start to end before anybody could write to it again: from here on it is the truth.
+        """The log was read from start to end before any client could write to it again: the ledger adopts this state.
 
-        What is left matched what was known while it was read, and was without holes: a prefix of what was written.
+        What is left agreed with the ledger while it was read, and had no gaps: it is a prefix of what was written.
         Returns how many records were lost.
         """
         if end_offset < book.flushed:
@@ -335,17 +335,17 @@ class Checker:
             )
         if end_offset < book.promised:
             raise Violation(
-                "with flush.messages=1 a power loss takes nothing that anybody was told of",
+                "with flush.messages=1 a power loss loses nothing that a client has seen",
                 f"{book} ends at {end_offset}, but was promised up to {book.promised}",
             )
-        book.looked_at = self._ledger.era
+        book.looked_at = book.era
         lost = book.cut(start_offset, end_offset)
         self._ledger.counts.records_lost += lost
         return lost
 
 
 def _reached(book: PartitionBook, end_offset: int) -> None:
-    """Somebody was told that a log goes so far."""
+    """A client has learned that a log reaches this offset."""
     book.end_offset = max(book.end_offset, end_offset)
     if book.topic.flushed_since == 0:
         book.promised = max(book.promised, end_offset)
@@ -363,7 +363,7 @@ def _check_same(book: PartitionBook, offset: int, before: Known, now: Known) -> 
 
 
 def _check_unique(book: PartitionBook, offset: int, leader_epoch: int, value: bytes) -> None:
-    """A reader that remembers epoch and offset of what it read can tell whether that was lost since."""
+    """A reader that remembers the epoch and offset of its last record can detect that it was lost."""
     first = book.ever_read.setdefault((leader_epoch, offset), value)
     if first != value:
         raise Violation(

@@ -1,16 +1,21 @@
 """Virtual time: the simulated Clock seam. Nothing waits; the clock jumps to the next event.
 
-Events due at the same instant run in the order they were asked for, which makes a run repeatable. A batch is everything
-due at one instant; `call_soon` callbacks run after it, as they do after one round of a real event loop. A callback may
-raise (a simulated crash does): the events not yet run stay in the queue and the next step goes on with them.
+Events due at the same instant run in the order in which they were scheduled, which makes a run repeatable. A batch is
+everything due at one instant; `call_soon` callbacks run after it, as after one iteration of a real event loop. A
+callback may raise (a simulated crash does): the remaining events stay in the queue, and the next step continues with
+them.
 """
 
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from simulator.process import Process
+
 LIVELOCK_STEPS = 100_000
-"""So many batches without time passing is a loop of call_soon, not progress."""
+"""This many batches at one instant are an endless loop of call_soon."""
+TICK_MS = 1e-6
+"""Time moves on by at least this much for a timer with a delay: a rounding error must not stop it."""
 
 
 class SimTimer:
@@ -61,18 +66,18 @@ class SimClock:
         self._soon.append(callback)
 
     def jump_wall(self, by_ms: int) -> None:
-        """Moves the wall clock, as an operator or NTP would; timers do not notice."""
+        """Moves the wall clock, as an operator or NTP would; timers are not affected."""
         self._wall_ms += by_ms
 
     def step(self) -> bool:
-        """Runs the next batch and what it asked to be called soon; False when there is nothing left to do."""
+        """Runs the next batch and its call_soon callbacks; False if there is nothing left to do."""
         if not self._soon:
             upcoming = self._next_timer()
             if upcoming is None:
                 return False
             self._advance_to(upcoming.when_ms)
         self._steps_at_this_instant += 1
-        assert self._steps_at_this_instant < LIVELOCK_STEPS, "time stands still: callbacks keep asking for each other"
+        assert self._steps_at_this_instant < LIVELOCK_STEPS, "time stands still: callbacks call each other forever"
         batch_end = self._sequence
         while (timer := self._next_timer()) and timer.when_ms <= self._monotonic_ms and timer.sequence < batch_end:
             heappop(self._timers)
@@ -93,8 +98,8 @@ class SimClock:
         end_ms = self._monotonic_ms + limit_ms
         while not condition():
             upcoming = self._next_timer()
-            assert self._soon or upcoming, "nothing is left to happen, and what was waited for did not"
-            assert self._soon or (upcoming and upcoming.when_ms <= end_ms), f"did not happen within {limit_ms} ms"
+            assert self._soon or upcoming, "nothing is left to do, and the condition was never met"
+            assert self._soon or (upcoming and upcoming.when_ms <= end_ms), f"not met within {limit_ms} ms"
             self.step()
 
     def run_until_idle(self, limit_ms: float = 600_000) -> None:
@@ -113,40 +118,84 @@ class SimClock:
             self._steps_at_this_instant = 0
 
 
-class HostClock:
-    """One host's clock: its wall may be wrong by `skew_ms`, and after `stop` nothing it asked for happens any more.
+class HostTimer:
+    """Implements `quire.seams.Timer`."""
 
-    `stall` is a host that did not run for a while: its clock has gone on, and its timers are late.
+    __slots__ = ("_callback", "_clock", "_due_ms", "_timer")
+
+    def __init__(self, clock: "HostClock", delay_ms: float, callback: Callable[[], None]) -> None:
+        self._clock = clock
+        self._due_ms = clock.monotonic_ms() + delay_ms
+        self._callback: Callable[[], None] | None = callback
+        self._timer = clock.in_the_world(delay_ms, self._fire)
+
+    @property
+    def cancelled(self) -> bool:
+        return self._callback is None
+
+    def cancel(self) -> None:
+        self._callback = None
+        self._timer.cancel()
+
+    def _fire(self) -> None:
+        left_ms = self._due_ms - self._clock.monotonic_ms()
+        if left_ms > TICK_MS:  # the clock has become slower
+            self._timer = self._clock.in_the_world(left_ms, self._fire)
+        else:
+            self._clock.process.run(self._run)
+
+    def _run(self) -> None:
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()
+
+
+class HostClock:
+    """One host's clock: wrong by `skew_ms`, too fast or too slow by its rate, and silent while its process is paused.
+
+    Timers follow it: at a rate of 1.1 a timer of 100 ms comes after 91 ms of the world's time, and the host sees 100
+    ms. A timer never comes before the host's clock shows its time, as in an event loop. After `stop` none comes.
     """
 
-    def __init__(self, clock: SimClock, *, skew_ms: int = 0) -> None:
+    def __init__(self, clock: SimClock, *, skew_ms: int = 0, rate: float = 1.0, process: Process | None = None) -> None:
         self._clock = clock
-        self._alive = True
-        self._stalled_ms = 0.0
+        self.process = process or Process(clock)
         self.skew_ms = skew_ms
+        self._rate = rate
+        self._since_ms = clock.monotonic_ms()
+        self._ahead_ms = 0.0
 
     def now_ms(self) -> int:
-        return self._clock.now_ms() + self.skew_ms + int(self._stalled_ms)
+        return self._clock.now_ms() + self.skew_ms + int(self.ahead_ms())
 
     def monotonic_ms(self) -> float:
-        return self._clock.monotonic_ms() + self._stalled_ms
+        return self._clock.monotonic_ms() + self.ahead_ms()
+
+    def ahead_ms(self) -> float:
+        """How far it is ahead of the world's clock, besides its skew."""
+        return self._ahead_ms + (self._rate - 1.0) * (self._clock.monotonic_ms() - self._since_ms)
+
+    def drift(self, rate: float) -> None:
+        """From now on it runs at this rate: 1.1 is a tenth too fast."""
+        self._ahead_ms = self.ahead_ms()
+        self._since_ms = self._clock.monotonic_ms()
+        self._rate = rate
 
     def stall(self, duration_ms: float) -> None:
-        self._stalled_ms += duration_ms
+        """Time passes in the middle of a callback; timers are late afterwards."""
+        self._ahead_ms += duration_ms
 
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
-        return self._clock.call_later(delay_ms, self._while_alive(callback))
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> HostTimer:
+        return HostTimer(self, max(0.0, delay_ms), callback)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        self._clock.call_soon(self._while_alive(callback))
+        self._clock.call_soon(lambda: self.process.run(callback))
 
     def stop(self) -> None:
         """The host is gone."""
-        self._alive = False
+        self.process.end()
 
-    def _while_alive(self, callback: Callable[[], None]) -> Callable[[], None]:
-        def run() -> None:
-            if self._alive:
-                callback()
-
-        return run
+    def in_the_world(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
+        """Calls back after `delay_ms` of this clock, also if its process is paused."""
+        world_ms = max(TICK_MS, delay_ms / self._rate) if delay_ms > 0 else 0.0
+        return self._clock.call_later(world_ms, callback)

@@ -1,11 +1,11 @@
-"""What members of consumer groups (KIP-848) were told, and what that forbids.
+"""What members of consumer groups (KIP-848) have learned, and which answers that rules out.
 
-- A partition has one owner: nobody is told to own one while another still does, who was told before, has not said that
-  it gave it up, and is heard of. Who is silent for too long, or takes too long to give something up, is put out, and
-  may not know it yet: its partitions are free.
-- The epoch of a member never goes back, unless it joins anew.
+- A partition has one owner: no member is assigned a partition while another member owns it, which has not revoked it
+  and whose heartbeats arrive. A member that is silent for too long, or takes too long to revoke a partition, is removed
+  from the group, perhaps without knowing it yet: its partitions are free.
+- The epoch of a member never goes back, unless it joins again.
 
-`Standing` is for the end of a run: the members that live, and are heard of, own everything between them in one epoch.
+`Standing` is for the end of a run: the live members together own everything, in one epoch.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ class ConsumerMemberBook:
     """Whether the coordinator must still know it."""
     epoch: int = 0
     held: dict[PartitionBook, int] = field(default_factory=dict)
-    """What it owns, and when it was told so."""
+    """What it owns, and when it learned that."""
 
     def __repr__(self) -> str:
         return f"{self.member_id} in epoch {self.epoch}"
@@ -36,7 +36,7 @@ class ConsumerMemberBook:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A member that has what it should have."""
+    """A member whose assignment is complete."""
 
     epoch: int
     owned: frozenset[PartitionBook]
@@ -49,7 +49,7 @@ class ConsumerGroupBook:
         self.name = name
         self.standing: dict[str, Standing] = {}
         self.came_to_rest = False
-        """Everybody was there, and the coordinator said so too."""
+        """All members were stable, and the coordinator confirmed it."""
         self._counts = counts
         self._ticks = ticks
         self._members: list[ConsumerMemberBook] = []
@@ -61,7 +61,7 @@ class ConsumerGroupBook:
         self._members.append(member)
 
     def leaves(self, member: ConsumerMemberBook) -> None:
-        """It is gone, or knows that it is out: it owns nothing any more."""
+        """The member has left, or knows that it was removed: it owns nothing any more."""
         member.held.clear()
         if member in self._members:
             self._members.remove(member)
@@ -69,11 +69,11 @@ class ConsumerGroupBook:
     def told_epoch(self, member: ConsumerMemberBook, floor: int, epoch: int) -> None:
         self._counts.checks += 1
         if epoch < floor:
-            raise Violation(NEVER_BACK, f"{member} of {self} was told epoch {epoch}, after {floor}")
+            raise Violation(NEVER_BACK, f"{member} of {self} got epoch {epoch}, after {floor}")
         member.epoch = epoch
 
     def told_to_own(self, member: ConsumerMemberBook, asked_tick: int, partitions: Iterable[PartitionBook]) -> None:
-        """A member, which asked at `asked_tick`, was told that these are its own from now on."""
+        """A member got these partitions, with a request that it sent at `asked_tick`."""
         tick = self._ticks.next()
         for partition in partitions:
             self._counts.checks += 1
@@ -87,7 +87,7 @@ class ConsumerGroupBook:
         self._counts.assignments += 1
 
     def is_stable(self, clients: Sequence[str], partitions: Sequence[PartitionBook]) -> bool:
-        """Whether all of these are in one epoch, and own everything that they want between them, each a part of it."""
+        """Whether all of these are in one epoch, and together own every partition that they subscribe to."""
         if any(client not in self.standing for client in clients):
             return False
         standing = [self.standing[client] for client in clients]

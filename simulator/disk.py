@@ -24,12 +24,12 @@ from collections.abc import Callable, Sequence
 from zlib import crc32
 
 from quire.seams import Buffer
+from simulator.disk_calls import Crashed, DiskCall, DiskCalls, number_is, os_error
 from simulator.inodes import FileNode, FolderNode
-from simulator.operations import Crashed, Operation, Operations, number_is, os_error
 from simulator.random import SimRandom
 from simulator.trace import Trace
 
-__all__ = ["Crashed", "Operation", "SimDisk", "SimFile"]
+__all__ = ["Crashed", "DiskCall", "SimDisk", "SimFile"]
 
 UNLIMITED_BYTES = 1 << 40
 
@@ -104,14 +104,14 @@ class SimFile:
         self._disk.forget(self._handle)
 
     def hold(self) -> None:
-        """The file stays readable until `unhold`, even if its owner closes it: a slice of it is on its way."""
+        """Keeps the file readable until `unhold`, even if its owner closes it: a slice of it is being sent."""
         self._disk.held[self._handle] = self._disk.held.get(self._handle, 0) + 1
 
     def unhold(self) -> None:
         self._disk.held[self._handle] -= 1
 
     def moved(self, source: str, target: str) -> None:
-        """Some file or folder was renamed; perhaps this one or one above it."""
+        """A file or folder was renamed, perhaps this one or one of its parents."""
         above, old = _parts(source), _parts(self._path)
         if old[: len(above)] == above:
             self._path = "/" * self._path.startswith("/") + "/".join(_parts(target) + old[len(above) :])
@@ -130,7 +130,7 @@ class SimDisk:
     """Implements `quire.seams.Disk`. Relative and absolute paths are the same: there is one root.
 
     With a `random`, a write that fails or crashes has taken a random part of its bytes, as real ones do, and `cached`
-    is false with `cold_chance`. `now_ms` is what files note when they change.
+    is false with `cold_chance`. `now_ms` is the time that files get when they change.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class SimDisk:
         trace: Trace | None = None,
         name: str = "disk",
     ) -> None:
-        self.calls = Operations(name, crash_at, trace)
+        self.calls = DiskCalls(name, crash_at, trace)
         self.capacity_bytes = capacity_bytes
         self._root = FolderNode()
         self._random = random
@@ -156,11 +156,11 @@ class SimDisk:
         self._handles = 0
         self._locked: dict[str, int] = {}
 
-    # How it ends, what fails, and what tests look at
+    # --- How it ends, what fails, and what tests look at
 
     @property
     def operations(self) -> int:
-        """How many changing calls there were."""
+        """The number of changing calls so far."""
         return self.calls.count
 
     def crash(self, random: SimRandom, *, reorder: bool = False) -> "SimDisk":
@@ -175,7 +175,7 @@ class SimDisk:
         """The changing call with this number raises OSError(code)."""
         self.fail_when(number_is(number), code)
 
-    def fail_when(self, matches: Callable[[Operation], bool], code: int = errno.EIO, *, times: int = 1) -> None:
+    def fail_when(self, matches: Callable[[DiskCall], bool], code: int = errno.EIO, *, times: int = 1) -> None:
         """The next `times` calls that match raise OSError(code); reads can be matched too."""
         self.calls.fail_when(matches, code, times)
 
@@ -183,7 +183,16 @@ class SimDisk:
         """Files that are open now, in the order they were opened: for tests that nothing leaks."""
         return [file.path for file in self._open.values()]
 
-    # The seam
+    def peek_names(self, path: str) -> list[str]:
+        """The names in a folder, none if it does not exist. Not a call: no fault hits it."""
+        node = self._find(path)
+        return sorted(node.entries) if isinstance(node, FolderNode) else []
+
+    def peek(self, path: str, position: int = 0) -> bytes:
+        """A file from `position` on. Not a call, as `peek_names`."""
+        return bytes(self._file(path).content[position:])
+
+    # --- The seam
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
         folder, name = self._parent(path)
@@ -231,7 +240,7 @@ class SimDisk:
         if node is None:
             raise os_error(errno.ENOENT, source)
         if target_folder is not folder:
-            # Which of two folders is durable first differs between file systems: nothing may depend on it.
+            # File systems differ in which of two folders is durable first: nothing may depend on it.
             raise os_error(errno.EXDEV, target)
         if isinstance(replaced, FolderNode) and replaced.entries:
             raise os_error(errno.ENOTEMPTY, target)
@@ -241,7 +250,7 @@ class SimDisk:
         if name != target_name:
             folder.rename(name, target_name)
             for file in self._open.values():
-                # Most files are elsewhere, which is cheaper to see than to compare.
+                # Most files are elsewhere; this check is cheaper than the comparison.
                 if name in file.path:
                     file.moved(source, target)
 
@@ -254,7 +263,7 @@ class SimDisk:
         folder.set_name(name, None)
 
     def remove_tree(self, path: str) -> None:
-        """Name by name, so that a crash may leave half of it."""
+        """Removes name by name, so that a crash may leave half of it."""
         for name, node in sorted(self._folder(path).entries.items()):
             child = f"{path.rstrip('/')}/{name}"
             if isinstance(node, FolderNode):
@@ -304,7 +313,7 @@ class SimDisk:
         self._locked[key] = self._handles
         return file
 
-    # What SimFile asks
+    # --- What SimFile asks
 
     def has_room(self, growth: int) -> bool:
         return self.capacity_bytes is None or growth <= 0 or self._root.used_bytes() + growth <= self.capacity_bytes
@@ -366,5 +375,5 @@ class SimDisk:
 
 def _parts(path: str) -> list[str]:
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    assert ".." not in parts, f"the simulated disk does not go up: {path}"
+    assert ".." not in parts, f"the simulated disk does not support ..: {path}"
     return parts

@@ -1,8 +1,9 @@
-"""What retention may have taken from a log, as far as clients can tell.
+"""What retention may have deleted from a log, as far as clients know.
 
-They know when the records they sent or read are from, which settings the topic may have had, and what is the most that
-the log can hold. Every doubt speaks for the node: its clock may have run ahead, a setting may have been in force that
-was asked for once, all that was ever sent may be in the log. What still must be there after all that, must be there.
+They know the timestamps of the records they sent or read, the settings that the topic may have had, and the largest
+possible size of the log. Every doubt counts for the node: its clock may have been ahead, any requested setting may have
+been in force, and all records ever sent may be in the log. Records that retention cannot have deleted even so must be
+there.
 """
 
 from simulator.ledger import RECORD_OVERHEAD_BYTES, PartitionBook, TopicBook
@@ -19,7 +20,7 @@ def gone_before(book: PartitionBook, latest_ms: int) -> int:
     limit_ms, limit_bytes = _smallest(topic, "retention.ms"), _smallest(topic, "retention.bytes")
     if limit_ms > LONG_MS and limit_bytes == NEVER:
         return book.deletion_asked
-    # What is not there keeps no segment: with timestamps out of order, all that is left of one may be older.
+    # A record that is gone keeps no segment: if timestamps are out of order, the rest of its segment may be older.
     superseded = may_be_superseded(book) if is_compacted(topic) else ()
     left_bytes = book.sent_bytes
     for offset in sorted(book.known):
@@ -40,7 +41,7 @@ def _smallest(topic: TopicBook, key: str) -> int:
 
 
 def _timestamp(book: PartitionBook, offset: int) -> int | None:
-    """When the record at an offset is from; None when only the node knows."""
+    """The timestamp of the record at an offset; None if only the node knows it."""
     known = book.known[offset]
     if known.timestamp is not None:
         return known.timestamp

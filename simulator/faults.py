@@ -1,166 +1,200 @@
-"""What goes wrong in a run, and when.
+"""The faults of a run, and when they happen.
 
-Every plan has its own mix: some kinds of faults, each more or less often, so that rare combinations are not drowned by
-frequent ones. `run` is a task that strikes until it is told to stop; `stop` ends everything that is still going wrong.
+Every plan has its own mix of faults and frequencies, so that rare combinations are not hidden by frequent ones. `run`
+is a task that causes faults until it is stopped; `stop` ends all faults that are still active. In a cluster each fault
+strikes one node, and several nodes may be struck at once. If the plan says so, a majority of the voters always works:
+then the cluster must make progress all the time, not only at the end.
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from simulator.clients.client import NODE_HOST, Scene
-from simulator.machine import Death, Machine, State
-from simulator.network import Conditions
-from simulator.operations import Operation
+from simulator.clients.client import Scene
+from simulator.disk_calls import DiskCall
+from simulator.life import Life
+from simulator.machine import Death, Machine, MachineState
+from simulator.network_faults import NetworkFaults
 from simulator.plan import Plan
 from simulator.random import SimRandom
 
 Strike = Callable[[], None]
 
 RESTART_MS = (5.0, 1500.0)
-STILL_OPERATING = (State.STARTING, State.SERVING)
+LONG_RESTART_MS = (1500.0, 12_000.0)
+PAUSES_MS = ((20.0, 500.0), (500.0, 6000.0), (6000.0, 30_000.0))
+RATES = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
+STILL_OPERATING = (MachineState.STARTING, MachineState.SERVING)
+TAKES_A_NODE_AWAY = ("kill", "power loss", "clean stop", "disk error", "full disk", "pause", "partition")
 
 
 class Faults:
-    def __init__(self, scene: Scene, machine: Machine, random: SimRandom, plan: Plan, clients: list[str]) -> None:
+    def __init__(
+        self, scene: Scene, machines: Sequence[Machine], random: SimRandom, plan: Plan, clients: list[str]
+    ) -> None:
         self._scene = scene
-        self._machine = machine
+        self._machines = machines
         self._random = random
         self._plan = plan
-        self._clients = clients
-        self._stopped = False
-        self._failed_life = -1
-        """The last life in which a call to the disk failed."""
-        self._healthy = scene.network.conditions
+        self._ending = self._stopped = False
+        self._failed_lives: list[Life] = []
+        """Lives in which a call to the disk failed."""
+        self._doomed: dict[str, None] = {}
+        """Nodes that will die soon, or were asked to stop."""
+        nodes = [machine.name for machine in machines]
+        self._network = NetworkFaults(scene, nodes, clients, random, self._report, self._later)
         self.struck: dict[str, int] = {}
         """How often each kind of fault happened."""
 
-    def _kinds(self) -> dict[str, Strike]:
+    def _kinds(self) -> dict[str, Callable[[Machine], None]]:
+        network = self._network
         return {
-            "kill": lambda: self._end(Death.KILL),
-            "power loss": lambda: self._end(self._random.choice((Death.POWER_LOSS, Death.REORDERING_POWER_LOSS))),
+            "kill": lambda machine: self._end(machine, Death.KILL),
+            "power loss": lambda machine: self._end(
+                machine, self._random.choice((Death.POWER_LOSS, Death.REORDERING_POWER_LOSS))
+            ),
             "clean stop": self._stop_cleanly,
-            "broken connections": self._break_connections,
-            "cut network": self._cut_network,
-            "bad network": self._spoil_network,
+            "broken connections": lambda machine: network.break_connections(machine.name),
+            "cut network": lambda machine: network.cut_off_a_client(machine.name),
+            "bad network": lambda _: network.spoil(),
             "slow disk": self._slow_disk,
             "disk error": self._fail_disk,
             "full disk": self._fill_disk,
             "clock jump": self._jump_clock,
-            "stall": self._stall,
+            "pause": self._pause,
             "bad own requests": self._spoil_own_requests,
+            "clock drift": self._drift,
+            "partition": lambda machine: network.partition(machine.name),
+            "refused connections": lambda machine: network.refuse(machine.name),
         }
 
     async def run(self) -> None:
         kinds = self._kinds()
         hat = [kind for kind, weight in self._plan.faults.items() for _ in range(weight)]
-        while hat and not self._stopped:
+        while hat and not self._ending:
             await self._scene.sleep(self._random.between(0.0, 2 * self._plan.fault_pause_ms))
-            if not self._stopped:
-                kinds[self._random.choice(hat)]()
+            if not self._ending:
+                kind = self._random.choice(hat)
+                machine = self._victim()
+                if kind not in TAKES_A_NODE_AWAY or self._can_spare(machine):
+                    kinds[kind](machine)
+
+    def begin_no_more(self) -> None:
+        """Those that are active end by themselves."""
+        self._ending = True
+
+    @property
+    def paused(self) -> bool:
+        return any(machine.is_paused for machine in self._machines)
 
     def stop(self) -> None:
-        self._stopped = True
-        self._heal_network()
+        self._stopped = self._ending = True
+        self._scene.drifting.clear()
+        self._scene.clock_changed()
+        self._network.heal()
         self._heal_own_requests()
-        self._machine.slow_jobs()
-        self._machine.disk.calls.forget_faults()
-        self._machine.disk.capacity_bytes = None
-        self._machine.spare()
-        if self._failed_life == self._machine.life.number and self._machine.state is not State.DOWN:
-            # The node may not even know yet: a job that takes long will tell it.
-            self._scene.tell("the disk that has failed is replaced")
-            self._machine.die(Death.KILL)
+        for machine in self._machines:
+            self._cure(machine)
+
+    def _cure(self, machine: Machine) -> None:
+        machine.resume()
+        machine.drift(1.0)
+        machine.slow_jobs()
+        machine.disk.calls.forget_faults()
+        machine.disk.capacity_bytes = None
+        machine.spare()
+        if machine.life in self._failed_lives and machine.state is not MachineState.DOWN:
+            # The node may not have noticed the failure yet: the job may still be running.
+            self._scene.tell(f"the failed disk{self._of(machine)} is replaced")
+            machine.die(Death.KILL)
 
     def restart_delay_ms(self) -> float:
-        return self._random.between(*RESTART_MS)
+        long = not self._scene.alone and self._random.chance(0.2)
+        return self._random.between(*(LONG_RESTART_MS if long and not self._stopped else RESTART_MS))
 
-    def at_start(self) -> None:
-        """A node may also die while it starts: recovery has to stand being interrupted anywhere."""
+    def at_start(self, machine: Machine) -> None:
+        """A node may also die during its start: recovery must tolerate an interruption anywhere."""
+        self._doomed.pop(machine.name, None)
         deaths = [death for death in Death if self._plan.faults.get("power loss" if death.loses_power else "kill")]
-        if deaths and not self._stopped and self._random.chance(0.2):
+        if deaths and not self._ending and self._random.chance(0.2):
             death = self._random.choice(deaths)
-            self._struck(death.value + " during the start", f"node will be {death.value} during its start")
-            self._machine.doom(death, 1 + self._random.below(60))
+            self._struck(f"{death.value} during the start", of=machine)
+            machine.doom(death, 1 + self._random.below(60))
 
-    # The end of the node
+    # --- Whom to strike
 
-    def _end(self, death: Death) -> None:
-        """At once, or in the middle of some change on disk."""
-        if self._machine.state is State.DOWN:
+    def _victim(self) -> Machine:
+        return self._machines[0] if self._scene.alone else self._random.choice(self._machines)
+
+    def _can_spare(self, victim: Machine) -> bool:
+        """Whether a majority of the voters works without this node; a node on its own is never spared."""
+        if self._scene.alone or not self._plan.keeps_majority or not victim.votes:
+            return True
+        partitioned = self._network.partitioned
+        voters = [machine for machine in self._machines if machine.votes]
+        working = [
+            machine
+            for machine in voters
+            if machine is not victim and self._works(machine) and machine.name not in partitioned
+        ]
+        return len(working) > len(voters) // 2
+
+    def _works(self, machine: Machine) -> bool:
+        in_trouble = machine.life in self._scene.troubled_lives or machine.name in self._doomed
+        return machine.state is MachineState.SERVING and not machine.is_paused and not in_trouble
+
+    # --- The end of a node
+
+    def _end(self, machine: Machine, death: Death) -> None:
+        """Ends a node at once, or during one of the next changes on disk."""
+        if machine.state is MachineState.DOWN:
             return
         if self._random.chance(0.6):
-            self._struck(death.value + " in the middle of a write", f"node will be {death.value}")
-            self._machine.doom(death, 1 + self._random.below(40))
+            self._struck(f"{death.value} during a write", f"{death.value} during one of the next writes", of=machine)
+            self._doomed[machine.name] = None
+            machine.doom(death, 1 + self._random.below(40))
         else:
-            self._struck(death.value)
-            self._machine.die(death)
+            self._struck(death.value, of=machine)
+            machine.die(death)
 
-    def _stop_cleanly(self) -> None:
-        if self._machine.state is State.SERVING:
-            self._struck("clean stop")
-            self._machine.stop()
+    def _stop_cleanly(self, machine: Machine) -> None:
+        if machine.state is MachineState.SERVING:
+            self._struck("clean stop", of=machine)
+            self._doomed[machine.name] = None
+            machine.stop()
 
-    # The network
+    # --- Requests within a node
 
-    def _break_connections(self) -> None:
-        count = self._scene.network.break_connections(NODE_HOST, self._random.choice([None, *self._clients]))
-        self._struck("broken connections", f"{count} connections broke")
-
-    def _cut_network(self) -> None:
-        client = self._random.choice(self._clients)
-        one_way = self._random.chance(0.5)
-        ends = (client, NODE_HOST) if self._random.chance(0.5) else (NODE_HOST, client)
-        self._struck("cut network", f"cut from {ends[0]} to {ends[1]}" + (", one way" if one_way else ""))
-        self._scene.network.cut(*ends, one_way=one_way)
-        self._later(self._random.between(10.0, 6000.0), self._scene.network.heal)
-
-    def _spoil_network(self) -> None:
-        self._struck("bad network")
-        self._scene.network.conditions = Conditions(
-            slow_chance=self._random.between(0.0, 0.1),
-            slow_ms=self._random.between(10.0, 1000.0),
-            break_chance=self._random.choice((0.0, 0.002, 0.02)),
-            small_segment_chance=self._random.between(0.0, 1.0),
-            segment_bytes=self._random.choice((100, 1500, 16384)),
-            window_bytes=self._random.choice((2000, 65536)),
-        )
-        self._later(self._random.between(100.0, 4000.0), self._heal_network)
-
-    def _heal_network(self) -> None:
-        self._scene.network.conditions = self._healthy
-        self._scene.network.heal()
-
-    def _spoil_own_requests(self) -> None:
-        """What the node's parts ask of each other is late or lost, as between machines."""
-        self._struck("bad own requests")
-        conditions = self._machine.own_conditions
+    def _spoil_own_requests(self, machine: Machine) -> None:
+        """Requests between the parts of the node are delayed or lost, as between machines."""
+        self._struck("bad own requests", of=machine)
+        conditions = machine.own_conditions
         conditions.delay_chance = self._random.between(0.0, 0.5)
         conditions.longest_delay_ms = self._random.choice((5.0, 200.0, 8000.0))
         conditions.loss_chance = self._random.choice((0.0, 0.02, 0.2))
         self._later(self._random.between(100.0, 4000.0), self._heal_own_requests)
 
     def _heal_own_requests(self) -> None:
-        conditions = self._machine.own_conditions
-        conditions.delay_chance = conditions.loss_chance = 0.0
+        for machine in self._machines:
+            machine.own_conditions.delay_chance = machine.own_conditions.loss_chance = 0.0
 
-    # The disk and the clock
+    # --- The disk
 
-    def _slow_disk(self) -> None:
+    def _slow_disk(self, machine: Machine) -> None:
         longest_ms = self._random.between(50.0, 2000.0)
-        self._struck("slow disk", f"jobs take up to {longest_ms:.0f} ms")
-        self._machine.slow_jobs(longest_ms)
-        self._scene.slow_lives.append(self._machine.life.number)
-        self._later(self._random.between(100.0, 4000.0), lambda: self._machine.slow_jobs())
+        self._struck("slow disk", f"jobs take up to {longest_ms:.0f} ms", of=machine)
+        machine.slow_jobs(longest_ms)
+        self._scene.slow_lives.append(machine.life)
+        self._later(self._random.between(100.0, 4000.0), machine.slow_jobs)
 
-    def _fail_disk(self) -> None:
-        """One call fails; somebody restarts the node a while later, if it is still there."""
+    def _fail_disk(self, machine: Machine) -> None:
+        """One call fails; an operator restarts the node later, if it still runs."""
         kind = self._random.choice(
             ("write", "sync", "sync", "rename", "create", "truncate", "remove", "sync_dir", "read")
         )
-        machine, skipped = self._machine, self._random.below(5)
+        skipped = self._random.below(5)
         seen = 0
 
-        def matches(operation: Operation) -> bool:
+        def matches(operation: DiskCall) -> bool:
             nonlocal seen
             if operation.kind != kind:
                 return False
@@ -168,55 +202,83 @@ class Faults:
             if seen <= skipped:
                 return False
             machine.sync_failed = machine.sync_failed or kind in ("sync", "sync_dir")
-            self._failed_life = machine.life.number
-            self._scene.tell(f"the disk fails to {kind} {operation.path}")
+            self._failed_lives.append(machine.life)
+            self._scene.tell(f"the disk{self._of(machine)} fails: {kind} {operation.path}")
             return True
 
-        self._struck("disk error", f"a {kind} will fail")
+        self._struck("disk error", f"a {kind} will fail", of=machine)
         machine.disk.fail_when(matches, errno.EIO)
-        self._disk_has_trouble()
-        self._later(self._random.between(500.0, 4000.0), self._restart)
+        self._scene.troubled_lives.append(machine.life)
+        self._later(self._random.between(500.0, 4000.0), lambda: self._restart(machine))
 
-    def _fill_disk(self) -> None:
-        disk = self._machine.disk
+    def _fill_disk(self, machine: Machine) -> None:
+        disk = machine.disk
         room = self._random.below(20_000)
-        self._struck("full disk", f"{room} bytes are left")
+        self._struck("full disk", f"{room} bytes are left", of=machine)
         disk.capacity_bytes = None
         disk.capacity_bytes = disk.total_bytes("/") - disk.free_bytes("/") + room
-        self._disk_has_trouble()
-        self._later(self._random.between(100.0, 3000.0), self._make_room)
+        self._scene.troubled_lives.append(machine.life)
+        self._later(self._random.between(100.0, 3000.0), lambda: self._make_room(machine))
 
-    def _disk_has_trouble(self) -> None:
-        self._scene.troubled_lives.append(self._machine.life.number)
+    def _make_room(self, machine: Machine) -> None:
+        machine.disk.capacity_bytes = None
+        self._scene.tell(f"the disk{self._of(machine)} has space again")
 
-    def _make_room(self) -> None:
-        self._machine.disk.capacity_bytes = None
-        self._scene.tell("the disk has room again")
+    def _restart(self, machine: Machine) -> None:
+        self._scene.tell(f"an operator restarts the node because of its disk{self._of(machine)}")
+        if machine.state is MachineState.SERVING and self._random.chance(0.5):
+            machine.stop()
+        elif machine.state in STILL_OPERATING:
+            machine.die(Death.KILL)
 
-    def _restart(self) -> None:
-        self._scene.tell("somebody restarts the node because of its disk")
-        if self._machine.state is State.SERVING and self._random.chance(0.5):
-            self._machine.stop()
-        elif self._machine.state in STILL_OPERATING:
-            self._machine.die(Death.KILL)
+    # --- Time
 
-    def _jump_clock(self) -> None:
+    def _jump_clock(self, machine: Machine) -> None:
         minutes = self._random.below(100) - 50
-        self._struck("clock jump", f"the clock is wrong by {minutes} minutes")
-        self._scene.clock_changes += 1
-        self._machine.jump_clock(minutes * 60_000)
+        self._struck("clock jump", f"the clock is wrong by {minutes} minutes", of=machine)
+        self._scene.clock_changed()
+        machine.jump_clock(minutes * 60_000)
 
-    def _stall(self) -> None:
-        duration_ms = self._random.between(100.0, 30_000.0)
-        self._struck("stall", f"the node stands still for {duration_ms:.0f} ms")
-        self._scene.clock_changes += 1
-        self._machine.stall(duration_ms)
+    def _drift(self, machine: Machine) -> None:
+        rate = self._random.choice(RATES)
+        self._struck("clock drift", f"the clock runs at {rate:g} times the speed", of=machine)
+        self._scene.drifting[machine.name] = None
+        machine.drift(rate)
+        self._later(self._random.between(100.0, 8000.0), lambda: self._end_drift(machine))
 
-    # Telling
+    def _end_drift(self, machine: Machine) -> None:
+        machine.drift(1.0)
+        self._scene.drifting.pop(machine.name, None)
+        self._scene.clock_changed()
 
-    def _struck(self, kind: str, line: str | None = None) -> None:
+    def _pause(self, machine: Machine) -> None:
+        if machine.is_paused or machine.state not in STILL_OPERATING:
+            return
+        duration_ms = self._random.between(*self._random.choice(PAUSES_MS))
+        self._struck("pause", f"the node is paused for {duration_ms:.0f} ms", of=machine)
+        self._scene.clock_changed()
+        life = machine.life
+        machine.pause()
+        self._scene.clock.call_later(duration_ms, lambda: self._resume(machine, life))
+
+    def _resume(self, machine: Machine, life: Life) -> None:
+        if machine.life == life and machine.is_paused:
+            self._scene.tell(f"the node{self._of(machine)} continues")
+            self._scene.clock_changed()
+            machine.resume()
+
+    # --- Telling
+
+    def _of(self, machine: Machine) -> str:
+        return "" if self._scene.alone else f" of {machine.name}"
+
+    def _struck(self, kind: str, line: str | None = None, *, of: Machine) -> None:
+        where = "" if self._scene.alone else f"{of.name}: "
+        self._report(kind, f"{where}{line or kind}")
+
+    def _report(self, kind: str, line: str) -> None:
         self.struck[kind] = self.struck.get(kind, 0) + 1
-        self._scene.tell(f"fault: {line or kind}")
+        self._scene.tell(f"fault: {line}")
 
     def _later(self, delay_ms: float, action: Callable[[], None]) -> None:
         def act() -> None:

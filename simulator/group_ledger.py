@@ -1,14 +1,14 @@
-"""What members of groups were told, and what that forbids.
+"""What members of classic groups have learned, and which answers that rules out.
 
-- In one generation a partition is handed to one member only. A static member that comes back under another id is the
-  same member.
-- A generation that anybody was assigned something in never goes back: who asks later is in that one, or in a later one;
-  who still speaks of an earlier one is told so, and changes nothing. (A generation in which nobody was assigned
-  anything yet is not written down: after a crash its number is given again.)
-- An assignment is handed out as the leader made it: all of it from one of its attempts.
-- A static member that was replaced is let in nowhere.
+- In one generation a partition is assigned to one member only. A static member that rejoins under another member id is
+  the same member.
+- A generation in which a member got an assignment never goes back: later requests are in that one or a later one, and a
+  request that names an earlier one is refused. (A generation without assignments is not written to the log, so its
+  number may be used again after a crash.)
+- The assignment is that of the leader, from one of its attempts.
+- Every request of a static member that was replaced is refused.
 
-`Standing` is for the end of a run: which members that live, and are heard of, have come to rest in one generation.
+`Standing` is for the end of a run: which live members are stable in one generation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ Owned = tuple[tuple[str, int], ...]
 
 @dataclass(slots=True, eq=False)
 class MemberBook:
-    """Somebody who was given a member id."""
+    """A member, known by its member id."""
 
     member_id: str
     identity: str
@@ -42,7 +42,7 @@ class MemberBook:
         return self.member_id
 
     def share_of(self, assignment: Mapping[str, Owned]) -> Owned:
-        """What is meant for it, perhaps under an id that it had before: those of a static member begin alike."""
+        """Its assignment, perhaps under an earlier member id: all ids of a static member have the same prefix."""
         own = (self.member_id, f"{self.identity}-")
         return next(
             (owned for name, owned in assignment.items() if name == own[0] or _without_uuid(name) == own[1]), ()
@@ -52,13 +52,13 @@ class MemberBook:
 @dataclass(slots=True)
 class Generation:
     attempts: list[Mapping[str, Owned]] = field(default_factory=list)
-    """What leaders handed in, by member id; those that fit what members were told so far."""
+    """The assignments that leaders sent, by member id, as far as they fit what members have received."""
     owners: dict[tuple[str, int], MemberBook] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A member that was told, last of all, that its generation goes on."""
+    """A member whose last response says that its generation continues."""
 
     generation: int
     owned: Owned
@@ -68,11 +68,11 @@ class GroupBook:
     def __init__(self, name: str, counts: Counts, ticks: Ticks) -> None:
         self.name = name
         self.assigned = -1
-        """The highest generation that anybody was assigned something in."""
+        """The highest generation in which a member got an assignment."""
         self.standing: dict[str, Standing] = {}
-        """Clients that have nothing to complain about."""
+        """Clients that are stable, by name."""
         self.came_to_rest = False
-        """Everybody was there, and the coordinator said so too."""
+        """All members were stable, and the coordinator confirmed it."""
         self._counts = counts
         self._ticks = ticks
         self._generations: dict[int, Generation] = {}
@@ -81,12 +81,12 @@ class GroupBook:
     def __repr__(self) -> str:
         return self.name
 
-    # Joining
+    # --- Joining
 
     def joined(
         self, floor: int, asked_tick: int, generation: int, member_id: str, instance_id: str | None
     ) -> MemberBook:
-        """Somebody is in a generation, which must be no earlier than the one that was known when it asked."""
+        """A member joined a generation, which must not be earlier than the one known when it sent its request."""
         self._counts.checks += 1
         if generation < floor:
             raise Violation(NEVER_BACK, f"{member_id} joined generation {generation} of {self}, after {floor}")
@@ -95,7 +95,7 @@ class GroupBook:
             for other in self._static.setdefault(instance_id, []):
                 if other.member_id == member_id:
                     return other
-                # Of two that asked at the same time nobody knows who replaced whom.
+                # If two requests overlap, it is unknown which member replaced the other.
                 other.replaced = other.replaced or other.joined_tick < asked_tick
             self._static[instance_id].append(member)
         return member
@@ -104,7 +104,7 @@ class GroupBook:
         self._generation(generation).attempts.append(assignment)
 
     def told(self, floor: int, generation: int, member: MemberBook, owned: Owned) -> None:
-        """A member was told what it owns."""
+        """A member got its assignment."""
         self.let_in(floor, generation, member, False, "SyncGroup")
         book = self._generation(generation)
         for partition in owned:
@@ -115,17 +115,17 @@ class GroupBook:
                 )
         fitting = [attempt for attempt in book.attempts if member.share_of(attempt) == owned]
         if not fitting:
-            raise Violation(AS_MADE, f"{member} was told to own {owned} in generation {generation} of {self}")
+            raise Violation(AS_MADE, f"{member} was assigned {owned} in generation {generation} of {self}")
         book.attempts = fitting
         self._counts.assignments += 1
         self.assigned = max(self.assigned, generation)
 
     def everything(self, generation: int) -> Owned:
-        """What there is to be owned in a generation, if all that is known fits one attempt."""
+        """All partitions that are assigned in a generation, if everything that is known fits one attempt."""
         attempts = self._generation(generation).attempts
         return sorted_owned(each for owned in attempts[0].values() for each in owned) if attempts else ()
 
-    # Afterwards
+    # --- Afterwards
 
     def let_in(self, floor: int, generation: int, member: MemberBook, was_replaced: bool, what: str) -> None:
         """A member's request was accepted; `floor` is the generation known when it was sent."""
@@ -133,10 +133,10 @@ class GroupBook:
         if generation < floor:
             raise Violation(NEVER_BACK, f"{what} of {member} in generation {generation} of {self}, after {floor}")
         if was_replaced:
-            raise Violation("a static member that was replaced is let in nowhere", f"{what} of {member} in {self}")
+            raise Violation("a static member that was replaced is refused", f"{what} of {member} in {self}")
 
     def is_stable(self, clients: Sequence[str]) -> bool:
-        """Whether all of these are in one generation, and own everything between them: nobody else is there."""
+        """Whether all of these are in one generation and together own everything, so that there is no other member."""
         if any(client not in self.standing for client in clients):
             return False
         standing = [self.standing[client] for client in clients]

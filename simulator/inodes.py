@@ -1,7 +1,7 @@
-"""What a disk holds, twice: as programs see it, and as it would be found after power loss.
+"""The contents of a disk, twice: as programs see them, and as they would be after a power loss.
 
 A file remembers the writes since its last sync, a folder the names changed since its last sync. `after_power_loss`
-decides, with a seed, how much of that had reached the platter. The rules are as harsh as POSIX allows:
+decides, with a seed, how much of that had reached the disk. The rules are as harsh as POSIX allows:
 
 - Synced bytes stay, unless a later unsynced write or truncate covered exactly them.
 - Of a file's unsynced changes a prefix survives, and the first one lost may be torn at any byte; with `reorder`, every

@@ -1,7 +1,7 @@
 """Blocking work on virtual time: the simulated Jobs seam.
 
-Work takes effect a random while after it was submitted, and its result comes back a random while after that, as from a
-thread pool: jobs finish out of order, and a crash may fall between the work and the word that it is done.
+Work runs after a random delay, and its result arrives after another, as from a thread pool: jobs finish out of order,
+and a crash may happen between the work and its callback.
 """
 
 from collections.abc import Callable

@@ -1,19 +1,22 @@
-"""What clients asked for and what they were told: the other half of every check.
+"""What clients requested and what they were answered: the other half of every check.
 
 The ledger knows nothing of how a node works. Per partition it has every record that was sent, the offsets at which
-records were acknowledged or read, and the furthest ends and starts anybody was told; per topic, what an administrator
-was promised. Power losses divide a run into eras: what was told in an earlier one may have been lost, as far as it had
-not been flushed.
+records were acknowledged or read, and the highest ends and starts that a client has seen; per topic, what was
+acknowledged to the administrator. Power losses, of any machine, are numbered (`era`). A partition remembers the number
+of the last one that may have taken records of it (`simulator.replicas`): what was answered earlier may be lost, unless
+it had been flushed.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from simulator.hosts import ALONE
+from simulator.replicas import Replicas
 from simulator.ticks import Ticks
 from simulator.transaction_ledger import TransactionLedger
 
 RECORD_OVERHEAD_BYTES = 200
-"""What a record may need besides its value: a batch of its own, key, headers, a codec's frame."""
+"""The space that a record may need besides its value: its own batch, key, headers, a codec's frame."""
 
 FLUSH_MESSAGES = "flush.messages"
 
@@ -23,13 +26,13 @@ TopicPartition = tuple[bytes, int]
 
 @dataclass(slots=True)
 class Written:
-    """A record that was sent: the how-many-th of a producer's session, and how often."""
+    """A record that was sent: its number in the producer's session, and how often it was sent."""
 
     session: str
     number: int
     idempotent: bool
     timestamp: int | None = None
-    """As its producer says."""
+    """The one that its producer set."""
     copies: int = 0
 
 
@@ -59,6 +62,7 @@ class PartitionBook:
     __slots__ = (
         "deletion_asked",
         "end_offset",
+        "era",
         "ever_read",
         "flushed",
         "index",
@@ -66,6 +70,7 @@ class PartitionBook:
         "looked_at",
         "places",
         "promised",
+        "replicas",
         "sent_bytes",
         "stable_offset",
         "start_offset",
@@ -79,46 +84,59 @@ class PartitionBook:
         self.index = index
         self.written: dict[bytes, Written] = {}
         self.sent_bytes = 0
-        """The most that the log can hold: every record ever sent, however often."""
+        """The largest possible size of the log: every copy of every record that was sent."""
         self.known: dict[int, Known] = {}
         self.places: dict[bytes, int] = {}
         """Where the records of idempotent producers are."""
         self.ever_read: dict[tuple[int, int], bytes] = {}
-        """What was read at each leader epoch and offset; a power loss takes nothing of it away."""
+        """What was read at each leader epoch and offset; it is kept after a power loss."""
         self.end_offset = 0
-        """The highest high watermark that anybody was told."""
+        """The highest high watermark that a client has seen."""
         self.start_offset = 0
-        """The highest log start offset that anybody was told."""
+        """The highest log start offset that a client has seen."""
         self.stable_offset = 0
-        """The highest last stable offset that anybody was told."""
+        """The highest last stable offset that a client has seen."""
         self.deletion_asked = 0
-        """The highest offset that somebody asked to delete records before."""
+        """The highest offset in a DeleteRecords request."""
         self.flushed = 0
-        """Everything below is on disk, as the log itself believes."""
+        """Everything below is on disk, according to the log."""
         self.promised = 0
-        """Everything below must be on disk, because somebody heard of it while flush.messages was 1."""
+        """Everything below must be on disk, because a client has seen it while flush.messages was 1."""
+        self.replicas = Replicas()
+        self.era = 0
+        """The number of the last power loss that may have taken records."""
         self.survived: dict[int, int] = {}
-        """For each era that is over, what was on disk at its end."""
+        """For each such power loss, what was on disk then."""
         self.looked_at = 0
-        """The last era in which somebody has seen what the power loss before left."""
+        """The last of them after which a client has read what was left."""
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
 
     def floor(self, *, afresh: bool = False) -> Floor:
-        """`afresh`, after a power loss, where the log ended counts for nothing; where it started still does."""
+        """`afresh` is for a log after a power loss: its earlier end does not count, its earlier start does."""
         if afresh:
             return Floor(0, self.start_offset)
         return Floor(self.end_offset, self.start_offset, self.stable_offset)
 
+    def power_lost(self, machine: str, era: int) -> None:
+        """A machine has lost power, as the loss number `era`."""
+        if self.replicas.power_lost(machine):
+            self.survived[era] = self.flushed
+            self.era = era
+
+    def surely_kept(self, era: int) -> int:
+        """The end of what was on disk at the first loss after `era`."""
+        return next((end for loss, end in self.survived.items() if loss > era), 0)
+
     def send(self, value: bytes, session: str, number: int, *, idempotent: bool, timestamp: int | None = None) -> None:
-        """The record is on its way, once more if it was before."""
+        """The record is being sent, perhaps not for the first time."""
         written = self.written.setdefault(value, Written(session, number, idempotent, timestamp))
         written.copies += 1
         self.sent_bytes += len(value) + RECORD_OVERHEAD_BYTES
 
     def give_up_order(self, value: bytes) -> None:
-        """A record may be in the log without those before it, but still not twice: it is a session of its own now."""
+        """A record may be in the log without those before it, but not twice: it becomes a session of its own."""
         written = self.written[value]
         written.session += f"?{written.number}"
 
@@ -130,17 +148,17 @@ class PartitionBook:
         self.end_offset = max(self.end_offset, offset + 1)
 
     def cut(self, start_offset: int, end_offset: int) -> int:
-        """After a power loss the log was found to be this. Returns how many known records it lost."""
+        """Sets the log to what was found after a power loss. Returns how many known records it lost."""
         lost = self.forget(end_offset)
         self.end_offset = end_offset
         self.start_offset = max(self.start_offset, start_offset)
         if end_offset < self.stable_offset or self.topic.flushed_since != 0:
-            # A marker may have been lost, and what it ended is open again.
+            # A marker may have been lost, and its transaction is open again.
             self.stable_offset = 0
         return lost
 
     def forget(self, offset: int) -> int:
-        """What was known to be there, or behind it, is lost. Returns how many records that are."""
+        """Removes the known records from this offset on. Returns their number."""
         lost = [each for each in self.known if each >= offset]
         for each in lost:
             self.places.pop(self.known.pop(each).value, None)
@@ -154,7 +172,7 @@ class Setting:
     acknowledged: str
     doubtful: list[str] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
-    """Every value that it may have had at some time, the first one included."""
+    """Every value that it may have had at some time, including the first."""
 
     def __post_init__(self) -> None:
         self.tried.append(self.acknowledged)
@@ -181,26 +199,26 @@ class TopicBook:
         self.name = name
         self.topic_id = topic_id
         self.stays = stays
-        """Nobody ever deletes it, so it may be asked for by name: no other topic will ever be called so."""
+        """It is never deleted, so clients may request it by name: no other topic will have that name."""
         self.transactional = transactional
-        """Transactions write to it, and nobody takes records from it: neither by request nor by retention."""
+        """Transactions write to it, and no record is deleted from it, neither by request nor by retention."""
         self.partitions = [PartitionBook(self, index) for index in range(partition_count)]
         self.partitions_asked = partition_count
-        """More than there are while nobody knows whether a request for more was carried out."""
+        """More than there are while it is unknown whether a request for more was executed."""
         self.settings: dict[str, Setting] = {}
         self.flush_changes = 0
-        """How often somebody asked to change flush.messages."""
+        """The number of requests to change flush.messages."""
         self.deletion_asked = False
         self.deleted = False
         self.given_up = False
-        """A power loss came while it was being deleted: nobody looks any more what is in it."""
+        """There was a power loss while it was being deleted: its contents are no longer checked."""
 
     def __repr__(self) -> str:
         return self.name
 
     @property
     def flushed_since(self) -> int | None:
-        """Since which change (0: from the beginning) flush.messages is 1; None when that is not certain now."""
+        """The change (0: the creation) since which flush.messages is 1; None if that is not certain."""
         setting = self.settings.get(FLUSH_MESSAGES)
         if setting is None or any(value != "1" for value in (setting.acknowledged, *setting.doubtful)):
             return None
@@ -213,7 +231,7 @@ class TopicBook:
 
 @dataclass(slots=True)
 class Counts:
-    """How much happened, for people to see that a run was worth something."""
+    """How much happened, so that a person can see that a run did useful work."""
 
     requests: int = 0
     lost_requests: int = 0
@@ -241,16 +259,17 @@ class Counts:
 class Ledger:
     def __init__(self) -> None:
         self.era = 0
+        """The number of power losses so far."""
         self.topics: dict[bytes, TopicBook] = {}
         self.doubtful_names: list[str] = []
-        """Topics that somebody asked to create without learning whether that happened, or happens yet."""
+        """Topics whose creation was requested, and may or may not have happened, or may still happen."""
         self.producer_ids: dict[int, str] = {}
         self.counts = Counts()
         self.ticks = Ticks()
         self.transactions = TransactionLedger(self.ticks)
 
     def live_topics(self) -> list[TopicBook]:
-        """Topics that nobody has asked to delete."""
+        """Topics whose deletion was not requested."""
         return [topic for topic in self.topics.values() if not topic.deletion_asked]
 
     def live_partitions(self, *, that_stay: bool = False) -> list[PartitionBook]:
@@ -260,20 +279,20 @@ class Ledger:
     def topic_named(self, name: str) -> TopicBook | None:
         return next((topic for topic in self.topics.values() if topic.name == name and not topic.deleted), None)
 
-    def power_lost(self) -> None:
+    def power_lost(self, machine: str = ALONE) -> None:
+        self.era += 1
         for topic in self.topics.values():
             for partition in topic.partitions:
-                partition.survived[self.era] = partition.flushed
-        self.era += 1
+                partition.power_lost(machine, self.era)
         self.transactions.power_lost()
 
     def give_up_deleted(self) -> None:
-        """What a power loss left of topics that are being deleted has not been looked at, and will not be."""
+        """After a power loss, the topics that are being deleted are not read and no longer checked."""
         for topic in self.topics.values():
             topic.given_up = topic.deletion_asked
 
     def flushed(self, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
-        """At the end of a life: what the node believes to have on disk."""
+        """Records, at the end of a life, what is on disk according to the node."""
         for (topic_id, index), offset in offsets:
             topic = self.topics.get(topic_id)
             if topic is not None and index < len(topic.partitions):

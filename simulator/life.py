@@ -1,9 +1,9 @@
-"""Which life of the node something belongs to: each start begins one, and power losses divide them into eras."""
+"""Which life of which node something belongs to: each start of a node begins one."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
+    node: str
     number: int
-    era: int

@@ -1,8 +1,8 @@
 """How much the node's code takes at a time: limits that only a large log or a busy node reaches, made small for a run.
 
-A read of megabytes is a whole log of the simulator's size, so what happens where one read ends and the next begins
-would never be seen. So each seed draws some of these limits itself: settings where there are any, and the
-constants of modules where there are none. Odd sizes are the best: they end anywhere, also within a header.
+A read of a megabyte covers a whole log in the simulator, so the boundary between two reads would never be tested. So
+each seed makes some of these limits small: settings where they exist, and module constants where they do not. Odd sizes
+are best: they end anywhere, even within a header.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from simulator.random import SimRandom
 
 HEADER_BYTES = 61
-"""What is to find a batch's header in a piece takes pieces of at least this size."""
+"""Code that must find a batch header in a piece needs pieces of at least this size."""
 
 
 class Limit(NamedTuple):
-    """A constant of a module, which reads it each time that it matters, and the range its small values are from."""
+    """A module constant that the code reads at each use, and the range of its small values."""
 
     module: str
     name: str
@@ -27,9 +27,10 @@ class Limit(NamedTuple):
 
 LIMITS = (
     Limit("quire.client.connection", "ROOM_BYTES", 4, 300),
-    Limit("quire.controller.controller", "_TURN_PORTIONS", 1, 2),
+    Limit("quire.controller.command_runner", "_TURN_PORTIONS", 1, 2),
+    Limit("quire.storage.directory.log_loading", "_LOGS_PER_JOB", 1, 3),
     Limit("quire.controller.producer_ids", "BLOCK_SIZE", 1, 3),
-    Limit("quire.coordinators.group.offsets.expiry", "MAX_LOOKED_AT", 1, 5),
+    Limit("quire.coordinators.group.offsets.expiry", "MAX_CHECKED", 1, 5),
     Limit("quire.coordinators.group.offsets.tombstones", "MAX_RECORDS", 1, 5),
     Limit("quire.coordinators.group.offsets.tombstones", "MAX_BYTES", 1, 500),
     Limit("quire.coordinators.runtime.loader", "REPLAYED_AT_ONCE", 1, 10),
@@ -44,7 +45,7 @@ LIMITS = (
     Limit("quire.node.api.fetch", "FEW_PARTITIONS", 0, 1),
     Limit("quire.node.dispatch", "LARGE_BYTES", 1, 200),
     Limit("quire.node.offset_portions", "PORTION", 1, 2),
-    Limit("quire.node.partitions", "_AT_ONCE", 1, 2),
+    Limit("quire.node.partitions.opening", "LOGS_PER_TURN", 1, 2),
     Limit("quire.node.retention", "_LOOKS_PER_TURN", 1, 2),
     Limit("quire.node.slices", "FIRST_STEPS", 1, 2),
     Limit("quire.node.slices", "STEPS_PER_SLICE", 1, 3),
@@ -55,26 +56,28 @@ LIMITS = (
     Limit("quire.raft.log_store", "READ_BYTES", 1, 1000),
     Limit("quire.raft.snapshot_file", "HEADER_READ_BYTES", HEADER_BYTES, 100),
     Limit("quire.raft.snapshot_file", "RECORDS_PER_BATCH", 1, 5),
-    Limit("quire.storage.batch_scan", "_CHECKED_CHUNK", HEADER_BYTES, 2000),
-    Limit("quire.storage.batch_scan", "_HEADERS_CHUNK", HEADER_BYTES, 500),
+    Limit("quire.storage.scanning.batch_scan", "_CHECKED_CHUNK", HEADER_BYTES, 2000),
+    Limit("quire.storage.scanning.batch_scan", "_HEADERS_CHUNK", HEADER_BYTES, 500),
     Limit("quire.storage.cleaning.cleaner", "STEP_BYTES", 1, 2000),
-    Limit("quire.storage.damage", "_CHUNK", 1, 500),
-    Limit("quire.storage.index_file", "CACHE_BYTES", 0, 500),
-    Limit("quire.storage.range_check", "AHEAD_BYTES", 1, 2000),
-    Limit("quire.storage.retention", "AT_ONCE_MAX", 1, 2),
-    Limit("quire.storage.segment_scan", "_CHUNK", 1, 2000),
-    Limit("quire.storage.time_search", "_CHUNK", 1, 500),
-    Limit("quire.storage.time_search", "_FIRST_CHUNK", 1, 500),
-    Limit("quire.storage.timestamp_lookup", "AT_ONCE_BYTES", 1, 500),
+    Limit("quire.storage.scanning.damage", "_CHUNK", 1, 500),
+    Limit("quire.storage.indexes.index_file", "CACHE_BYTES", 0, 500),
+    Limit("quire.storage.scanning.range_check", "AHEAD_BYTES", 1, 2000),
+    Limit("quire.storage.deleting.retention", "AT_ONCE_MAX", 1, 2),
+    Limit("quire.storage.scanning.segment_scan", "_CHUNK", 1, 2000),
+    Limit("quire.storage.time_lookup.time_search", "_CHUNK", 1, 500),
+    Limit("quire.storage.time_lookup.time_search", "_FIRST_CHUNK", 1, 500),
+    Limit("quire.storage.time_lookup.timestamp_lookup", "AT_ONCE_BYTES", 1, 500),
     Limit("quire.storage.verify.log", "_STEP_BYTES", 1, 2000),
+    Limit("quire.storage.producers.producer_snapshot", "AT_ONCE_MAX", 0, 3),
+    Limit("quire.storage.segment.lookup", "REBUILT_AT_ONCE_BYTES", 0, 1000),
 )
 
 Small = dict[tuple[str, str], int]
-"""Module and name of each limit that differs from what the code says."""
+"""The small value of each changed limit, by module and name."""
 
 
 def small_limits(random: SimRandom) -> Small:
-    """Half of the limits, each time others."""
+    """About half of the limits, chosen at random."""
     return {
         (each.module, each.name): each.low + random.below(each.high - each.low + 1)
         for each in LIMITS
@@ -99,7 +102,7 @@ def small_settings(random: SimRandom) -> dict[str, str]:
 
 @contextmanager
 def applied(limits: Small) -> Iterator[None]:
-    """The limits are these within."""
+    """Applies the limits within the block."""
     before = {(module, name): getattr(import_module(module), name) for module, name in limits}
     _set(limits)
     try:

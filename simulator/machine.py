@@ -1,28 +1,31 @@
-"""The machine a node runs on, and the ways it can come to an end there.
+"""A machine that a node runs on, and the ways in which the node can end there.
 
     start ──▶ starting ──▶ serving ──▶ stopping ──▶ down       the node's own way
                  └────────────┴────────────┴──────▶ down       kill: the page cache survives
                                                                power loss: only what was synced does, and perhaps more
 
-Each start is a new life: a new clock, new jobs, a new place in the network, the same disk. Deaths can also be set up in
-advance for the n-th next change on disk, so that they fall in the middle of an operation.
+Each start is a new life: a new process with a clock and jobs, a new network host, the same disk. A death can also be
+scheduled for the n-th next change on disk, so that it happens in the middle of an operation.
 """
 
 from collections.abc import Callable
 from enum import Enum
 
 from quire.config.broker_config import BrokerConfig
+from quire.controller.format import format_node
 from quire.node.node import Node
 from quire.raft.errors import MetadataLogError
 from quire.storage.errors import DataDirectoryError
-from simulator.clients.client import NODE_HOST, NODE_PORT
 from simulator.clock import HostClock, SimClock
+from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
 from simulator.disk import Crashed, SimDisk
+from simulator.hosts import ALONE, NODE_PORT
 from simulator.jobs import SimJobs
 from simulator.ledger import TopicPartition
 from simulator.life import Life
 from simulator.network import SimNetwork
 from simulator.own_requests import OwnConditions, Unreliable, UnreliableChannel, UnreliableStateLog
+from simulator.process import Process
 from simulator.random import SimRandom
 from simulator.trace import Trace
 
@@ -31,7 +34,7 @@ USUAL_JOB_MS = 5.0
 Flushed = list[tuple[TopicPartition, int]]
 
 
-class State(Enum):
+class MachineState(Enum):
     DOWN = "down"
     STARTING = "starting"
     SERVING = "serving"
@@ -39,9 +42,9 @@ class State(Enum):
 
 
 class Death(Enum):
-    KILL = "killed"
-    POWER_LOSS = "lost power"
-    REORDERING_POWER_LOSS = "lost power, with writes out of order"
+    KILL = "kill"
+    POWER_LOSS = "power loss"
+    REORDERING_POWER_LOSS = "power loss with reordered writes"
 
     @property
     def loses_power(self) -> bool:
@@ -50,71 +53,115 @@ class Death(Enum):
 
 class Machine:
     def __init__(
-        self, clock: SimClock, network: SimNetwork, random: SimRandom, trace: Trace, settings: dict[str, str]
+        self,
+        name: str,
+        clock: SimClock,
+        network: SimNetwork,
+        random: SimRandom,
+        trace: Trace,
+        settings: dict[str, str],
     ) -> None:
-        self.disk = SimDisk(random.stream("disk"), cold_chance=0.05, now_ms=clock.now_ms, trace=trace)
-        self.state = State.DOWN
-        self.life = Life(0, 0)
+        """`settings` are complete in a cluster, and those that differ from a standalone node's otherwise."""
+        self.name = name
+        self._roles = settings.get("process.roles", BOTH)
+        disk_name = "disk" if name == ALONE else f"{name}'s disk"
+        self.disk = SimDisk(random.stream("disk"), cold_chance=0.05, now_ms=clock.now_ms, trace=trace, name=disk_name)
+        self.state = MachineState.DOWN
+        self.life = Life(name, 0)
+        self.power_losses = 0
         self.node: Node | None = None
         self.skew_ms = 0
+        self.rate = 1.0
         self._ahead_ms = 0
         self.longest_job_ms = USUAL_JOB_MS
         self.own_conditions = OwnConditions()
-        """How the node's requests to its own parts fare."""
+        """How reliable the node's requests to its own parts are."""
         self.sync_failed = False
-        """A sync failed, so the page cache says more than will ever be on disk: this life ends with a power loss."""
-        self.leaving_lives: list[int] = []
+        """A sync failed, so the page cache has data that will never be on disk: this life ends with a power loss."""
+        self.leaving_lives: list[Life] = []
         self.started_at_ms = 0.0
-        self.on_start: Callable[[], None] = _nothing
-        self.on_serving: Callable[[], None] = _nothing
-        self.on_death: Callable[[Death, Flushed], None] = lambda _death, _flushed: None
-        self.on_failure: Callable[[str], None] = lambda _reason: None
-        """The node cannot go on, or could not start."""
+        """When it started, or continued after a pause."""
+        self.on_start: Callable[[Machine], None] = lambda _: None
+        self.on_serving: Callable[[Machine], None] = lambda _: None
+        self.on_death: Callable[[Machine, Death, Flushed], None] = lambda _machine, _death, _flushed: None
+        self.on_failure: Callable[[Machine, str], None] = lambda _machine, _reason: None
+        """The node cannot continue, or could not start."""
         self._clock = clock
         self._network = network
         self._random = random
         self._trace = trace
         self._settings = settings
         self._host_clock: HostClock | None = None
+        self.process: Process | None = None
         self._jobs: SimJobs | None = None
         self._doom: Death | None = None
 
-    # Living
+    # --- Living
+
+    @property
+    def votes(self) -> bool:
+        return CONTROLLER in self._roles
+
+    @property
+    def serves_clients(self) -> bool:
+        return BROKER in self._roles
+
+    def _config(self) -> BrokerConfig:
+        settings = self._settings
+        if not self.serves_clients:
+            # As long as a node needs both roles: one whose broker does not start is a controller.
+            listeners = f"PLAINTEXT://{self.name}:{NODE_PORT},{settings['listeners']}"
+            settings = settings | {"process.roles": BOTH, "listeners": listeners}
+        return BrokerConfig.standalone(settings, listen=f"{self.name}:{NODE_PORT}")
+
+    def format(self, cluster_id: str) -> None:
+        """A node that is not alone is formatted explicitly, before its first start."""
+        random = self._random.stream("format")
+        format_node(self.disk, random, self._config(), now_ms=self._clock.now_ms(), cluster_id=cluster_id)
 
     def start(self) -> None:
-        assert self.state is State.DOWN
-        self.life = Life(self.life.number + 1, self.life.era)
-        self.on_start()
-        self.state = State.STARTING
+        assert self.state is MachineState.DOWN
+        self.life = Life(self.name, self.life.number + 1)
+        self.on_start(self)
+        self.state = MachineState.STARTING
         self.started_at_ms = self._clock.monotonic_ms()
         random = self._random.stream(f"life {self.life.number}")
-        self._host_clock = HostClock(self._clock, skew_ms=self.skew_ms)
+        self.process = Process(self._clock, "" if self.name == ALONE else self.name, self._trace)
+        self._host_clock = HostClock(self._clock, skew_ms=self.skew_ms, rate=self.rate, process=self.process)
         self._jobs = SimJobs(self._host_clock, random.stream("jobs"), longest_ms=self.longest_job_ms)
-        config = BrokerConfig.standalone(self._settings, listen=f"{NODE_HOST}:{NODE_PORT}")
-        self.node = Node(
-            config,
+        self.node = node = Node(
+            self._config(),
             clock=self._host_clock,
             random=random.stream("node"),
             disk=self.disk,
             jobs=self._jobs,
-            network=self._network.host(NODE_HOST),
+            network=self._network.host(self.name, self.process),
         )
         way = Unreliable(self._host_clock, random.stream("own requests"), self.own_conditions)
-        self.node.channel = UnreliableChannel(self.node.channel, way)
-        self.node.state_log = lambda state_log: UnreliableStateLog(state_log, way)
-        self.node.failed = self.on_failure
-        self.node.ready.when_done(lambda _: self._serving())
+        node.channel = UnreliableChannel(node.channel, way)
+        node.state_log = lambda state_log: UnreliableStateLog(state_log, way)
+        node.failed = self._failed
+        node.ready.when_done(lambda _: self._serving())
+        self.process.run(lambda: self._start(node))
+
+    def _start(self, node: Node) -> None:
         try:
-            self.node.start()
+            node.start()
         except (DataDirectoryError, MetadataLogError, OSError) as error:
-            self.on_failure(f"it did not start: {error}")
+            self._failed(f"it did not start: {error}")
+        if not self.serves_clients:
+            self._serving()
+
+    def _failed(self, reason: str) -> None:
+        self.on_failure(self, reason)
 
     def stop(self) -> None:
-        """Asks the node to stop; when it has, everything it was told is on disk."""
-        assert self.node is not None
-        self.state = State.STOPPING
-        self.leaving_lives.append(self.life.number)
-        self.node.stop().when_done(lambda _: self.die(Death.KILL))
+        """Asks the node to stop; once it has, everything that it accepted is on disk."""
+        node, process = self.node, self.process
+        assert node is not None and process is not None
+        self.state = MachineState.STOPPING
+        self.leaving_lives.append(self.life)
+        process.run(lambda: node.stop().when_done(lambda _: self.die(Death.KILL)))
 
     def jump_clock(self, by_ms: int) -> None:
         self.skew_ms = by_ms
@@ -122,20 +169,37 @@ class Machine:
             self._host_clock.skew_ms = by_ms
         self._note_how_far_ahead()
 
+    def drift(self, rate: float) -> None:
+        """The clock runs at this rate from now on, after restarts too."""
+        self._note_how_far_ahead()
+        self.rate = rate
+        if self._host_clock is not None:
+            self._host_clock.drift(rate)
+
     def latest_ms(self) -> int:
-        """At least the latest time that the node's clock has ever shown."""
+        """The latest time that the node's clock has ever shown, or a later one."""
+        if self.rate > 1.0:
+            self._note_how_far_ahead()
         return self._clock.now_ms() + self._ahead_ms
 
     def _note_how_far_ahead(self) -> None:
         node_ms = self._host_clock.now_ms() if self._host_clock is not None else self._clock.now_ms() + self.skew_ms
         self._ahead_ms = max(self._ahead_ms, node_ms - self._clock.now_ms())
 
-    def stall(self, duration_ms: float) -> None:
-        """The node does not run for so long; when it goes on, others may have given up on it, itself included."""
-        if self._host_clock is not None:
-            self._host_clock.stall(duration_ms)
-            self._note_how_far_ahead()
-            self.leaving_lives.append(self.life.number)
+    def pause(self) -> None:
+        """The process stands still; then its clients may have timed out, and the controller may have fenced it."""
+        if self.process is not None:
+            self.process.pause()
+            self.leaving_lives.append(self.life)
+
+    def resume(self) -> None:
+        if self.process is not None and self.process.paused:
+            self.started_at_ms = self._clock.monotonic_ms()
+            self.process.resume()
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.paused
 
     def slow_jobs(self, longest_ms: float = USUAL_JOB_MS) -> None:
         self.longest_job_ms = longest_ms
@@ -148,19 +212,19 @@ class Machine:
 
     @property
     def has_failed_directory(self) -> bool:
-        if self.node is None or self.state is State.STARTING:
+        if self.node is None or self.state is MachineState.STARTING:
             return False
         return any(directory.failure is not None for directory in self.node.partitions.directories())
 
     def _serving(self) -> None:
-        if self.state is State.STARTING:
-            self.state = State.SERVING
-            self.on_serving()
+        if self.state is MachineState.STARTING:
+            self.state = MachineState.SERVING
+            self.on_serving(self)
 
-    # Dying
+    # --- Dying
 
     def doom(self, death: Death, operations: int) -> None:
-        """The node dies in the middle of the so-many-th change on disk from now."""
+        """Schedules the death for the n-th next change on disk, in the middle of it."""
         self._doom = death
         self.disk.calls.crash_at = self.disk.operations + operations
 
@@ -169,39 +233,35 @@ class Machine:
         self.disk.calls.crash_at = None
 
     def doom_has_come(self, crash: Crashed) -> None:
-        """`Crashed` came out of the node."""
+        """The node has raised `Crashed`."""
         if self._doom is None:
-            raise AssertionError("a node's callback outlived it") from crash
+            raise AssertionError(f"a callback of {self.name} outlived it") from crash
         self.die(self._doom)
 
     def die(self, death: Death) -> None:
         if self.sync_failed and not death.loses_power:
             death = Death.POWER_LOSS
         flushed = self.flushed()
-        self.state = State.DOWN
+        self.state = MachineState.DOWN
         self.spare()
         self.sync_failed = False
         if self._host_clock is not None:
             self._host_clock.stop()
-            self._host_clock = None
-            self._network.crash(NODE_HOST)
+            self._host_clock = self.process = None
+            self._network.crash(self.name)
         self.node = None
         self._jobs = None
         if death.loses_power:
-            self.life = Life(self.life.number, self.life.era + 1)
-            random = self._random.stream(f"power loss {self.life.era}")
+            self.power_losses += 1
+            random = self._random.stream(f"power loss {self.power_losses}")
             self.disk = self.disk.crash(random, reorder=death is Death.REORDERING_POWER_LOSS)
         else:
             self.disk = self.disk.kill()
-        self.on_death(death, flushed)
+        self.on_death(self, death, flushed)
 
     def flushed(self) -> Flushed:
-        """Per partition, what its log believes to be on disk."""
+        """Per partition, the end of what is on disk according to its log."""
         node = self.node
         if node is None or not hasattr(node, "partitions"):
             return []
         return [((partition.topic_id, partition.index), partition.log.recovery_point) for partition in node.partitions]
-
-
-def _nothing() -> None:
-    pass

@@ -1,4 +1,4 @@
-"""The command `python -m simulator`: runs seeds, says what happened, and stops at the first broken promise.
+"""The command `python -m simulator`: runs seeds, prints a summary, and stops at the first broken promise.
 
 python -m simulator --seed 17            one seed, with a summary; the same digest every time
 python -m simulator --seed 17 --trace    every event as it happens
@@ -10,11 +10,13 @@ import os
 import sys
 import time
 from dataclasses import asdict
+from typing import NamedTuple
 
 import click
 
-from simulator.plan import plan_of
-from simulator.world import Outcome, World
+from simulator.cluster_plan import cluster_plan_of, quorum_plan_of
+from simulator.plan import Plan, plan_of
+from simulator.world import RunReport, World
 
 COMMAND = "python -m simulator"
 FIXED_HASH_SEED = "0"
@@ -22,7 +24,7 @@ STORY_LINES = 40
 
 
 def main() -> None:
-    """Starts over with a fixed hash seed if need be: the order of sets and hashes must not differ between runs."""
+    """Restarts with a fixed hash seed if necessary: the order of sets must not differ between runs."""
     if os.environ.get("PYTHONHASHSEED") != FIXED_HASH_SEED:
         os.environ["PYTHONHASHSEED"] = FIXED_HASH_SEED
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -30,39 +32,79 @@ def main() -> None:
 
 
 @click.command(COMMAND)
-@click.option("--seed", type=int, help="Run this one seed and tell what happened.")
-@click.option("--seeds", help="Run so many seeds (2000), or a range of them (100-199).")
-@click.option("--scale", type=float, default=1.0, show_default=True, help="How much longer than usual each run takes.")
+@click.option("--seed", type=int, help="Run this seed and print a summary.")
+@click.option("--seeds", help="Run this number of seeds (2000), or a range (100-199).")
+@click.option("--nodes", type=click.IntRange(1, 5), help="Run a cluster of this many nodes.")
+@click.option("--clusters", is_flag=True, help="Run clusters of one to five nodes, as each seed says.")
+@click.option("--quorums", is_flag=True, help="Run clusters of controllers only.")
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Factor for the length of each run.")
 @click.option("--trace", is_flag=True, help="Print every event as it happens.")
-@click.option("--json", "as_json", is_flag=True, help="Print each outcome as one line of JSON.")
-def command(seed: int | None, seeds: str | None, scale: float, trace: bool, as_json: bool) -> None:
-    """Simulates a whole node with its clients and every kind of fault, on virtual time, from a seed."""
+@click.option("--json", "as_json", is_flag=True, help="Print each report as one line of JSON.")
+def command(
+    seed: int | None,
+    seeds: str | None,
+    nodes: int | None,
+    clusters: bool,
+    quorums: bool,
+    scale: float,
+    trace: bool,
+    as_json: bool,
+) -> None:
+    """Simulates whole nodes with their clients and every kind of fault, on virtual time, from a seed."""
     if (seed is None) == (seeds is None):
         raise click.UsageError("Give either --seed or --seeds.")
     several = seed is None
     chosen = _parse_seeds(seeds) if seeds is not None else [seed or 0]
+    kind = Kind(nodes, clusters, quorums, scale)
     started = time.monotonic()
     for count, each in enumerate(chosen, 1):
-        outcome = World(each, plan_of(each, scale=scale), echo=click.echo if trace else None).run()
+        report = World(each, kind.plan(each), echo=click.echo if trace else None).run()
         if as_json:
-            click.echo(json.dumps(asdict(outcome)))
-        elif outcome.violation is not None or not several:
-            click.echo(_clear_line() * several + summary(outcome, scale))
+            click.echo(json.dumps(asdict(report)))
+        elif report.violation is not None or not several:
+            click.echo(_clear_line() * several + summary(report, kind.options))
         elif several:
             _show_progress(count, each, time.monotonic() - started)
-        if outcome.violation is not None:
+        if report.violation is not None:
             sys.exit(1)
     if several and not as_json:
         click.echo(f"{_clear_line()}{len(list(chosen))} seeds hold, {time.monotonic() - started:.0f} s")
 
 
-def summary(outcome: Outcome, scale: float = 1.0) -> str:
-    """A run in a few lines; with what led up to it and how to repeat it, if a promise was broken."""
-    counts = outcome.counts
+class Kind(NamedTuple):
+    """Which run a seed stands for."""
+
+    nodes: int | None = None
+    clusters: bool = False
+    quorums: bool = False
+    scale: float = 1.0
+
+    def plan(self, seed: int) -> Plan:
+        if self.quorums:
+            return quorum_plan_of(seed, nodes=self.nodes, scale=self.scale)
+        if self.clusters or (self.nodes or 1) > 1:
+            return cluster_plan_of(seed, nodes=self.nodes, scale=self.scale)
+        return plan_of(seed, scale=self.scale)
+
+    @property
+    def options(self) -> str:
+        """The options that repeat it, besides the seed."""
+        given = {
+            f" --nodes {self.nodes}": self.nodes is not None,
+            " --clusters": self.clusters,
+            " --quorums": self.quorums,
+            f" --scale {self.scale:g}": self.scale != 1.0,
+        }
+        return "".join(option for option, is_given in given.items() if is_given)
+
+
+def summary(report: RunReport, options: str = "") -> str:
+    """A run in a few lines; if a promise was broken, also what led up to it and how to repeat it."""
+    counts = report.counts
     lines = [
-        f"seed {outcome.seed}: {outcome.virtual_ms / 1000:.1f} s of virtual time, {outcome.events} events, "
-        f"{outcome.lives} lives of the node",
-        f"  faults    {_listed(outcome.faults)}",
+        f"seed {report.seed}: {report.virtual_ms / 1000:.1f} s of virtual time, {report.events} events, "
+        f"{report.lives} lives of the node",
+        f"  faults    {_listed(report.faults)}",
         f"  requests  {counts.requests} sent, {counts.lost_requests} without an answer, "
         f"{counts.connections} connections",
         f"  records   {counts.records_sent} sent, {counts.records_acknowledged} acknowledged, "
@@ -73,13 +115,13 @@ def summary(outcome: Outcome, scale: float = 1.0) -> str:
         f"{counts.offsets_committed} offsets committed",
         f"  errors    {_listed(counts.errors)}",
         f"  checks    {counts.checks}",
-        f"  digest    {outcome.digest}",
+        f"  digest    {report.digest}",
     ]
-    if outcome.violation is None:
+    if report.violation is None:
         return "\n".join([*lines, "every promise holds"])
-    story = [f"  {line}" for line in outcome.story[-STORY_LINES:]]
-    again = f"run it again with: {COMMAND} --seed {outcome.seed}" + (f" --scale {scale:g}" if scale != 1.0 else "")
-    return "\n".join([*lines, "", *story, "", f"BROKEN with seed {outcome.seed}: {outcome.violation}", again])
+    story = [f"  {line}" for line in report.story[-STORY_LINES:]]
+    again = f"run it again with: {COMMAND} --seed {report.seed}{options}"
+    return "\n".join([*lines, "", *story, "", f"BROKEN with seed {report.seed}: {report.violation}", again])
 
 
 def _listed(counts: dict[str, int]) -> str:

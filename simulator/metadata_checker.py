@@ -1,7 +1,7 @@
-"""What an administrator was promised must be what metadata says: topics, their partitions and their settings.
+"""Metadata must agree with what the administrator was answered: topics, their partitions and their settings.
 
-Committed metadata is on disk before anybody is told, so no fault takes any of it back. A request whose answer was lost
-may have been carried out, or may still be: until somebody finds out, both are right.
+Committed metadata is on disk before the response is sent, so no fault loses it. A request whose response was lost may
+have been executed, or may still be. Until an answer shows which, both are right.
 """
 
 from collections.abc import Mapping
@@ -66,10 +66,10 @@ class MetadataChecker:
         possible = floor.possible | self._possible_names()
         for each in answer.topics:
             if each.name not in possible:
-                raise Violation(COMMITTED, f"topic {each.name} is there, and nobody asked for it")
+                raise Violation(COMMITTED, f"topic {each.name} exists, but no client created it")
 
     def settings(self, topic: TopicBook, allowed: Mapping[str, list[str]], found: Mapping[str, str | None]) -> None:
-        """`allowed` is, per key, what it may be set to according to all that was known when asking began."""
+        """`allowed` has, per key, the values that it may have, as known when the request was sent."""
         self._ledger.counts.checks += 1
         for key, values in allowed.items():
             if found.get(key) not in values:

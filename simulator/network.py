@@ -1,17 +1,21 @@
 """Connections between named hosts on virtual time: the simulated Network seam.
 
 Each node and client gets `network.host(name)` as its Network and reaches others by host name (localhost and 127.0.0.1
-are the host itself). Latency, chunking, slow segments and broken connections come from `Conditions` and a seed. `cut`
-parts two hosts: what they send is held back, as TCP retransmits it, until `heal`. `crash` takes a host away with
-everything it had open.
+are the host itself). Latency, chunking, slow segments and broken connections come from `Conditions` and a seed. What
+happens on a host runs in its `Process`, so it waits while that is paused. `crash` removes a host with all its
+connections.
+
+A partition is a set of (from, to) pairs of hosts under a name: one way, both ways, a ring. Several may overlap; they
+heal one by one. What is sent across one is held back, as by TCP's retransmission, until no partition is in the way.
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from quire.seams import Receiver, Transport
 from simulator.clock import SimClock
+from simulator.process import Process
 from simulator.random import SimRandom
 from simulator.trace import Trace
 from simulator.transport import SimTransport
@@ -21,6 +25,9 @@ __all__ = ["Conditions", "SimHost", "SimNetwork", "SimTransport"]
 ITSELF = ("localhost", "127.0.0.1", "0.0.0.0", "::1", "::", "")
 
 Accept = Callable[[Transport], Receiver | None]
+
+Pair = tuple[str, str]
+"""From one host to another."""
 
 
 @dataclass(slots=True)
@@ -64,41 +71,69 @@ class SimNetwork:
         self._random = random
         self._trace = trace
         self._hosts: dict[str, SimHost] = {}
-        self._cut: list[tuple[str, str]] = []
-        self._held: list[Callable[[], None]] = []
+        self._partitions: dict[str, frozenset[Pair]] = {}
+        self._refusals: dict[str, frozenset[Pair]] = {}
+        self._held: list[tuple[Pair, Callable[[], None]]] = []
         self._connections: list[SimTransport] = []
         self._connection_count = 0
 
-    # Hosts and what can happen to them
+    # --- Hosts and what can happen to them
 
-    def host(self, name: str) -> "SimHost":
+    def host(self, name: str, process: Process | None = None) -> "SimHost":
         """The network as `name` sees it. Asking again for a crashed host gives it a new life."""
         if name not in self._hosts:
-            self._hosts[name] = SimHost(self, name)
+            self._hosts[name] = SimHost(self, name, process or Process(self.clock))
         return self._hosts[name]
 
     def crash(self, name: str) -> None:
-        """Takes the host away: it is told nothing, its peers find their connections reset."""
+        """Removes the host without notice; its peers see their connections reset."""
         self._hosts.pop(name).alive = False
         for end in self._connections:
             if end.host == name:
                 end.vanish()
 
-    def cut(self, source: str, target: str, *, one_way: bool = False) -> None:
-        """Nothing gets from `source` to `target`, nor back unless `one_way`, until `heal`."""
-        for link in ((source, target),) if one_way else ((source, target), (target, source)):
-            if link not in self._cut:
-                self._cut.append(link)
+    def partition(self, name: str, pairs: Iterable[Pair]) -> None:
+        """Holds back everything between these hosts until `heal(name)`."""
+        self._partitions[name] = frozenset(pairs)
 
-    def heal(self) -> None:
-        """Ends every cut; what was held back arrives, in order."""
-        self._cut.clear()
+    def cut(self, source: str, target: str, *, one_way: bool = False) -> str:
+        """Holds back everything from `source` to `target`, and back unless `one_way`; returns the partition's name."""
+        name = f"{source}{'>' if one_way else '|'}{target}"
+        self.partition(name, [(source, target)] if one_way else [(source, target), (target, source)])
+        return name
+
+    def heal(self, name: str | None = None) -> None:
+        """Ends one partition, or all; what no other one holds back arrives, in order."""
+        if name is None:
+            self._partitions.clear()
+        else:
+            self._partitions.pop(name, None)
         held, self._held = self._held, []
-        for schedule in held:
-            schedule()
+        for pair, schedule in held:
+            if self.is_cut(*pair):
+                self._held.append((pair, schedule))
+            else:
+                schedule()
 
     def is_cut(self, source: str, target: str) -> bool:
-        return (source, target) in self._cut
+        return any((source, target) in pairs for pairs in self._partitions.values())
+
+    @property
+    def partitions(self) -> list[str]:
+        return list(self._partitions)
+
+    def refuse(self, name: str, pairs: Iterable[Pair]) -> None:
+        """Refuses connections between these hosts until `stop_refusing(name)`, although the other host listens."""
+        self._refusals[name] = frozenset(pairs)
+
+    def stop_refusing(self, name: str | None = None) -> None:
+        if name is None:
+            self._refusals.clear()
+        else:
+            self._refusals.pop(name, None)
+
+    def refuses(self, source: str, target: str) -> bool:
+        return any((source, target) in pairs for pairs in self._refusals.values())
 
     def break_connections(self, host: str, other: str | None = None) -> int:
         """Resets every connection of `host` (with `other` only, if given); how many there were."""
@@ -110,7 +145,11 @@ class SimNetwork:
     def connections(self, host: str) -> int:
         return len(self._ends_of(host))
 
-    # What hosts and transports ask
+    def peers(self, host: str) -> set[str]:
+        """The hosts that it has connections with."""
+        return {end.other.host for end in self._ends_of(host)}
+
+    # --- What hosts and transports ask
 
     def find(self, name: str) -> "SimHost | None":
         return self._hosts.get(name)
@@ -126,22 +165,32 @@ class SimNetwork:
         return near, far
 
     def transmit(self, sender: SimTransport, note: str, arrive: Callable[[], None]) -> None:
-        """Lets `arrive` happen on the other host, after everything `sender` sent before."""
+        """Calls `arrive` on the other host, after everything that `sender` sent before."""
 
         def schedule() -> None:
             # Strictly later than what was sent before: equal times could swap when a delay is added to another "now".
             sender.arrival_ms = max(sender.arrival_ms + 1e-6, self.clock.monotonic_ms() + self.latency_ms())
-            self.clock.call_later(sender.arrival_ms - self.clock.monotonic_ms(), arrive)
+            delay_ms = sender.arrival_ms - self.clock.monotonic_ms()
+            self.clock.call_later(delay_ms, lambda: self.run_on(sender.other.host, arrive))
 
         if self._trace is not None and note:
             self._trace.note(f"{self.clock.monotonic_ms():.3f} {sender.name} {note}")
-        if self.is_cut(sender.host, sender.other.host):
-            self._held.append(schedule)
+        pair = (sender.host, sender.other.host)
+        if self.is_cut(*pair):
+            self._held.append((pair, schedule))
         else:
             schedule()
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.clock.call_soon(callback)
+    def call_soon(self, host: str, callback: Callable[[], None]) -> None:
+        self.clock.call_soon(lambda: self.run_on(host, callback))
+
+    def run_on(self, name: str, callback: Callable[[], None]) -> None:
+        """Runs it in the host's process; at once for a host that is gone, whose connections end."""
+        host = self._hosts.get(name)
+        if host is None:
+            callback()
+        else:
+            host.process.run(callback)
 
     def latency_ms(self) -> float:
         conditions = self.conditions
@@ -168,8 +217,9 @@ class SimNetwork:
 class SimHost:
     """Implements `quire.seams.Network` for one host."""
 
-    def __init__(self, network: SimNetwork, name: str) -> None:
+    def __init__(self, network: SimNetwork, name: str, process: Process) -> None:
         self.name = name
+        self.process = process
         self.alive = True
         self.listeners: dict[int, SimListener] = {}
         self._network = network
@@ -194,16 +244,16 @@ class SimHost:
 
         def fail(error: Exception) -> None:
             if self.alive:
-                failed(error)
+                self.process.run(lambda: failed(error))
 
         def knock() -> None:
             target = network.find(server)
             listener = target.listeners.get(port) if target is not None else None
-            if listener is None:
-                refused = ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {server}:{port}")
+            if target is None or listener is None or network.refuses(self.name, server):
+                refused = ConnectionRefusedError(errno.ECONNREFUSED, f"nothing listens on {server}:{port}")
                 clock.call_later(network.latency_ms(), lambda: fail(refused))
             elif self.alive:
-                self._open(listener, server, connected)
+                self._open(listener, target, connected)
 
         if network.is_cut(self.name, server) or network.is_cut(server, self.name):
             timed_out = TimeoutError(errno.ETIMEDOUT, f"no answer from {server}:{port}")
@@ -211,16 +261,20 @@ class SimHost:
         else:
             clock.call_later(network.latency_ms(), knock)
 
-    def _open(self, listener: SimListener, server: str, connected: Callable[[Transport], Receiver]) -> None:
-        near, far = self._network.connection(self.name, server, listener.port)
+    def _open(self, listener: SimListener, server: "SimHost", connected: Callable[[Transport], Receiver]) -> None:
+        """The server's kernel accepts; its process gets the connection when it runs."""
+        near, far = self._network.connection(self.name, server.name, listener.port)
 
         def arrived() -> None:
             if self.alive:
                 near.begin(connected(near))
 
+        def accept() -> None:
+            receiver = listener.accept(far)
+            if receiver is None:
+                far.abort()
+            else:
+                far.begin(receiver)
+
         self._network.transmit(far, "accepted", arrived)
-        receiver = listener.accept(far)
-        if receiver is None:
-            far.abort()
-        else:
-            far.begin(receiver)
+        server.process.run(accept)

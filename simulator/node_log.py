@@ -1,4 +1,4 @@
-"""What the node logs during a run: part of the story, and a way to find out about exceptions that it swallowed."""
+"""What nodes log during a run: part of the story, and a way to detect exceptions that they swallowed."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -6,15 +6,18 @@ from contextlib import contextmanager
 
 
 class NodeLog(logging.Handler):
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str], None], speaker: Callable[[], str] = lambda: "") -> None:
+        """`speaker` is the name of the node whose code runs, if there are several."""
         super().__init__(logging.INFO)
         self._tell = tell
+        self._speaker = speaker
         self.unexpected: str | None = None
-        """The first thing logged with an exception: whoever logs one did not expect it."""
+        """The first message logged with an exception, which the node did not expect."""
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        self._tell(f"{record.name} {record.levelname.lower()}: {message}")
+        name = self._speaker()
+        self._tell(f"{name + ' ' if name else ''}{record.name} {record.levelname.lower()}: {message}")
         if record.exc_info is not None and record.exc_info[1] is not None:
             trace = logging.Formatter().formatException(record.exc_info)
             self._tell(trace)
@@ -22,7 +25,7 @@ class NodeLog(logging.Handler):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Listens to all of Quire's loggers instead of whoever else does."""
+        """Replaces the handlers of all of Quire's loggers."""
         logger = logging.getLogger("quire")
         before = (logger.level, logger.propagate)
         logger.setLevel(logging.INFO)

@@ -1,11 +1,11 @@
 """The offsets that groups commit, attempt by attempt, and what OffsetFetch may answer.
 
-Every attempt has a tag of its own, which is committed with it as metadata: so whoever fetches knows which attempt is in
-force. Of two attempts the later one must be, if its commit was acknowledged and the other was settled before it was
-even sent. An attempt whose answer was lost may still be carried out at any time. One in a transaction counts if, and
-as soon as, that is committed, at the place where it was sent.
+Every attempt has its own tag, which is committed with it as metadata, so a fetched offset shows which attempt is in
+force. Of two attempts the later one must be, if its commit was acknowledged and the other had ended before it was sent.
+An attempt whose response was lost may still be executed at any time. An attempt in a transaction counts as soon as that
+is committed, at the position where it was sent.
 
-A power loss makes every acknowledgement before it doubtful, unless the coordinators' logs are flushed at every message.
+After a power loss every earlier acknowledgement is doubtful, unless the coordinators' logs are flushed at each message.
 """
 
 from dataclasses import dataclass, field
@@ -27,15 +27,15 @@ class CommitAttempt:
     era: int
     transaction: TransactionBook | None = None
     settled_tick: int | None = None
-    """When its fate was known: it was carried out by then, or will never be."""
+    """When its outcome was known: it has been executed by then, or never will be."""
     acknowledged_tick: int | None = None
     refused: bool = False
 
     def is_due(self, tick: int, *, stable: bool, at_rest: bool = False) -> bool:
-        """Whether it must be in force for who asks at `tick`, unless a later one is.
+        """Whether it must be in force for a request sent at `tick`, unless a later one is.
 
-        While a transaction's markers are on their way, only those who ask for `stable` offsets can rely on its end; and
-        on one of which its producer knows nothing, nobody can before everything is `at_rest`.
+        While a transaction's markers are in transit, only a request for `stable` offsets can rely on its end. If its
+        producer does not know the end, no request can rely on it before everything is `at_rest`.
         """
         if self.acknowledged_tick is None or self.acknowledged_tick > tick:
             return False
@@ -75,7 +75,7 @@ class OffsetLedger:
     def books(self) -> list[OffsetBook]:
         return list(self._books.values())
 
-    # Committing
+    # --- Committing
 
     def attempt(
         self, group: str, partition: PartitionBook, offset: int, transaction: TransactionBook | None = None
@@ -90,7 +90,7 @@ class OffsetLedger:
         return attempt
 
     def acknowledged(self, attempt: CommitAttempt, *, copies_left: bool) -> None:
-        """`copies_left`: the frame went out twice, and the other one may be carried out any time."""
+        """`copies_left`: the frame was sent twice, and the other copy may be executed at any time."""
         tick = self._ledger.ticks.next()
         if self._ledger.transactions.durable or attempt.era == self._ledger.era:
             attempt.acknowledged_tick = tick
@@ -104,15 +104,15 @@ class OffsetLedger:
             attempt.settled_tick = self._ledger.ticks.next()
 
     def power_lost(self) -> None:
-        """Whatever was acknowledged may be gone; also that of which the word is still on its way."""
+        """Everything acknowledged may be lost, even if the acknowledgement is still in transit."""
         for book in self._books.values():
             for attempt in book.attempts.values():
                 attempt.acknowledged_tick = None
 
-    # Fetching
+    # --- Fetching
 
     def fetched(self, book: OffsetBook, asked_tick: int, offset: int, tag: str, *, stable: bool) -> None:
-        """The answer to who asked at `asked_tick`; `stable` if for offsets that no open transaction changes."""
+        """The answer to a request of `asked_tick`; `stable` if it was for offsets that no open transaction changes."""
         self._ledger.counts.checks += 1
         due = [each for each in book.attempts.values() if each.is_due(asked_tick, stable=stable, at_rest=self.at_rest)]
         if offset == NO_OFFSET:

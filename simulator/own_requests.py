@@ -1,7 +1,7 @@
 """A node's requests to its own parts, as unreliable as those between machines.
 
-A node's coordinators reach partitions, and each other, through its channel and their own logs (`StateLog`). Here what
-passes is delayed, so that it overtakes or is overtaken, or lost: the request, or only its answer.
+A node's coordinators reach partitions, and each other, through its channel and their own logs (`StateLog`). Here a
+request or its answer is delayed, so that others overtake it, or lost.
 """
 
 from collections.abc import Callable
@@ -21,24 +21,24 @@ T = TypeVar("T")
 
 
 LOST = None
-"""Instead of how late something is."""
+"""In place of a delay: the message is lost."""
 
 
 @dataclass(slots=True)
 class OwnConditions:
-    """How a node's own requests fare. By default they are carried out and answered at once."""
+    """The reliability of a node's own requests. By default they are executed and answered at once."""
 
     delay_chance: float = 0.0
     longest_delay_ms: float = 0.0
     loss_chance: float = 0.0
     passed: int = 0
-    """How many requests and answers there were."""
+    """The number of requests and answers so far."""
     fates: dict[int, float | None] = field(default_factory=dict)
-    """What happens to some of them by their number, whatever chance says: how late they are, or LOST."""
+    """Fixed outcomes of some of them, by number: a delay in milliseconds, or LOST."""
 
 
 class Unreliable:
-    """Between whoever asks and whoever answers."""
+    """Passes requests and answers on, with these conditions."""
 
     def __init__(self, clock: HostClock, random: SimRandom, conditions: OwnConditions) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What a seed stands for: the node's settings, the topics, the clients, the pace. Drawn once, at the start."""
+"""What a seed decides: the node's settings, the topics, the clients, the pace. Drawn once, at the start."""
 
 from dataclasses import dataclass, field, replace
 
@@ -16,9 +16,11 @@ FAULTS = (
     "disk error",
     "full disk",
     "clock jump",
-    "stall",
+    "pause",
     "bad own requests",
 )
+FAULTS_OF_TIME_AND_CONNECTIONS = ("clock drift", "refused connections")
+FAULTS_BETWEEN_NODES = ("partition",)
 
 CONSUMER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 
@@ -47,7 +49,7 @@ class TransactionalPlan:
     """One transactional id."""
 
     protocols: tuple[int, ...]
-    """One producer for each, with this transaction protocol. Several fight for the id."""
+    """One producer for each, with this transaction protocol. Several compete for the id."""
     abandons: bool
     """Whether the last transaction is left open, for the coordinator to abort it."""
 
@@ -60,21 +62,21 @@ class GroupPlan:
     dynamic: int
     static: int
     double: bool
-    """Whether another client goes by the name of the first static member, for as long as there are faults."""
+    """Whether another client uses the instance id of the first static member while there are faults."""
     consumer_protocol: bool = False
-    """The one of KIP-848, or else the classic one."""
+    """Whether it uses the protocol of KIP-848, not the classic one."""
     mixed: int = 0
-    """How many members of such a group speak the classic protocol nevertheless."""
+    """How many members of a KIP-848 group use the classic protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     duration_ms: float
-    """How long there are faults."""
+    """How long faults happen."""
     faults: dict[str, int]
     """The kinds of faults (see `simulator.faults`) and how often each comes, relative to the others."""
     fault_pause_ms: float
-    """How much time there is between two faults, on average."""
+    """The average time between two faults."""
     node_settings: dict[str, str]
     topics: list[TopicPlan]
     plain_acks: list[int]
@@ -97,8 +99,16 @@ class Plan:
     own_transactional: list[TransactionalPlan] = field(default_factory=list)
     own_consumers: int = 0
     """Quire's own client, as producers, and as consumers of all records and of committed ones in turn."""
+    roles: tuple[str, ...] = ()
+    """The process.roles of every node in a cluster; empty for a node on its own."""
+    keeps_majority: bool = False
+    """Whether faults leave a majority of the voters at work at any time."""
     limits: Small = field(default_factory=dict)
-    """How much the node's code takes at a time, where that is less than usual; settings for it are among the node's."""
+    """Limits of the node's code that are smaller than usual; those that are settings are in `node_settings`."""
+
+    @property
+    def nodes(self) -> int:
+        return max(1, len(self.roles))
 
 
 def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
@@ -109,7 +119,13 @@ def plan_of(seed: int, *, scale: float = 1.0) -> Plan:
     plan = _with_groups(SimRandom(seed).stream("groups"), plan)
     plan = _with_own_clients(SimRandom(seed).stream("own clients"), plan)
     plan = _with_reserve(SimRandom(seed).stream("reserve"), plan)
+    plan = _with_more_faults(SimRandom(seed).stream("more faults"), plan)
     return _with_small_limits(SimRandom(seed).stream("limits"), plan)
+
+
+def _with_more_faults(random: SimRandom, plan: Plan) -> Plan:
+    more = {kind: random.choice((0, 0, 1, 2)) for kind in FAULTS_OF_TIME_AND_CONNECTIONS}
+    return replace(plan, faults=plan.faults | more)
 
 
 def _without_coordinators(random: SimRandom, compaction: SimRandom, scale: float) -> Plan:
@@ -159,7 +175,7 @@ def _cleaner_settings(random: SimRandom) -> dict[str, str]:
 
 
 def _perhaps_compacted(random: SimRandom, topic: TopicPlan) -> TopicPlan:
-    """Retention goes on in a compacted topic; otherwise nobody could ask for records to be deleted."""
+    """Keeps the policy delete in a compacted topic; without it, DeleteRecords would be refused."""
     if not random.chance(0.3):
         return topic
     settings = {
@@ -224,7 +240,7 @@ def _transaction_settings(random: SimRandom) -> dict[str, str]:
 
 
 def _transactional_topic(random: SimRandom, name: str, kept: dict[str, str]) -> TopicPlan:
-    """Nothing is ever taken from it, so that a transaction can be looked at as a whole."""
+    """No record is ever deleted from it, so that a transaction can be checked as a whole."""
     settings = {
         "internal.segment.bytes": str(random.choice((8000, 20_000, 1 << 30))),
         "index.interval.bytes": str(random.choice((0, 300, 4096))),
@@ -269,13 +285,13 @@ def _with_own_clients(random: SimRandom, plan: Plan) -> Plan:
 
 
 def _with_reserve(random: SimRandom, plan: Plan) -> Plan:
-    """None, one that is soon used up, or one that lasts."""
+    """No reserve, one that is soon used up, or one that lasts."""
     settings = {"quire.reserve.bytes": str(random.choice((0, 1000, 50_000)))}
     return replace(plan, node_settings=plan.node_settings | settings)
 
 
 def _with_small_limits(random: SimRandom, plan: Plan) -> Plan:
-    """A fifth of the seeds is as everybody has it."""
+    """A fifth of the seeds keeps the normal limits."""
     if random.chance(0.2):
         return plan
     settings = small_settings(random.stream("settings"))

@@ -1,7 +1,7 @@
-"""Chance that repeats: the simulated Random seam, and the dice of the simulator itself.
+"""Random numbers that repeat: the simulated Random seam, and the random choices of the simulator itself.
 
-Everything random in a run comes from one seed. Each concern takes its own named stream, so that one more throw in the
-network does not change what the disk does, and a failing seed stays comparable while code changes.
+Everything random in a run comes from one seed. Each concern has its own named stream, so that one more random number in
+the network does not change the disk, and a failing seed stays comparable while code changes.
 """
 
 import random

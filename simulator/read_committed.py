@@ -1,7 +1,8 @@
-"""What a fetch answer holds, as a consumer sees it: which records it is shown, and the markers between them.
+"""The contents of a fetch response as a consumer sees them: the visible records, and the markers between them.
 
-A reader of committed records gets the others too, up to the last stable offset, with a list of aborted transactions by
-which it leaves out what belongs to them: from the first offset of one on, its producer's records, until its marker.
+A read_committed response also contains aborted records, up to the last stable offset, and a list of aborted
+transactions. The consumer filters with it: from the first offset of an aborted transaction on, it drops the records of
+that producer until the marker.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ class Marker:
 
     @property
     def value(self) -> bytes:
-        """How it stands in the ledger, among the values of records."""
+        """Its value in the ledger, among the values of records."""
         word = "commit" if self.commits else "abort"
         return MARKER_PREFIX + f"{word}:{self.producer_id}:{self.producer_epoch}".encode()
 
@@ -43,7 +44,7 @@ def as_marker(header: BatchHeader, record: Record) -> Record:
 
 
 class Filter:
-    """Of one answer to a reader of committed records: its batches in order."""
+    """Filters one answer to a read_committed reader, batch by batch in order."""
 
     def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
         self._upcoming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)

@@ -1,8 +1,8 @@
-"""What compaction may have taken from a log: a record, once there is a later one with its key.
+"""What compaction may have removed from a log: a record, once there is a later one with its key.
 
 In a compacted topic a record's key follows from its number (`key_for`), so many records of all producers share one. The
-last record of a key must be there, whatever happens: while nobody writes, whoever reads a log from its start finds it.
-A power loss takes records from the end of a log alone: what was before those that are left is there, or superseded.
+last record of a key must always be there: while no client writes, a reader from the log's start finds it. A power loss
+removes records only from the end of a log. Every record before the remaining end is there or superseded.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def key_for(number: int) -> bytes:
 
 
 def may_be_superseded(book: PartitionBook) -> set[int]:
-    """Known offsets whose records compaction may have taken, in favour even of what nobody knows to be in the log."""
+    """Known offsets that compaction may have removed, perhaps for a later record that no client knows of yet."""
     known = {each.value for each in book.known.values()}
     doubtful = {key_for(written.number) for value, written in book.written.items() if value not in known}
     last_of = {key_for(book.written[book.known[offset].value].number): offset for offset in sorted(book.known)}
@@ -33,7 +33,7 @@ def may_be_superseded(book: PartitionBook) -> set[int]:
 
 
 def check_survivors(book: PartitionBook, records: Sequence[Record], start_offset: int, end_offset: int) -> None:
-    """`records` are all that is left from `start_offset` up to `end_offset`, read while nobody wrote."""
+    """`records` are all that is left from `start_offset` up to `end_offset`, read while no client wrote."""
     there = {record.offset for record in records}
     last_of = {key_for(book.written[bytes(record.value or b"")].number): record.offset for record in records}
     for offset, known in book.known.items():
@@ -41,6 +41,6 @@ def check_survivors(book: PartitionBook, records: Sequence[Record], start_offset
             key = key_for(book.written[known.value].number)
             if last_of.get(key, -1) < offset:
                 raise Violation(
-                    "a record goes only for a later one with its key",
+                    "compaction removes a record only for a later one with its key",
                     f"{book} has lost offset {offset} ({known.how}), the last one of {key.decode()}",
                 )

@@ -1,8 +1,8 @@
 """Coroutines on virtual time, so that a simulated client reads like the program it stands for.
 
-A client is an `async def` that awaits promises: an answer, a while passing, a gate opening. There is no event loop but
-the simulated clock, and a task is resumed by it, in the order in which promises were kept; so a run repeats exactly.
-What a task raises comes out of `SimClock.step`.
+A client is an `async def` that awaits promises: an answer, a delay, a gate. The simulated clock is the only event loop;
+it resumes tasks in the order in which their promises were fulfilled, so a run repeats exactly. `SimClock.step` raises
+what a task raises.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Promise(Generic[T]):
-    """A value or an error that comes later. One task waits for it; of several outcomes the first counts."""
+    """A value or an error that comes later. One task waits for it; only the first value or error counts."""
 
     __slots__ = ("_error", "_settled", "_value", "_waiter")
 
@@ -72,7 +72,7 @@ class Task:
         return f"Task({self.name}, {'ended' if self.ended else 'at line ' + str(self._line())})"
 
     def end(self) -> None:
-        """Takes the task away, wherever it is."""
+        """Cancels the task at whichever promise it waits for."""
         self.ended = True
         self._coroutine.close()
 

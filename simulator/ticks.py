@@ -1,8 +1,8 @@
-"""The order in which things happened in a run, as clients know it: what was told before something else was asked."""
+"""The order of events in a run, as clients know it: which response arrived before which request was sent."""
 
 
 class Ticks:
-    """Numbers that rise."""
+    """Increasing numbers."""
 
     __slots__ = ("_last",)
 

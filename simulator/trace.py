@@ -1,8 +1,8 @@
-"""What happened in a simulated run, folded into one digest.
+"""The events of a simulated run, and a digest of them.
 
-Disk, network and jobs note their events here; clients, faults and the node's own log lines tell theirs, which make the
-story that a person reads. Two runs of one seed must end with equal digests. The last lines of both are kept, so that a
-failing run can say what led up to it.
+Disk, network and jobs `note` small events. Clients, faults and the node's log lines `tell` the events of the story that
+a person reads. Two runs of one seed must end with equal digests. The last lines of both are kept, so that a failing run
+can show what led up to it.
 """
 
 from collections import deque
@@ -11,11 +11,13 @@ from hashlib import blake2b
 
 
 class Trace:
-    __slots__ = ("_echo", "_hash", "_recent", "_story", "events")
+    __slots__ = ("_echo", "_hash", "_recent", "_story", "events", "speaker")
 
     def __init__(self, *, keep: int = 200, echo: Callable[[str], None] | None = None) -> None:
-        """`echo` is given every line as it happens."""
+        """`echo` is called with every line as it happens."""
         self.events = 0
+        self.speaker = ""
+        """The node whose code runs now, if there are several."""
         self._echo = echo
         self._hash = blake2b(digest_size=16)
         self._recent: deque[str] = deque(maxlen=keep)
@@ -31,7 +33,7 @@ class Trace:
             self._echo(line)
 
     def tell(self, line: str) -> None:
-        """An event that a person wants to know of: a fault, a topic created, a line that the node logged."""
+        """An event that matters to a person: a fault, a new topic, a line that the node logged."""
         self._story.append(line)
         self.note(line)
 

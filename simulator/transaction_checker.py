@@ -1,13 +1,13 @@
-"""What transactions promise, checked against what readers see and what stands in the logs.
+"""The promises of transactions, checked against what readers see and what is in the logs.
 
-- A reader of committed records is never shown a record of a transaction that is open or aborted: it must at least have
-  been asked to be committed.
-- A transaction ends alike everywhere. Its first trace (a record shown, a marker, an offset in force) decides, if its
-  producer was not told before; whatever says otherwise later breaks the promise.
-- In a log a producer's transactions come one after the other, each with its records in send order, and all of them
-  before the marker that commits it.
-- Once everything is at rest (`settled`) every transaction has ended, and of each either everything or nothing is shown.
-- Who has been replaced is let in nowhere, and an epoch is given to nobody twice.
+- A read_committed reader never sees a record of an open or aborted transaction: its producer must at least have
+  requested the commit.
+- A transaction ends in the same way everywhere. If its producer does not know the outcome, the first evidence (a
+  visible record, a marker, an offset in force) decides, and later evidence must agree.
+- In a log, the transactions of a producer follow each other, each with its records in send order and before the marker
+  that commits it.
+- Once everything has ended (`settled`), all or none of the records of each transaction are visible.
+- Every request of a fenced producer is refused, and no producer epoch is given twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from simulator.violation import Violation
 
 NOT_SHOWN = "read_committed shows no record of an open or aborted transaction"
 ALL_SHOWN = "read_committed shows every record of a committed transaction, in order"
-FENCED = "a producer that was replaced is let in nowhere"
+FENCED = "a producer that was replaced is refused"
 
 
 class TransactionChecker:
@@ -28,18 +28,18 @@ class TransactionChecker:
         self._ledger = ledger
         self._book = ledger.transactions
 
-    # Producers
+    # --- Producers
 
     def let_in(self, session: Session, was_superseded: bool, what: str) -> None:
-        """A request of a session was carried out; `was_superseded` when it was sent."""
+        """A request of a session was executed; `was_superseded` is the state when it was sent."""
         self._ledger.counts.checks += 1
         if was_superseded:
             raise Violation(FENCED, f"{session}, {session.identity}: {what}")
 
-    # Readers
+    # --- Readers
 
     def shown(self, book: PartitionBook, record: Record) -> None:
-        """A reader of committed records was given this one."""
+        """A read_committed reader got this record."""
         transaction = self._book.of_value.get(bytes(record.value or b""))
         if transaction is None or transaction.suspended:
             return
@@ -49,7 +49,7 @@ class TransactionChecker:
         transaction.seen(True, f"{book} shows its record at {record.offset}")
 
     def whole_log(self, book: PartitionBook, records: Iterable[Record]) -> None:
-        """All that is in a log from its first offset on, whoever it is for."""
+        """Checks everything in a log from its first offset on, committed or not."""
         self._ledger.counts.checks += 1
         open_ones: dict[int, _Part] = {}
         for record in records:
@@ -69,7 +69,7 @@ class TransactionChecker:
                 part.values.append(value)
 
     def settled(self, shown: Mapping[PartitionBook, Sequence[Record]]) -> None:
-        """Everything has ended, and this is all that a reader of committed records is shown."""
+        """All transactions have ended, and these are all records that a read_committed reader sees."""
         self._ledger.counts.checks += 1
         found: dict[tuple[TransactionBook, PartitionBook], list[bytes]] = {}
         for book, records in shown.items():
@@ -99,7 +99,7 @@ class TransactionChecker:
 
 
 class _Part:
-    """What stands of a transaction in a log before its marker."""
+    """The records of a transaction in a log before its marker."""
 
     def __init__(self, transaction: TransactionBook) -> None:
         self.transaction = transaction
@@ -118,4 +118,4 @@ def _ended(book: PartitionBook, part: _Part, marker: Marker, offset: int) -> Non
 
 
 def _why(transaction: TransactionBook) -> str:
-    return transaction.trace_text or "which nobody asked to be committed"
+    return transaction.trace_text or "whose commit was not requested"

@@ -1,16 +1,16 @@
-"""What transactional producers asked for and what they were told: sessions, transactions, and how these end.
+"""What transactional producers requested and what they were answered: sessions, transactions, and how these end.
 
-A session is what InitProducerId gave: a producer id and an epoch. Several producers may share a transactional id; each
-session fences the ones before. A transaction has the records and the offsets that its producer sent in it, and an end:
+A session is what InitProducerId returned: a producer id and an epoch. Several producers may share a transactional id;
+each session fences the ones before. A transaction has the records and the offsets that its producer sent, and an end:
 
-    open ──▶ an abort was asked for, or nothing ever     nobody may see it, ever
-         └─▶ a commit was asked for ──▶ acknowledged     everybody must see all of it, once everything is at rest
-                                    ├─▶ refused          as if it had never been asked for
-                                    └─▶ nobody knows     all or nothing: the first trace of it decides
+    open ──▶ an abort was requested, or nothing          must never be visible
+         └─▶ a commit was requested ──▶ acknowledged     must be visible completely, once everything has ended
+                                    ├─▶ refused          as if it had not been requested
+                                    └─▶ unknown          all or nothing: the first evidence decides
 
-Unless the coordinators' logs and the topics are flushed at every message (`durable`), a power loss may take the end of
-a transaction back, or the transaction itself with records left behind: then all that began before is `suspended`,
-nobody looks at it any more, and producers go on under new names.
+Unless the coordinators' logs and the topics are flushed at every message (`durable`), a power loss may lose the end of
+a transaction, or the transaction itself while some of its records remain. Then every transaction that began before is
+`suspended` and no longer checked, and producers continue under new names.
 """
 
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class TransactionBook:
     """When a commit was acknowledged."""
     suspended: bool = False
     trace: bool | None = None
-    """Whether somebody has seen it committed (True) or aborted; None while nobody has seen anything."""
+    """Whether a client has seen it committed (True) or aborted (False); None while there is no evidence."""
     trace_text: str = ""
 
     def __repr__(self) -> str:
@@ -51,18 +51,18 @@ class TransactionBook:
 
     @property
     def is_committed(self) -> bool | None:
-        """None while nobody knows."""
+        """None while it is unknown."""
         if self.committed_tick is not None:
             return True
         return self.trace if self.commit_asked else False
 
     def seen(self, committed: bool, how: str) -> None:
-        """Somebody has come across its end, or what can only be seen after it."""
+        """A client has seen its end, or something that is visible only after it."""
         if self.suspended:
             return
         expected = self.is_committed
         if expected is not None and expected is not committed:
-            asked = self.trace_text or ("that was acknowledged" if committed is False else "no commit was asked for")
+            asked = self.trace_text or ("that was acknowledged" if committed is False else "no commit was requested")
             word = "committed" if committed else "aborted"
             raise Violation(ATOMIC, f"{self} is {word} ({how}), but {asked}")
         if self.trace is None:
@@ -75,12 +75,12 @@ class Init:
 
     asked_tick: int
     settled_tick: int | None = None
-    """When its fate was known. Until then it may be carried out at any time, and fence whoever is there by then."""
+    """When its outcome was known. Until then it may be executed at any time, and fence the current producer."""
 
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """What a producer goes by, from one InitProducerId to the next."""
+    """A producer's identity, from one InitProducerId to the next."""
 
     owner: "TransactionalIdBook"
     producer: str
@@ -89,7 +89,7 @@ class Session:
     epoch: int
     init: Init
     superseded: bool = False
-    """Another session was given a later epoch: whatever this one asks for from now on must be refused."""
+    """Another session got a later epoch: every later request of this one must be refused."""
 
     def __repr__(self) -> str:
         return self.name
@@ -121,7 +121,7 @@ class TransactionalIdBook:
         return init
 
     def given(self, producer: str, identity: Identity, init: Init) -> Session:
-        """A producer was told who it is from now on."""
+        """A producer got its identity."""
         self.sessions += 1
         self._give(identity, producer)
         session = Session(self, producer, f"{producer}#{self.sessions}", *identity, init)
@@ -150,7 +150,7 @@ class TransactionLedger:
         self.durable = True
         """Whether the logs of coordinators and of topics that transactions write to survive a power loss."""
         self.may_hang = False
-        """A power loss may have taken the end of a transaction, so that it will stay open for ever."""
+        """A power loss may have lost the end of a transaction, which then stays open forever."""
         self.ids: dict[str, TransactionalIdBook] = {}
         self.transactions: list[TransactionBook] = []
         self.of_value: dict[bytes, TransactionBook] = {}

@@ -1,9 +1,9 @@
 """One end of a simulated connection: the Transport seam on virtual time.
 
-It keeps TCP's promises and no others: bytes arrive in order, cut anywhere, after any while; what the other side does
-not take fills a window and then queues here, so back-pressure is real; a connection may break at any moment and then
-nobody knows how much of the last bytes arrived. File slices are read when they are sent, as sendfile does, so one that
-was truncated or overwritten too early shows; closing its file meanwhile is allowed, as on real sockets.
+It guarantees what TCP guarantees: bytes arrive in order, in pieces of any size, after any delay. What the other side
+does not read fills a window and then queues here, so back-pressure is real. A connection may break at any moment, and
+then it is unknown how many of the last bytes arrived. File slices are read when they are sent, as by sendfile, so a
+file that was truncated or overwritten too early is noticed. Its owner may close the file meanwhile, as on real sockets.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ class Link(Protocol):
 
     def transmit(self, sender: "SimTransport", note: str, arrive: Callable[[], None]) -> None: ...
 
-    def call_soon(self, callback: Callable[[], None]) -> None: ...
+    def call_soon(self, host: str, callback: Callable[[], None]) -> None: ...
 
     def segment_size(self, most: int) -> int: ...
 
@@ -78,7 +78,7 @@ class SimTransport:
         self._end_reason: str | None = None
         self._delivering = False
 
-    # The seam
+    # --- The seam
 
     @property
     def peer(self) -> str:
@@ -103,13 +103,13 @@ class SimTransport:
         self._paused = True
         self._left = left
         if self._peer_finished:
-            self._link.call_soon(self._finished_while_paused)
+            self._link.call_soon(self.host, self._finished_while_paused)
 
     def resume(self) -> None:
         if self._paused:
             self._paused = False
             self._left = None
-            self._link.call_soon(self._deliver)
+            self._link.call_soon(self.host, self._deliver)
 
     def close(self) -> None:
         if not self._closing and not self._ended:
@@ -121,24 +121,24 @@ class SimTransport:
             self._reset_other()
             self.end("aborted")
 
-    # The network's side
+    # --- The network's side
 
     @property
     def ended(self) -> bool:
         return self._ended
 
     def begin(self, receiver: Receiver) -> None:
-        """The owner is known. If the connection broke on its way here, it hears of that next."""
+        """Sets the owner. If the connection has already broken, the owner is notified next."""
         self._receiver = receiver
-        self._link.call_soon(self._report_end if self._ended else self._deliver)
+        self._link.call_soon(self.host, self._report_end if self._ended else self._deliver)
 
     def end(self, reason: str) -> None:
-        """The connection is over for this end; its owner hears of it soon, exactly once, last."""
+        """Ends the connection on this side; the owner is notified soon, exactly once, as the last event."""
         if not self._ended:
             self._ended = True
             self._end_reason = reason
             self._drop_queue()
-            self._link.call_soon(self._report_end)
+            self._link.call_soon(self.host, self._report_end)
 
     @property
     def forgotten(self) -> bool:
@@ -146,14 +146,14 @@ class SimTransport:
         return self._ended and self._end_reason is None
 
     def vanish(self) -> None:
-        """The host is gone: its peer finds out, its owner is told nothing any more."""
+        """The host is gone: its peer is notified, its owner is not."""
         if not self._ended:
             self._link.transmit(self, "gone", lambda: self.other.end("connection reset"))
         self._ended = True
         self._end_reason = None
 
     def break_down(self) -> None:
-        """Both ends lose the connection; bytes on their way are lost."""
+        """Both ends lose the connection; bytes in transit are lost."""
         self.other.end("connection reset")
         self.end("connection reset")
 
@@ -179,7 +179,7 @@ class SimTransport:
             self.end("closed")
         elif self._behind:
             self._behind = False
-            self._link.call_soon(self._report_drained)
+            self._link.call_soon(self.host, self._report_drained)
 
     def _send(self, data: bytes) -> None:
         self._in_flight += len(data)
@@ -239,7 +239,7 @@ class SimTransport:
             self._deliver()
 
     def _finished_while_paused(self) -> None:
-        """The end is told at once if nothing is unread, and otherwise that it is near."""
+        """Reports the end at once if nothing is unread; otherwise reports that the peer has finished."""
         if not self._paused or self._closing or self._ended or self._receiver is None:
             return
         if not self._inbox:

@@ -1,62 +1,54 @@
-"""One run: a node, its clients and its misfortunes, from one seed, on virtual time.
+"""One run: a cluster of one or more nodes, its clients and faults, from one seed, on virtual time.
 
-    create topics ─▶ clients at work, faults ─▶ no more faults: everybody brings work to its end ─▶ look at everything
-                                                ─▶ clean stop, power loss, start ─▶ look at everything again
+    create topics ─▶ clients work, faults happen ─▶ no more faults: clients finish their work ─▶ check everything
+                                                 ─▶ clean stop, power loss, start ─▶ check everything again
 
-`World(seed).run()` returns an `Outcome`. A promise that does not hold ends the run; the outcome then says which one and
-what led up to it. The node is never told that it is being simulated.
+`World(seed).run()` returns a `RunReport`. A promise that does not hold ends the run; the report then says which one and
+what led up to it. The nodes do not know that they are simulated.
 """
 
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from quire.node.node import Node
+from simulator.audits import Audits
+from simulator.cast import clients_of
 from simulator.checker import Checker
 from simulator.clients.administrator import Administrator
-from simulator.clients.auditor import Auditor
-from simulator.clients.classic_member import ClassicMember
 from simulator.clients.client import Scene, SimClient
-from simulator.clients.committer import Committer
-from simulator.clients.consumer import Consumer
-from simulator.clients.consumer_member import ConsumerMember
-from simulator.clients.idempotent_producer import IdempotentProducer
-from simulator.clients.mixed_member import MixedMember
-from simulator.clients.own_consumer import OwnConsumer
-from simulator.clients.own_producer import OwnProducer
-from simulator.clients.own_transactional_producer import OwnTransactionalProducer
-from simulator.clients.plain_producer import PlainProducer
-from simulator.clients.reading import READ_COMMITTED
 from simulator.clients.rest import Rest
-from simulator.clients.seeker import Seeker
-from simulator.clients.transactional_producer import TransactionalProducer
-from simulator.clients.vandal import Vandal
 from simulator.clock import SimClock
+from simulator.cluster_settings import settings_of
 from simulator.disk import Crashed
 from simulator.faults import Faults
+from simulator.hosts import node_names
 from simulator.ledger import Counts, Ledger
 from simulator.limits import applied
-from simulator.machine import Death, Flushed, Machine, State
+from simulator.machine import Death, Flushed, Machine, MachineState
 from simulator.network import SimNetwork
 from simulator.node_log import NodeLog
 from simulator.offset_ledger import OffsetLedger
-from simulator.plan import CONSUMER_SESSION_TIMEOUT, GroupPlan, Plan, plan_of
+from simulator.plan import Plan, plan_of
 from simulator.random import SimRandom
 from simulator.tasks import Gate, Task
 from simulator.trace import Trace
 from simulator.violation import Violation
+from simulator.white_box.scribe import SETTINGS, Scribe
+from simulator.white_box.white_box import WhiteBox
 
 START_LIMIT_MS = 30_000.0
 STOP_LIMIT_MS = 30_000.0
 FINISH_LIMIT_MS = 120_000.0
+PAUSE_LIMIT_MS = 60_000.0
 GIVE_BACK_LIMIT_MS = 40_000.0
-"""A write to a transaction waits half a minute for an answer of its coordinator that was lost."""
+"""A write in a transaction waits half a minute if the coordinator's answer is lost."""
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 CALM_AFTER_MS = 5_000.0
-"""How long after the last fault the last request that it hit may still go unanswered."""
+"""How long after the last fault a request that it affected may remain unanswered."""
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunReport:
     seed: int
     digest: str
     events: int
@@ -81,9 +73,9 @@ class World:
         cast: Cast | None = None,
         echo: Callable[[str], None] | None = None,
     ) -> None:
-        """`plan` is that of the seed unless another is given; `echo` is told every event.
+        """`plan` replaces that of the seed; `echo` is called with every event.
 
-        A `cast` takes the place of the plan's clients; the administrator then creates topics and nothing else.
+        `cast` replaces the plan's clients; the administrator then only creates topics.
         """
         self.seed = seed
         random = SimRandom(seed)
@@ -91,7 +83,9 @@ class World:
         self.clock = SimClock()
         self.trace = Trace(echo=echo)
         network = SimNetwork(self.clock, random.stream("network"), trace=self.trace)
-        self.machine = Machine(self.clock, network, random, self.trace, self.plan.node_settings)
+        names = node_names(self.plan.nodes)
+        self.machines = [self._machine(number, names, network, random) for number in range(len(names))]
+        brokers = [machine.name for machine in self.machines if machine.serves_clients]
         ledger = Ledger()
         ledger.transactions.durable = self.plan.durable
         self.scene = Scene(
@@ -100,111 +94,59 @@ class World:
             random=random.stream("clients"),
             trace=self.trace,
             ledger=ledger,
-            checker=Checker(ledger, self.machine.latest_ms),
+            checker=Checker(ledger, self.latest_ms),
             offsets=OffsetLedger(ledger),
-            gate=Gate(is_open=True),
-            life=self.machine.life,
-            leaving_lives=self.machine.leaving_lives,
+            nodes=brokers,
+            gates={name: Gate(is_open=True) for name in brokers},
+            lives={machine.name: machine.life for machine in self.machines},
             misbehaviour=self.plan.misbehaviour,
         )
-        self._log = NodeLog(self.scene.tell)
+        for machine in self.machines:
+            machine.leaving_lives = self.scene.leaving_lives
+        self._log = NodeLog(self.scene.tell, lambda: self.trace.speaker)
         self._administrator = Administrator(self.scene, "admin")
-        self._clients = cast(self) if cast is not None else [self._administrator, *self._make_clients()]
+        self._scribes: list[Scribe] = []
+        self._clients = cast(self) if cast is not None else self._planned_clients()
         self._tasks: list[Task] = []
-        self._auditor: Auditor | None = None
-        self._audit: Task | None = None
-        self._audits = 0
+        self._audits = Audits(self.scene)
         self._rests = 0
-        names = [client.name for client in self._clients]
-        self._faults = Faults(self.scene, self.machine, random.stream("faults"), self.plan, names)
+        self._stays_down = False
+        """Whether a node that has ended is not started again."""
+        clients = [client.name for client in self._clients]
+        self._faults = Faults(self.scene, self.machines, random.stream("faults"), self.plan, clients)
+        self._white_box = WhiteBox(self.machines, ledger)
         self._random = random.stream("world")
-        self.machine.on_start = self._starts
-        self.machine.on_serving = self._serving
-        self.machine.on_death = self._died
-        self.machine.on_failure = self._failed
 
-    def _make_clients(self) -> list[SimClient]:
-        plan, scene = self.plan, self.scene
-        return [
-            *(PlainProducer(scene, f"plain-{number}", acks) for number, acks in enumerate(plan.plain_acks)),
-            *(IdempotentProducer(scene, f"idempotent-{number}") for number in range(plan.idempotent_producers)),
-            *(Consumer(scene, f"consumer-{number}", sessions=False) for number in range(plan.consumers)),
-            *(Consumer(scene, f"follower-{number}", sessions=True) for number in range(plan.session_consumers)),
-            *(
-                Consumer(scene, f"committed-{number}", sessions=True, isolation_level=READ_COMMITTED)
-                for number in range(plan.committed_consumers)
-            ),
-            *self._transactional_producers(),
-            *self._own_clients(),
-            *(Committer(scene, f"committer-{number}", group) for number, group in enumerate(plan.offset_groups)),
-            *(member for group in plan.groups for member in self._members(group)),
-            Seeker(scene, "seeker"),
-            *([Vandal(scene, "vandal")] if plan.vandal else []),
-        ]
+    def _machine(self, number: int, names: list[str], network: SimNetwork, random: SimRandom) -> Machine:
+        name, settings = names[number], self.plan.node_settings
+        if self.plan.roles:
+            random = random.stream(name)
+            settings = settings | settings_of(names, self.plan.roles, number)
+        machine = Machine(name, self.clock, network, random, self.trace, settings)
+        machine.on_start = self._starts
+        machine.on_serving = self._serving
+        machine.on_death = self._died
+        machine.on_failure = self._failed
+        return machine
 
-    def _members(self, group: GroupPlan) -> list[SimClient]:
-        dynamic = [f"{group.name}-dynamic-{number}" for number in range(group.dynamic)]
-        static = [f"{group.name}-static-{number}" for number in range(group.static)]
-        mixed = [f"{group.name}-classic-{number}" for number in range(group.mixed)]
-        companions = dynamic + static + mixed
-        if group.consumer_protocol:
-            timeout_ms = int(self.plan.node_settings[CONSUMER_SESSION_TIMEOUT])
-            instances = dict.fromkeys(dynamic) | {name: name for name in static}
-            return [
-                *(
-                    ConsumerMember(self.scene, name, group.name, companions, timeout_ms, instance_id=instance_id)
-                    for name, instance_id in instances.items()
-                ),
-                *(MixedMember(self.scene, name, group.name, companions) for name in mixed),
-            ]
-        members: list[SimClient] = [ClassicMember(self.scene, name, group.name, companions) for name in dynamic]
-        members += [ClassicMember(self.scene, name, group.name, companions, instance_id=name) for name in static]
-        if group.double:
-            double = ClassicMember(self.scene, f"{static[0]}-double", group.name, companions, instance_id=static[0])
-            members.append(double)
-        return members
+    def _planned_clients(self) -> list[SimClient]:
+        if self.scene.nodes:
+            return [self._administrator, *clients_of(self.plan, self.scene)]
+        self._scribes = [Scribe(self.scene, f"scribe of {each}", self.machines, each) for each in SETTINGS]
+        return [*self._scribes]
 
-    def _own_clients(self) -> list[SimClient]:
-        plan, scene = self.plan, self.scene
-        groups = [*plan.offset_groups, *(group.name for group in plan.groups)]
-        return [
-            *(OwnProducer(scene, f"own-producer-{number}") for number in range(plan.own_producers)),
-            *(
-                OwnTransactionalProducer(
-                    scene,
-                    f"own-transactional-{number}{'abc'[rival]}",
-                    f"own-id-{number}",
-                    protocol,
-                    groups,
-                    abandons=each.abandons,
-                )
-                for number, each in enumerate(plan.own_transactional)
-                for rival, protocol in enumerate(each.protocols)
-            ),
-            *(
-                OwnConsumer(scene, f"own-consumer-{number}", read_committed=number % 2 == 0)
-                for number in range(plan.own_consumers)
-            ),
-        ]
+    @property
+    def machine(self) -> Machine:
+        """The first one."""
+        return self.machines[0]
 
-    def _transactional_producers(self) -> list[TransactionalProducer]:
-        groups = [*self.plan.offset_groups, *(group.name for group in self.plan.groups)]
-        return [
-            TransactionalProducer(
-                self.scene,
-                f"transactional-{number}{'abc'[rival]}",
-                f"id-{number}",
-                protocol,
-                groups,
-                abandons=each.abandons,
-            )
-            for number, each in enumerate(self.plan.transactional)
-            for rival, protocol in enumerate(each.protocols)
-        ]
+    def latest_ms(self) -> int:
+        """The latest time that a node's clock has shown."""
+        return max(machine.latest_ms() for machine in self.machines)
 
-    # The run
+    # --- The run
 
-    def run(self) -> Outcome:
+    def run(self) -> RunReport:
         violation: Violation | None = None
         with self._log.attached(), applied(self.plan.limits):
             try:
@@ -212,12 +154,12 @@ class World:
             except Violation as error:
                 violation = error
                 self.scene.tell(f"broken: {error}")
-        return Outcome(
+        return RunReport(
             seed=self.seed,
             digest=self.trace.digest,
             events=self.trace.events,
             virtual_ms=self.clock.monotonic_ms(),
-            lives=self.machine.life.number,
+            lives=self.scene.starts,
             faults=self._faults.struck,
             counts=self.scene.ledger.counts,
             violation=str(violation) if violation is not None else None,
@@ -225,19 +167,33 @@ class World:
         )
 
     def _run(self) -> None:
-        self.clock.call_soon(self._start)
+        for machine in self.machines:
+            if self.plan.roles:
+                machine.format(CLUSTER_ID)
+            self._start_soon(machine)
         self._run_until(self._is_well, START_LIMIT_MS, "the first start")
-        self._create_topics()
+        if self.scene.nodes:
+            self._create_topics()
         self._tasks = [Task(self.clock, client.name, client.run()) for client in self._clients]
         Task(self.clock, "faults", self._faults.run())
         self._run_for(self.plan.duration_ms)
+        self._faults.begin_no_more()
+        self._run_until(lambda: not self._faults.paused, PAUSE_LIMIT_MS, "the end of a pause")
         self._come_to_rest()
-        self._await_rest()
-        self._look_at_everything()
-        self._check_nothing_is_left(self._serving_node())
+        self._check_all()
+        if self.scene.nodes:
+            for machine in self.machines:
+                self._check_nothing_is_left(machine)
         self._stop_and_start_again()
-        self._await_rest()
-        self._look_at_everything()
+        self._check_all()
+
+    def _check_all(self) -> None:
+        self._check_that_all_agree()
+        self.scene.at_rest = True
+        if self.scene.nodes:
+            self._await_rest()
+            self._look_at_everything()
+        self.scene.at_rest = False
 
     def _create_topics(self) -> None:
         async def create() -> None:
@@ -256,58 +212,82 @@ class World:
         """Ends the faults, and lets every client finish what it began."""
         self._faults.stop()
         self.scene.tell("no more faults")
-        self._set_clock_right()
-        self._run_until(self._is_nursed_well, START_LIMIT_MS + STOP_LIMIT_MS, "getting well after the last fault")
+        self._set_clocks_right()
+        self._run_until(self._is_nursed_well, START_LIMIT_MS + STOP_LIMIT_MS, "recovery after the last fault")
         self.scene.finishing = True
         self.clock.call_later(CALM_AFTER_MS, self._calm_down)
-        self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, "finishing everybody's work")
+        self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, "the clients' last work")
 
-    def _set_clock_right(self) -> None:
-        """By a clock that has gone back, what was begun before would take for ever to time out."""
-        self.scene.clock_changes += 1
-        self.machine.jump_clock(self.machine.latest_ms() - self.clock.now_ms())
+    def _set_clocks_right(self) -> None:
+        """If a clock had gone back, earlier operations would take very long to time out."""
+        self.scene.clock_changed()
+        ahead_ms = self.latest_ms() - self.clock.now_ms()
+        for machine in self.machines:
+            machine.jump_clock(ahead_ms)
 
     def _await_rest(self) -> None:
-        """Every transaction ends, though its producer may be gone, and all of it is there or nothing."""
+        """Waits until every transaction has ended, even without its producer; checks that all or none is there."""
         self._rests += 1
         task = Task(self.clock, "rest", Rest(self.scene, f"rest-{self._rests}").run())
         self._tasks.append(task)
-        self._run_until(lambda: task.ended, FINISH_LIMIT_MS, "every transaction coming to an end")
+        self._run_until(lambda: task.ended, FINISH_LIMIT_MS, "the end of every transaction")
 
     def _calm_down(self) -> None:
         self.scene.calm = True
 
     def _stop_and_start_again(self) -> None:
-        """A clean stop has everything on disk and lets go of everything; the power may go at once."""
+        """After a clean stop everything is on disk and all files are closed, so a power loss must not matter."""
         self.scene.tell("a clean stop, then a power loss, then a start")
-        disk = self.machine.disk
-        self.machine.stop()
-        self._run_until(lambda: self.machine.state is State.DOWN, STOP_LIMIT_MS, "a clean stop")
-        if disk.open_paths():
-            raise Violation("a stopped node lets go of its files", f"{disk.open_paths()} are open")
+        disks = [(machine.name, machine.disk) for machine in self.machines]
+        self._stays_down = True
+        for machine in self.machines:
+            machine.stop()
+        self._run_until(self._is_down, STOP_LIMIT_MS, "a clean stop")
+        for name, disk in disks:
+            if disk.open_paths():
+                raise Violation("a stopped node closes its files", f"{disk.open_paths()} of {name} are open")
         for book in self.scene.ledger.live_partitions():
             book.flushed = book.end_offset
-        self.machine.die(Death.POWER_LOSS)
+        self._stays_down = False
+        self.scene.calm = self.scene.alone  # the first of several nodes that serves may have to wait for the others
+        for machine in self.machines:
+            machine.die(Death.POWER_LOSS)
         self._run_until(self._is_well, START_LIMIT_MS, "the last start")
+        self.scene.calm = True
+
+    def _is_down(self) -> bool:
+        return all(machine.state is MachineState.DOWN for machine in self.machines)
 
     def _look_at_everything(self) -> None:
-        self._run_until(lambda: self._audit is None, FINISH_LIMIT_MS, "reading everything")
-        self._start_audit(after_power_loss=False, alone=True)
-        self._run_until(lambda: self._audit is None, FINISH_LIMIT_MS, "reading everything once more")
+        self._run_until(lambda: not self._audits.running, FINISH_LIMIT_MS, "reading everything")
+        self._audits.start(self.scene.nodes, after_power_loss=False, alone=True)
+        self._run_until(lambda: not self._audits.running, FINISH_LIMIT_MS, "reading everything once more")
 
-    def _check_nothing_is_left(self, node: Node) -> None:
-        """Nobody is connected any more, so nothing may be kept for anybody."""
+    def _check_nothing_is_left(self, machine: Machine) -> None:
+        """No client is connected, so the node must not hold anything for one; other nodes stay connected."""
+        node, nodes = machine.node, {each.name for each in self.machines}
+        assert node is not None
 
         def nothing_is_left() -> bool:
             counters = node.server.counters
-            waits = [(each.fetch_waits, each.commit_waits, each.flush_waits) for each in node.partitions]
+            leaders = [each.leader for each in node.partitions if each.leader is not None]
+            waits = [(each.fetch_waits, each.commit_waits, each.flush_waits) for each in leaders]
             waiting = sum(len(queue) for queues in waits for queue in queues)
+            if not self.scene.alone:
+                return waiting == 0 and self.scene.network.peers(machine.name) <= nodes
             held = node.server.pool.in_use_bytes + node.server.pool.held
             return counters.connections == counters.queued_bytes == waiting == held == 0
 
-        self._run_until(nothing_is_left, GIVE_BACK_LIMIT_MS, "giving back what requests held")
+        self._run_until(nothing_is_left, GIVE_BACK_LIMIT_MS, "the release of what requests held")
 
-    # Stepping
+    def _check_that_all_agree(self) -> None:
+        """Nothing changes any more, so every node gets the same metadata."""
+        self._run_until(lambda: self._white_box.agree, FINISH_LIMIT_MS, "the same metadata on every node")
+        self._white_box.look_at_the_end()
+        for scribe in self._scribes:
+            scribe.check_kept()
+
+    # --- Stepping
 
     def _run_for(self, duration_ms: float) -> None:
         end_ms = self.clock.monotonic_ms() + duration_ms
@@ -319,14 +299,14 @@ class World:
         while not condition():
             if self.clock.monotonic_ms() > end_ms:
                 waiting = [repr(task) for task in self._tasks if not task.ended]
-                raise Violation("the node never hangs", f"{what} took more than {limit_ms:.0f} ms; {waiting} go on")
+                raise Violation("the node never hangs", f"{what} took more than {limit_ms:.0f} ms; {waiting} still run")
             self._step()
 
     def _step(self) -> None:
         try:
             self.clock.step()
         except Crashed as crash:
-            self.machine.doom_has_come(crash)
+            self._machine_of(crash).doom_has_come(crash)
         except Violation:
             raise
         except Exception as error:
@@ -334,83 +314,89 @@ class World:
             raise Violation("no callback raises", f"{type(error).__name__}: {error}") from error
         if self._log.unexpected is not None:
             raise Violation("no request fails unexpectedly", self._log.unexpected)
-        starting = self.machine.state is State.STARTING and not self.scene.disk_trouble
-        if starting and self.clock.monotonic_ms() - self.machine.started_at_ms > START_LIMIT_MS:
+        for machine in self.machines:
+            if machine.state is MachineState.STARTING:
+                self._check_that_it_starts(machine)
+        self._white_box.look_if_due(self.clock.monotonic_ms())
+
+    def _machine_of(self, crash: Crashed) -> Machine:
+        return next(machine for machine in self.machines if machine.disk.calls.name == crash.disk)
+
+    def _check_that_it_starts(self, machine: Machine) -> None:
+        """A node on its own must start whatever happens; one of several may have to wait for the others."""
+        late = self.clock.monotonic_ms() - machine.started_at_ms > START_LIMIT_MS
+        if late and self.scene.alone and not self._has_trouble(machine):
             raise Violation("the node never hangs", f"it has not started within {START_LIMIT_MS:.0f} ms")
 
+    def _has_trouble(self, machine: Machine) -> bool:
+        return machine.life in self.scene.troubled_lives
+
     def _is_well(self) -> bool:
-        return self.machine.state is State.SERVING and self.scene.gate.is_open and not self.machine.has_failed_directory
+        return all(
+            machine.state is MachineState.SERVING
+            and (not machine.serves_clients or self.scene.gates[machine.name].is_open)
+            and not machine.has_failed_directory
+            for machine in self.machines
+        )
 
     def _is_nursed_well(self) -> bool:
-        """Somebody replaces the disk that has failed and starts the node again."""
-        if self.machine.state is State.SERVING and self.machine.has_failed_directory:
-            self.machine.die(Death.KILL)
+        """As `_is_well`; restarts a node with a failed directory, as an operator would who replaced the disk."""
+        for machine in self.machines:
+            if machine.state is MachineState.SERVING and machine.has_failed_directory:
+                machine.die(Death.KILL)
         return self._is_well()
 
-    def _serving_node(self) -> Node:
-        assert self.machine.node is not None
-        return self.machine.node
+    # --- What the machines report
 
-    # What the machine reports
+    def _starts(self, machine: Machine) -> None:
+        self.scene.lives[machine.name] = machine.life
+        self._faults.at_start(machine)
+        if machine.disk.calls.has_faults or machine.disk.capacity_bytes is not None:
+            self.scene.troubled_lives.append(machine.life)
+        if machine.has_slow_disk:
+            self.scene.slow_lives.append(machine.life)
 
-    def _starts(self) -> None:
-        self.scene.life = self.machine.life
-        self._faults.at_start()
-        if self.machine.disk.calls.has_faults or self.machine.disk.capacity_bytes is not None:
-            self.scene.troubled_lives.append(self.machine.life.number)
-        if self.machine.has_slow_disk:
-            self.scene.slow_lives.append(self.machine.life.number)
-
-    def _serving(self) -> None:
-        self.scene.tell(f"the node serves, life {self.machine.life.number}")
-        if not self.scene.gate.is_open:
-            self._start_audit(after_power_loss=True)
+    def _serving(self, machine: Machine) -> None:
+        self.scene.tell(f"{self._called(machine)} serves, life {machine.life.number}")
+        if not machine.serves_clients:
+            return
+        if not self.scene.gates[machine.name].is_open:
+            self._audits.start([machine.name], after_power_loss=True)
         elif self._random.chance(0.5):
-            self._start_audit(after_power_loss=False)
+            self._audits.start([machine.name], after_power_loss=False)
 
-    def _died(self, death: Death, flushed: Flushed) -> None:
-        self.scene.tell(f"the node is {death.value}")
-        if self._audit is not None and self._auditor is not None:
-            self._audit.end()
-            self._audit = None
-            self._auditor.close()
+    def _died(self, machine: Machine, death: Death, flushed: Flushed) -> None:
+        self.scene.tell(f"{self._called(machine)} ends: {death.value}")
+        self._audits.end(machine.name)
         ledger = self.scene.ledger
         ledger.flushed(flushed)
         if death.loses_power:
-            ledger.power_lost()
+            ledger.power_lost(machine.name)
             if not self.plan.durable:
                 self.scene.offsets.power_lost()
-            self.scene.gate.close()
-        self.scene.life = self.machine.life
-        self.clock.call_later(self._faults.restart_delay_ms(), self._start)
+            if machine.serves_clients:
+                self.scene.gates[machine.name].close()
+        self.clock.call_later(self._faults.restart_delay_ms(), lambda: self._start(machine))
 
-    def _start(self) -> None:
-        if self.machine.state is State.DOWN:
-            self.machine.start()
+    def _called(self, machine: Machine) -> str:
+        return "the node" if self.scene.alone else machine.name
 
-    def _failed(self, reason: str) -> None:
-        """The node says that it cannot go on: whoever runs it ends the process."""
-        if not self.scene.disk_trouble:
-            raise Violation("a node goes on", f"it gave up without a disk error: {reason}")
-        self.scene.tell(f"the node gave up: {reason}")
-        life = self.machine.life
+    def _start_soon(self, machine: Machine) -> None:
+        self.clock.call_soon(lambda: self._start(machine))
+
+    def _start(self, machine: Machine) -> None:
+        if machine.state is MachineState.DOWN and not self._stays_down:
+            machine.start()
+
+    def _failed(self, machine: Machine, reason: str) -> None:
+        """The node reports that it cannot continue; its operator ends the process."""
+        if not self._has_trouble(machine):
+            raise Violation("a node continues", f"{self._called(machine)} gave up without a disk error: {reason}")
+        self.scene.tell(f"{self._called(machine)} gave up: {reason}")
+        life = machine.life
 
         def end() -> None:
-            if self.machine.life == life and self.machine.state is not State.DOWN:
-                self.machine.die(Death.KILL)
+            if machine.life == life and machine.state is not MachineState.DOWN:
+                machine.die(Death.KILL)
 
         self.clock.call_soon(end)
-
-    def _start_audit(self, *, after_power_loss: bool, alone: bool = False) -> None:
-        self._audits += 1
-        self._auditor = auditor = Auditor(
-            self.scene, f"auditor-{self._audits}", after_power_loss=after_power_loss, alone=alone
-        )
-
-        async def audit() -> None:
-            await auditor.run()
-            self._audit = None
-            if after_power_loss:
-                self.scene.gate.open()
-
-        self._audit = Task(self.clock, auditor.name, audit())

@@ -20,6 +20,14 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+def free_cluster_port(nodes: int) -> int:
+    """The first port of a local cluster: node i listens ten ports above the one before, its controller one above."""
+    while True:
+        first = free_port()
+        if all(_is_free(first + 10 * node + above) for node in range(nodes) for above in (0, 1)):
+            return first
+
+
 def free_port() -> int:
     return free_ports(1)[0]
 

@@ -1,4 +1,4 @@
-"""Orders of a hundred francs and more go to a topic of their own; what is no order goes to orders.dlq."""
+"""Copies orders of a hundred francs and more to their own topic; records that are not orders go to orders.dlq."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812

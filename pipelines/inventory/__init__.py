@@ -1,4 +1,4 @@
-"""The archive of an inventory, for the audit: every event and every refusal there ever was, in a Delta lake.
+"""The archive of an inventory, for the audit: all events and refusals in a Delta lake.
 
-The inventory itself, its commands and its processor, are in `quire.inventory`; `inventory.yaml` runs all of it.
+The inventory itself, its commands and its processor, are in `quire_samples.inventory`; `inventory.yaml` runs all of it.
 """

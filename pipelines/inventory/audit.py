@@ -1,9 +1,9 @@
-"""What happened to the stock, for the lake, and whether anything is missing there.
+"""Archives the events of the stock in the lake, and finds missing ones there.
 
-`archive` and `archive_refusals` are jobs: records of `inventory-events` and `inventory-refusals` in, rows for a Delta
-table out. The source must read committed records only. A record that no processor wrote stops the job and is named: an
-archive that leaves things out proves nothing. `find_gaps` is for a table that was archived: an item's events are
-numbered from 1, so every number that is missing there is an event that is missing.
+`archive` and `archive_refusals` are jobs: they turn records of `inventory-events` and `inventory-refusals` into rows of
+a Delta table. The source must read committed records only. A record that no processor wrote stops the job and is named:
+an incomplete archive would prove nothing. `find_gaps` checks an archived table: the events of an item are numbered from
+1, so every missing number is a missing event.
 """
 
 from pyspark.sql import Column, DataFrame, Window

@@ -4,5 +4,5 @@
     results    shop_events -> sales_per_minute, sales_5m, top_viewed_products, sessions
     archive    three topics, as they are -> a Delta table by date
 
-`shop.yaml` says which runs how; `quire demo shop` sends events; docs/pipelines.md draws the picture.
+`shop.yaml` configures the queries; `quire-samples shop send` sends events; docs/pipelines.md has a diagram.
 """

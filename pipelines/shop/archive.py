@@ -1,4 +1,4 @@
-"""Every record of the shop's topics as it came, broken ones too, for a Delta table by date."""
+"""Archives every record of the shop's topics unchanged, including broken ones, in a Delta table by date."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812

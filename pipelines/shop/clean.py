@@ -1,8 +1,8 @@
-"""Every event of the shop once: duplicates, late ones and bots are left out, and broken ones become dead letters.
+"""Cleans the shop's events: removes duplicates, late events and bots, and turns broken ones into dead letters.
 
-One query, so that for each batch the numbers add up: events read = counted + bots + dead letters + duplicates + late.
-The first three stand in the query's observed metrics (dead letters are counted by `sink_rows`), duplicates and late
-ones in those of its state operator.
+This is one query, so that the numbers of each batch add up: events read = counted + bots + dead letters + duplicates +
+late. The first three are observed metrics of the query (`sink_rows` counts dead letters); duplicates and late events
+are metrics of its state operator.
 """
 
 from pyspark.sql import DataFrame

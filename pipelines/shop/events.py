@@ -1,4 +1,4 @@
-"""What an event of the shop looks like, and what must hold for one."""
+"""The schema of the shop's events, and the rules for valid ones."""
 
 from quire.spark.parsing import Rule
 

@@ -1,6 +1,6 @@
-"""Everything that is computed from clean events, in one query with one sink: each row goes to the topic of its result.
+"""All results that are computed from clean events, in one query with one sink: each row names the topic of its result.
 
-Four queries would each cost a micro-batch of their own, which two cores feel; one reads, plans and commits once.
+Four queries would each run their own micro-batches, which is slow on two cores; one reads, plans and commits once.
 """
 
 from pyspark.sql import DataFrame

@@ -1,4 +1,4 @@
-"""A row of results as a record: JSON on the topic of that result."""
+"""Turns a row of results into a record: JSON for the topic of that result."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812

@@ -1,4 +1,4 @@
-"""What was sold: per minute, and in windows of five minutes that begin every minute. In the time of the events."""
+"""Sales per minute, and in windows of five minutes that begin every minute, in event time."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812

@@ -1,4 +1,4 @@
-"""The ten products that were viewed most in every five minutes."""
+"""The ten most viewed products of every five minutes."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812

@@ -1,3 +1,3 @@
-"""Simulated clients: they speak request bytes over simulated connections, misbehave as networks make clients do, and
-write into the ledger what they asked for and what they were told.
+"""Simulated clients. They send request bytes over simulated connections, misbehave as clients on a bad network do, and
+write what they requested and what they were answered into the ledger.
 """

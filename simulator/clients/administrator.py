@@ -1,7 +1,7 @@
-"""Creates, grows, configures and deletes topics, one request after the other, and looks whether metadata agrees.
+"""Creates, grows, configures and deletes topics, one request after the other, and checks that metadata agrees.
 
-A request whose answer is lost is sent again until somebody says how it stands. Late copies of lost requests may still
-be carried out afterwards; the ledger keeps that possibility.
+A request whose response is lost is retried until a response shows the state. Late copies of lost requests may still be
+executed afterwards; the ledger allows for that.
 """
 
 from collections.abc import Awaitable
@@ -40,9 +40,9 @@ SETTINGS = {
     FLUSH_MESSAGES: (NEVER, "1", "1", "4", NEVER),
     "flush.ms": (NEVER, "50", "1000", NEVER),
 }
-"""What may be altered under the eyes of producers: Kafka's default, and values that none of them minds."""
+"""Settings that may change while producers write: Kafka's default, and values that do not affect them."""
 RETENTION = ("retention.ms", "retention.bytes")
-"""Only of topics that stay: of the others nobody asks where they start. Transactions are looked at as a whole."""
+"""Changed only in topics that stay, because no client looks up the start of the others; not in transactional ones."""
 
 
 class Administrator(SimClient):
@@ -75,7 +75,7 @@ class Administrator(SimClient):
             await self._try(describe_settings(self, topic))
 
     def _name(self) -> str:
-        """A new one, or one of a topic that is gone; but none that a late request might bring back."""
+        """A new name, or that of a deleted topic, unless a late request might create that topic again."""
         ledger = self.scene.ledger
         free = [
             topic.name
@@ -87,7 +87,7 @@ class Administrator(SimClient):
         self._created += 1
         return f"{self.name}-{self._created}"
 
-    # What it can do
+    # --- What it can do
 
     async def create(
         self, name: str, partitions: int, settings: dict[str, str], *, stays: bool, transactional: bool = False
@@ -95,7 +95,7 @@ class Administrator(SimClient):
         ledger = self.scene.ledger
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         topic.configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
-        # Known before it is sent: others may see it in metadata before this client hears of it.
+        # Recorded before it is sent: others may see it in metadata before this client gets its response.
         sure = name not in ledger.doubtful_names
         ledger.doubtful_names.append(name)
         error, lost = await self._insist(
@@ -121,8 +121,9 @@ class Administrator(SimClient):
                 await self.back_off()
                 continue
             found = answer.topics[0]
-            self.expect(found.error_code, f"Metadata of {name}, which was created")
-            return bytes(found.topic_id)
+            if self.expect(found.error_code, f"Metadata of {name}, which was created") is ErrorCode.NONE:
+                return bytes(found.topic_id)
+            await self.back_off()
 
     async def _delete(self, topic: TopicBook) -> None:
         topic.deletion_asked = True
@@ -163,7 +164,7 @@ class Administrator(SimClient):
             setting.doubtful.remove(value)
 
     async def set_up_coordinators(self, settings: dict[str, str]) -> None:
-        """Has the topics created that coordinators keep their state in, with these settings."""
+        """Makes the node create the internal topics of coordinators, with these settings."""
         for key_type, topic in ((GROUP, GROUP_OFFSETS), (TRANSACTION, TRANSACTION_STATE)):
             self.scene.ledger.doubtful_names.append(topic)
             await find_coordinator(self, key_type, "any")
@@ -171,13 +172,13 @@ class Administrator(SimClient):
             resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
             await self._insist(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic)
 
-    # How it asks
+    # --- How it asks
 
     async def _insist(
         self, request: Message, results: str, what: str, already: ErrorCode | None = None, *, at_least: int = 0
     ) -> tuple[ErrorCode, bool]:
-        """Asks until there is an answer; its error (none, or `already`), and whether an earlier answer was lost."""
-        lost = False
+        """Retries until there is an answer; returns its error (NONE or `already`), and whether an answer was lost."""
+        lost = not self.scene.alone  # a node that passes a request on may do so twice
         while True:
             try:
                 answer = await self.ask(request, at_least=at_least)
@@ -185,7 +186,7 @@ class Administrator(SimClient):
                 lost = True
                 await self.back_off()
                 continue
-            # A copy of the frame may be on its way still.
+            # A copy of the frame may still be in transit.
             lost = lost or self.sent_twice
             allowed = (already,) if already is not None else ()
             result = getattr(answer, results)[0]

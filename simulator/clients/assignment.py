@@ -1,4 +1,4 @@
-"""What consumers put into the bytes of JoinGroup and SyncGroup, and how a leader of theirs assigns partitions."""
+"""The metadata of consumers in JoinGroup and SyncGroup, and how a group leader assigns partitions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,11 +14,11 @@ from simulator.random import SimRandom
 VERSION_BYTES = 2
 VERSION = 1
 VERSION_WITH_GENERATION = 2
-"""Which begins as the other does."""
+"""Its first fields are those of VERSION."""
 
 
 def subscription(topics: Sequence[str], generation: int | None = None) -> bytes:
-    """Of a consumer that owns nothing any more, because it joins; `generation` is the one that it was in."""
+    """The metadata of a consumer that joins, and so owns nothing; `generation` is its previous one."""
     version = VERSION if generation is None else VERSION_WITH_GENERATION
     content = ConsumerProtocolSubscription(topics=list(topics))
     if generation is not None:
@@ -44,7 +44,7 @@ def assignment(owned: Owned) -> bytes:
 
 
 def assigned(content: bytes) -> Owned:
-    """Nothing at all is what somebody gets whom the leader has not thought of."""
+    """A member that the leader left out gets empty bytes."""
     if not content:
         return ()
     found, _ = decoder(ConsumerProtocolAssignment, VERSION)(memoryview(content), VERSION_BYTES)
@@ -52,7 +52,7 @@ def assigned(content: bytes) -> Owned:
 
 
 def assign(random: SimRandom, members: Mapping[str, Sequence[str]], partitions: Owned) -> dict[str, Owned]:
-    """Each partition to one of those who subscribe to its topic, differently each time. `members` by their ids."""
+    """Assigns each partition to a random subscriber of its topic. `members` has topics by member id."""
     owned: dict[str, list[tuple[str, int]]] = {member_id: [] for member_id in members}
     turn = random.below(100)
     for topic, index in partitions:

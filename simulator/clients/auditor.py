@@ -1,8 +1,11 @@
-"""Looks at everything there is: metadata, settings, and every log from its start to its end.
+"""Reads everything on some nodes: metadata, settings, and every log from its start to its end.
 
-After a power loss it is the first to come in, and nobody writes until it is done; so it sees exactly what the power
-loss left. Otherwise others write meanwhile, and it reads as far as the logs had reached when it began.
+After a power loss of a node it is the first client to connect to it, and no client writes there until it is done; so it
+sees exactly what the power loss left. Otherwise other clients write meanwhile, and it reads up to the ends that the
+logs had when it began.
 """
+
+from collections.abc import Sequence
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -20,9 +23,12 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 class Auditor(SimClient):
     passes_the_gate = False
 
-    def __init__(self, scene: Scene, name: str, *, after_power_loss: bool, alone: bool = False) -> None:
-        """`alone`: nobody writes meanwhile, as after a power loss."""
+    def __init__(
+        self, scene: Scene, name: str, nodes: Sequence[str], *, after_power_loss: bool, alone: bool = False
+    ) -> None:
+        """`alone`: no client writes meanwhile, as after a power loss."""
         super().__init__(scene, name)
+        self._nodes = nodes
         self._after_power_loss = after_power_loss
         self._alone = alone or after_power_loss
         self.finished = False
@@ -45,24 +51,24 @@ class Auditor(SimClient):
         for topic in ledger.live_topics():
             await describe_settings(self, topic)
         lost = 0
-        for book in ledger.live_partitions():
+        for book in [book for book in ledger.live_partitions() if self.scene.leader_of(book) in self._nodes]:
             start_offset, end_offset = await self._read(book)
             if self._after_power_loss:
                 lost += self.scene.checker.found_after_power_loss(book, start_offset, end_offset)
         if self._after_power_loss:
             ledger.give_up_deleted()
-        self.scene.tell(f"{self.name} looked at everything" + (f": {lost} records are lost" if lost else ""))
+        self.scene.tell(f"{self.name} read everything" + (f": {lost} records are lost" if lost else ""))
 
     async def _read(self, book: PartitionBook) -> tuple[int, int]:
-        """Reads the whole log; where it starts and ends."""
+        """Reads the whole log; returns its start and end."""
         while True:
-            wire = await self.connected()
+            wire = await self.connected(book)
             floor = book.floor(afresh=self._after_power_loss)
             start_offset = offset = await self._start(book)
             records: list[Record] = []
             end_offset = -1
             while end_offset < 0 or offset < max(floor.end_offset, end_offset if self._after_power_loss else 0):
-                found = await self._fetch(book, wire.life.era, floor, offset)
+                found = await self._fetch(book, wire.era, floor, offset)
                 if found is None:
                     break
                 end_offset, more = found
@@ -83,11 +89,11 @@ class Auditor(SimClient):
         return (await list_offset(self, book, EARLIEST, afresh=self._after_power_loss)).offset
 
     async def _fetch(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> tuple[int, list[Record]] | None:
-        """The high watermark and some records; None when reading has to begin again, or the topic is being deleted."""
+        """The high watermark and some records; None if reading must start again, or the topic is being deleted."""
         topic = FetchTopic(topic=book.topic.name, topic_id=book.topic.topic_id)
         topic.partitions = [FetchPartition(partition=book.index, fetch_offset=offset, partition_max_bytes=1 << 20)]
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic])
-        answer = await self.ask(request, at_least=0 if book.topic.stays else FIRST_VERSION_WITH_TOPIC_IDS)
+        answer = await self.ask(request, book, at_least=0 if book.topic.stays else FIRST_VERSION_WITH_TOPIC_IDS)
         found = answer.responses[0].partitions[0]
         gone = GONE if book.topic.deletion_asked else ()
         cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.may_start_behind(book, offset) else ()

@@ -29,11 +29,11 @@ class Batch:
     era: int = -1
     floor: Floor = NOTHING_KNOWN
     flushed_since: int | None = None
-    """These are as of the last try."""
+    """`era`, `floor` and `flushed_since` are those of the last attempt."""
     answers: list[Promise[Any]] = field(default_factory=list)
 
     def sending(self, era: int, copies: int) -> None:
-        """Writes down that it goes out now."""
+        """Records in the ledger that it is sent now."""
         self.tries += copies
         self.era = era
         self.floor = self.book.floor()
@@ -46,7 +46,7 @@ class Batch:
 
     @property
     def must_be_flushed(self) -> bool:
-        """Whether flush.messages has been 1 from when it was sent until now, when its acknowledgement is here."""
+        """Whether flush.messages was 1 all the time from the request to the acknowledgement."""
         return self.flushed_since is not None and self.flushed_since == self.book.topic.flushed_since
 
 

@@ -1,8 +1,8 @@
-"""A member of a group by the classic protocol: joins, assigns if it leads, reads what it owns, commits how far it came.
+"""A member of a group with the classic protocol: joins, assigns if it is the leader, reads its partitions, commits.
 
-It also leaves, changes its mind about topics, crashes and comes back under another id, or as the static member it is,
-and is silent for longer than its session lasts. Then it is out, and must be told; but nobody is put out without a
-reason. At the end of a run every group with members that are heard of has to come to rest.
+It also leaves, changes its subscription, crashes and rejoins under another member id or as the same static member, and
+is silent for longer than its session timeout. Then it is removed, and must get an error; no member is removed without a
+reason. At the end of a run every group with live members must become stable.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from simulator.clients.coordinator import GROUP, NOT_NOW, find_coordinator
 from simulator.clients.list_offsets import EARLIEST, list_offset
 from simulator.clients.offsets import commit_offsets, fetch_offsets
 from simulator.clients.reading import Read, read
+from simulator.clients.routes import group as coordinator_of
 from simulator.clients.wire import Lost
 from simulator.group_ledger import Owned, Standing, sorted_owned
 from simulator.ledger import PartitionBook
@@ -27,14 +28,14 @@ COMMIT_REFUSALS = (*OUT, *FENCED, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 class Out(Exception):  # noqa: N818
-    """The membership is over; whoever goes on joins anew."""
+    """The membership has ended; to continue, the member must join again."""
 
 
 class ClassicMember(SimClient):
     def __init__(
         self, scene: Scene, name: str, group: str, companions: Sequence[str], *, instance_id: str | None = None
     ) -> None:
-        """`companions` are all clients that are in the group for good; one that is not is gone at the end."""
+        """`companions` are the clients that stay in the group to the end of the run; all others leave before."""
         super().__init__(scene, name)
         self._group_name = group
         self._companions = companions
@@ -46,9 +47,9 @@ class ClassicMember(SimClient):
         self._owned: Owned = ()
         self._positions: dict[PartitionBook, int] = {}
         self._heard_ms = 0.0
-        """When the last request was sent that was answered by the coordinator."""
+        """When the last request that the coordinator answered was sent."""
         self._surely_in = False
-        """It was assigned something, and heard of in time ever since."""
+        """It got an assignment, and has sent heartbeats in time since then."""
         self._clock_changes = 0
 
     def _new_membership(self) -> Membership:
@@ -65,7 +66,7 @@ class ClassicMember(SimClient):
         )
 
     async def run(self) -> None:
-        self._member = self._new_membership()  # By now there are topics.
+        self._member = self._new_membership()  # topics exist by now
         while not self._is_done():
             try:
                 if self._member.is_over(self.scene):
@@ -83,10 +84,10 @@ class ClassicMember(SimClient):
             return False
         return self.name not in self._companions or self._member.group.came_to_rest
 
-    # Getting in
+    # --- Getting in
 
     async def _join(self) -> None:
-        """Until it is in a generation and knows what it owns."""
+        """Retries until it is in a generation and has its assignment."""
         member = self._member
         member.group.standing.pop(self.name, None)
         if self.random.chance(0.1):
@@ -109,7 +110,7 @@ class ClassicMember(SimClient):
         self._was_assigned(asked_tick)
 
     def _was_assigned(self, asked_tick: int) -> None:
-        """It knows what it owns, as of some time after `asked_tick`."""
+        """It got its assignment, with a request of `asked_tick`."""
 
     async def _refused(self, error: ErrorCode) -> None:
         if error in OUT:
@@ -120,7 +121,7 @@ class ClassicMember(SimClient):
             await self.back_off()
 
     def _handed_in(self, joined: JoinGroupResponse) -> dict[str, Owned]:
-        """What everybody owns, if this is the leader, and may say so."""
+        """The assignment of all members, if this one is the leader and must assign."""
         if joined.leader != joined.member_id or joined.skip_assignment or not joined.members:
             return {}
         partitions = sorted_owned(
@@ -129,7 +130,7 @@ class ClassicMember(SimClient):
         members = {each.member_id: subscribed(bytes(each.metadata)) for each in joined.members}
         return assign(self.random, members, partitions)
 
-    # Being there
+    # --- Being there
 
     async def _take_part(self) -> None:
         interval_ms = min(self._session_timeout_ms, self._rebalance_timeout_ms) / HEARTBEATS_PER_SESSION
@@ -156,18 +157,18 @@ class ClassicMember(SimClient):
                 return
 
     async def _look_at_group(self) -> None:
-        """Whether everybody is there, and the coordinator says so too."""
+        """Checks whether all members are stable, and the coordinator agrees."""
         group = self._member.group
         group.standing[self.name] = Standing(self._member.generation, self._owned)
         if group.is_stable(self._companions):
-            answer = await self.ask(DescribeGroupsRequest(groups=[group.name]))
+            answer = await self.ask(DescribeGroupsRequest(groups=[group.name]), coordinator_of(group.name))
             found = answer.groups[0]
             error = self.expect(found.error_code, "DescribeGroups", *NOT_NOW, *self.excuses)
             is_complete = found.group_state == "Stable" and len(found.members) == len(self._companions)
             group.came_to_rest = group.came_to_rest or (error is ErrorCode.NONE and is_complete)
 
     async def _do_something(self) -> bool:
-        """False when the member has to join again."""
+        """False if the member must join again."""
         dice = self.random.between(0.0, 1.0)
         if dice < 0.02:
             await self._requests.leave(self._member)
@@ -187,20 +188,20 @@ class ClassicMember(SimClient):
         return True
 
     def _heard_from(self, sent_ms: float) -> None:
-        """A heartbeat that is too late may be answered as if nothing were, while the coordinator is being loaded."""
+        """A late heartbeat may get no error while the coordinator is loading."""
         self._surely_in = self._surely_in and self._is_in_time()
         self._heard_ms = sent_ms
         self._clock_changes = self.scene.clock_changes
 
     def _check_that_it_may_be_out(self, error: ErrorCode) -> None:
-        """Who was heard of in time is not: even when the node is started again, for who is there is written down.
+        """A member that sent heartbeats in time is not removed, even by a restart: members are in the log.
 
-        A static member may be replaced by what it asked for itself, and has not heard of.
+        A static member may have replaced itself, with a request whose response was lost.
         """
         if self._surely_in and self._is_in_time() and self._instance_id is None:
             silent_ms = self.scene.clock.monotonic_ms() - self._heard_ms
             raise Violation(
-                "nobody who is heard of is put out",
+                "a live member is not removed",
                 f"{self._member.member_id} of {self._member.group} got {error.name} after {silent_ms:.0f} ms",
             )
 
@@ -210,16 +211,15 @@ class ClassicMember(SimClient):
         return in_time and self._clock_changes == self.scene.clock_changes
 
     def _crash(self) -> None:
-        if self.wire is not None:
-            self.wire.abort()
+        self.hang_up()
 
     async def _stay_away(self) -> None:
-        """Gone, for longer than the session lasts or not; a static member comes back as itself."""
+        """Stays away, perhaps for longer than its session; a static member rejoins under its instance id."""
         self._member.group.standing.pop(self.name, None)
         self._member = self._new_membership()
         await self.scene.sleep(self.random.between(0.0, 1.5) * self._session_timeout_ms)
 
-    # Reading
+    # --- Reading
 
     def _books(self) -> list[PartitionBook]:
         by_name = {(book.topic.name, book.index): book for book in self.scene.ledger.live_partitions()}

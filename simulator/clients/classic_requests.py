@@ -11,6 +11,8 @@ from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupReques
 from simulator.clients.assignment import assigned, assignment, subscription
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.coordinator import NOT_NOW
+from simulator.clients.routes import Coordinator
+from simulator.clients.routes import group as coordinator_of
 from simulator.clients.wire import Lost
 from simulator.group_ledger import GroupBook, MemberBook, Owned
 
@@ -26,7 +28,7 @@ JOIN_PATIENCE_MS = 6000.0
 
 @dataclass(slots=True)
 class Membership:
-    """What a member knows of itself."""
+    """What a member knows about itself."""
 
     group_name: str
     group: GroupBook
@@ -40,14 +42,14 @@ class Membership:
     generation: int = -1
     protocol: str = ""
     tells_generation: bool = False
-    """As those do that may be members of a consumer group: what is late is not believed there."""
+    """Sends its generation when it joins, as members of a consumer group do: late requests are refused there."""
 
     def is_over(self, scene: Scene) -> bool:
         return scene.group(self.group_name) is not self.group
 
 
 class ClassicRequests:
-    """Each is one attempt. What comes back is an error that a member has to live with, or what it asked for."""
+    """Each method is one attempt. It returns the result, or an error that a member must handle."""
 
     def __init__(self, client: SimClient) -> None:
         self._client = client
@@ -71,7 +73,9 @@ class ClassicRequests:
         )
         patience_ms = member.rebalance_timeout_ms + JOIN_PATIENCE_MS
         oldest = 0 if member.instance_id is None else FIRST_JOIN_WITH_INSTANCES
-        answer: JoinGroupResponse = await client.ask(request, at_least=oldest, timeout_ms=patience_ms)
+        answer: JoinGroupResponse = await client.ask(
+            request, _coordinator(member), at_least=oldest, timeout_ms=patience_ms
+        )
         error = self._expect(
             answer.error_code, "JoinGroup", ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS, *OUT, *FENCED
         )
@@ -106,7 +110,7 @@ class ClassicRequests:
         )
         oldest = 0 if member.instance_id is None else FIRST_SYNC_WITH_INSTANCES
         patience_ms = member.rebalance_timeout_ms + JOIN_PATIENCE_MS
-        answer = await client.ask(request, at_least=oldest, timeout_ms=patience_ms)
+        answer = await client.ask(request, _coordinator(member), at_least=oldest, timeout_ms=patience_ms)
         error = self._expect(answer.error_code, "SyncGroup", ErrorCode.REBALANCE_IN_PROGRESS, *OUT, *FENCED)
         if error is not ErrorCode.NONE:
             return error
@@ -116,7 +120,7 @@ class ClassicRequests:
         return owned
 
     async def heartbeat(self, member: Membership) -> ErrorCode:
-        """An answer without an error says little: that is what a coordinator says, too, while it is being loaded."""
+        """An answer without an error proves little: a coordinator also gives it while it is loading."""
         client, group = self._client, member.group
         await self._connected(member)
         request = HeartbeatRequest(
@@ -126,7 +130,7 @@ class ClassicRequests:
             group_instance_id=member.instance_id,
         )
         oldest = 0 if member.instance_id is None else FIRST_HEARTBEAT_WITH_INSTANCES
-        answer = await client.ask(request, at_least=oldest)
+        answer = await client.ask(request, _coordinator(member), at_least=oldest)
         return self._expect(answer.error_code, "Heartbeat", ErrorCode.REBALANCE_IN_PROGRESS, *OUT, *FENCED)
 
     async def leave(self, member: Membership) -> None:
@@ -139,15 +143,19 @@ class ClassicRequests:
             request.members = [MemberIdentity(member_id=member.member_id, group_instance_id=member.instance_id)]
         else:
             request.member_id = member.member_id
-        answer = await client.ask(request, at_least=version, at_most=version)
+        answer = await client.ask(request, _coordinator(member), at_least=version, at_most=version)
         self._expect(answer.error_code, "LeaveGroup", *OUT, *FENCED)
         for each in answer.members:
             self._expect(each.error_code, "LeaveGroup", *OUT, *FENCED)
 
     async def _connected(self, member: Membership) -> None:
-        await self._client.connected()
+        await self._client.connected(_coordinator(member))
         if member.is_over(self._client.scene):
-            raise Lost("the power was lost, and perhaps what the coordinator knew")
+            raise Lost("a power loss may have lost the coordinator's state")
 
     def _expect(self, code: int, what: str, *allowed: ErrorCode) -> ErrorCode:
         return self._client.expect(code, what, *NOT_NOW, *self._client.excuses, *allowed)
+
+
+def _coordinator(member: Membership) -> Coordinator:
+    return coordinator_of(member.group.name)

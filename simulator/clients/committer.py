@@ -1,4 +1,4 @@
-"""A consumer that is in no group, and only keeps its offsets there; others may commit for the same group meanwhile."""
+"""A consumer that is not a member of a group and only commits offsets to it; others may use the same group."""
 
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.offsets import commit_offsets, fetch_offsets

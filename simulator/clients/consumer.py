@@ -1,6 +1,8 @@
 """A consumer: follows partitions from their start, with or without fetch sessions, and checks every batch it gets.
 
-Some consumers say in which leader epoch they read last (KIP-320, KIP-595). After a power loss they must be told where
+In a cluster each fetch goes to one node, for the partitions that it leads, and each node has its own session.
+
+Some consumers send the leader epoch of their last record (KIP-320, KIP-595). After a power loss they must learn where
 their history ends; the others can only notice that their position is out of range, if it is.
 """
 
@@ -49,33 +51,34 @@ class Session:
     session_id: int = NO_SESSION
     epoch: int = 0
     followed: dict[PartitionBook, int] | None = None
-    """What the node was told to follow and from where; None before it was told anything."""
+    """The partitions and offsets in the session; None before the first request."""
     wire: Wire | None = None
 
 
 class Consumer(SimClient):
     def __init__(self, scene: Scene, name: str, *, sessions: bool, isolation_level: int | None = None) -> None:
-        """`isolation_level` is another one with each fetch unless it is given."""
+        """`isolation_level` is random for each fetch unless it is given."""
         super().__init__(scene, name)
         self._isolation_level = isolation_level
         self._with_sessions = sessions
         self._by_id = self.random.chance(0.7)
-        """Whether it asks by topic id; by name it only follows topics that stay."""
+        """Whether it fetches by topic id; by name it only follows topics that stay."""
         self._with_epochs = self._by_id and self.random.chance(0.5)
         self._last_read: dict[PartitionBook, LastRead] = {}
-        self._session = Session()
+        self._sessions: dict[str, Session] = {}
+        """By node."""
         self._without_place: list[PartitionBook] = []
         self.positions: dict[PartitionBook, int] = {}
 
     async def run(self) -> None:
-        """Goes on until everything has been read that anybody knows of, and no more is coming."""
+        """Continues until it has read everything that is known, and no more is coming."""
         while not (self.scene.finishing and self._is_at_the_end()):
             self._choose_partitions()
             try:
                 await self._find_places()
                 await self._fetch()
             except Lost:
-                self._session = Session()
+                self._sessions.clear()
                 await self.back_off()
             longest_ms = 400.0 if self.random.chance(0.1) else 30.0
             await self.scene.sleep(self.random.between(0.0, longest_ms))
@@ -99,20 +102,24 @@ class Consumer(SimClient):
                 self.positions[book] = 0
 
     async def _find_places(self) -> None:
-        """Starts over where a position was out of range."""
+        """Starts again at the log start if a position was out of range."""
         while self._without_place:
             book = self._without_place[-1]
-            # Of topics that may be deleted nobody deletes records: they start at 0.
+            # In topics that may be deleted, no client deletes records: they start at 0.
             self.positions[book] = (await list_offset(self, book, EARLIEST)).offset if book.topic.stays else 0
             self._last_read.pop(book, None)
             self._without_place.pop()
 
-    # One fetch
+    # --- One fetch
 
     async def _fetch(self) -> None:
-        wire = await self.connected()
+        if not self.positions:
+            return
+        leaders = await self.by_leader(list(self.positions))
+        node = self._choose_node(leaders)
+        wire = await self.connected(node)
         version = self._version()
-        books = list(self.positions)
+        books = [book for book in leaders[node] if book in self.positions]
         floors = {book: (self.positions[book], book.floor()) for book in books}
         request = FetchRequest(
             max_wait_ms=self.random.choice((0, 50, 500)),
@@ -121,11 +128,11 @@ class Consumer(SimClient):
             isolation_level=self.random.below(2) if self._isolation_level is None else self._isolation_level,
         )
         if self._with_sessions:
-            self._continue_session(request, wire, books)
+            self._continue_session(self._sessions.setdefault(node, Session()), request, wire, books)
         else:
             request.topics = self._topics(books)
         answer = await self.answer(self.send(wire, request, version))
-        if self._with_sessions and not self._session_goes_on(wire, answer):
+        if self._with_sessions and not self._session_continues(node, answer):
             return
         failed = [
             self._take(wire, floors, found, partition, committed_only=request.isolation_level == READ_COMMITTED)
@@ -134,6 +141,15 @@ class Consumer(SimClient):
         ]
         if any(failed):
             await self.back_off()
+
+    def _choose_node(self, leaders: dict[str, list[PartitionBook]]) -> str:
+        """Any; at the end one that has more, because others would only answer after the longest wait."""
+        if len(leaders) == 1:
+            return next(iter(leaders))
+        behind = [
+            node for node, books in leaders.items() if any(self.positions[book] < book.end_offset for book in books)
+        ]
+        return self.random.choice(behind if behind and self.scene.finishing else list(leaders))
 
     def _version(self) -> int:
         if self._by_id:
@@ -174,7 +190,7 @@ class Consumer(SimClient):
             and (each.topic.topic_id == topic.topic_id if topic.topic_id != ZERO else each.topic.name == topic.topic)
         )
         wanted, floor = floors[book]
-        era = wire.life.era
+        era = wire.era
         gone = GONE if book.topic.deletion_asked else ()
         error = self.expect(answer.error_code, f"reading {book}", ErrorCode.OFFSET_OUT_OF_RANGE, *gone, *self.excuses)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -192,42 +208,43 @@ class Consumer(SimClient):
         if records is not None and checker.read_up_to > wanted and book in self.positions:
             self._check_history(book, wanted)
             self.positions[book] = checker.read_up_to
-            # Compaction may have left a batch without records, whose epoch counts all the same.
+            # Compaction may have left an empty batch, whose epoch still counts.
             before = book.known.get(checker.read_up_to - 1)
             self._last_read[book] = LastRead(checker.read_epoch, before.value if before is not None else b"", era)
         return False
 
-    # History
+    # --- History
 
     def _last_epoch(self, book: PartitionBook) -> int:
         last = self._last_read.get(book)
         return last.leader_epoch if self._with_epochs and last is not None else -1
 
     def _go_back(self, book: PartitionBook, wanted: int, end: EpochEndOffset) -> None:
-        """The node says that its history left ours: that can only be because it lost a part of it."""
+        """The node reports that its history differs from ours: that is allowed only after a power loss."""
         last = self._last_read.pop(book, None)
-        if last is not None and last.era == self.scene.ledger.era:
+        if last is not None and last.era >= book.era:
             raise Violation(
-                "history does not change", f"{book} leaves {self.name}'s at {end.end_offset}, before {wanted}"
+                "history does not change", f"{book} differs from {self.name}'s at {end.end_offset}, before {wanted}"
             )
         self.positions[book] = min(wanted, end.end_offset)
 
     def _check_history(self, book: PartitionBook, wanted: int) -> None:
-        """There were records behind our position: then what is before it must still be what we read."""
+        """The node returned records from our position on: the record before it must still be the one we read."""
         if is_compacted(book.topic):
             return
         last, before = self._last_read.get(book), book.known.get(wanted - 1)
         if self._with_epochs and last is not None and before is not None and before.value != last.value:
             raise Violation(
-                "who tells the epoch of what it read last is told when that was lost",
-                f"{self.name} read on in {book} at {wanted}, though what is before that has changed",
+                "a reader that sends its last epoch learns of lost records",
+                f"{self.name} continued in {book} at {wanted}, although the record before has changed",
             )
 
-    # Sessions
+    # --- Sessions
 
-    def _continue_session(self, request: FetchRequest, wire: Wire, books: list[PartitionBook]) -> None:
-        """Names only what changed, if there is a session; else everything, which opens one."""
-        session = self._session
+    def _continue_session(
+        self, session: Session, request: FetchRequest, wire: Wire, books: list[PartitionBook]
+    ) -> None:
+        """Sends only changes if there is a session; otherwise everything, which opens one."""
         request.session_id, request.session_epoch = session.session_id, session.epoch
         if session.followed is None:
             request.topics = self._topics(books)
@@ -242,12 +259,12 @@ class Consumer(SimClient):
         session.followed = {book: self.positions[book] for book in books}
         session.wire = wire
 
-    def _session_goes_on(self, wire: Wire, answer: FetchResponse) -> bool:
-        session = self._session
-        # A frame that was sent twice or lost on the way leaves both sides with other epochs; so does a restart.
+    def _session_continues(self, node: str, answer: FetchResponse) -> bool:
+        session = self._sessions[node]
+        # After a frame that was sent twice or lost, or after a restart, the session epochs of both sides differ.
         error = self.expect(answer.error_code, "a fetch session", *SESSION_ERRORS)
         if error is not ErrorCode.NONE or answer.session_id == NO_SESSION:
-            self._session = Session()
+            self._sessions[node] = Session()
             return error is ErrorCode.NONE
         session.session_id = answer.session_id
         session.epoch += 1

@@ -1,8 +1,8 @@
-"""A member of a group by the consumer protocol (KIP-848): heartbeats, and by them what it owns.
+"""A member of a group with the consumer protocol (KIP-848): it sends heartbeats and gets its assignment from them.
 
-It says what it subscribes to, by names or by a regular expression, changes its mind, gives up what it has to, at once
-or as late as it may, reads and commits. It also leaves, crashes and comes back under another id, or as the static
-member it is, and is silent for longer than its session lasts.
+It subscribes by names or by a regular expression, changes its subscription, revokes partitions at once or as late as
+allowed, reads and commits. It also leaves, crashes and rejoins under another member id or as the same static member,
+and is silent for longer than its session timeout.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,8 @@ from simulator.clients.client import Scene, SimClient
 from simulator.clients.coordinator import NOT_NOW
 from simulator.clients.offsets import commit_offsets, fetch_offsets
 from simulator.clients.reading import Read, read
+from simulator.clients.routes import Coordinator
+from simulator.clients.routes import group as coordinator_of
 from simulator.clients.wire import Lost
 from simulator.consumer_group_ledger import ConsumerMemberBook, Standing
 from simulator.ledger import PartitionBook
@@ -39,7 +41,7 @@ COMMIT_REFUSALS = (*OUT, ErrorCode.STALE_MEMBER_EPOCH)
 
 
 class Out(Exception):  # noqa: N818
-    """The membership is over."""
+    """The membership has ended."""
 
 
 class ConsumerMember(SimClient):
@@ -53,16 +55,16 @@ class ConsumerMember(SimClient):
         *,
         instance_id: str | None = None,
     ) -> None:
-        """`companions` are all clients that are in the group for good; `session_timeout_ms` is the node's setting."""
+        """`companions` are the clients that stay in the group; `session_timeout_ms` is the node's setting."""
         super().__init__(scene, name)
         self._group_name = group
         self._companions = companions
         self._instance_id = instance_id
         self._session_timeout_ms = session_timeout_ms
         self._rebalance_timeout_ms = self.random.choice((500, 1500, 3000))
-        self._joins_anew()
+        self._rejoin()
 
-    def _joins_anew(self, member_id: str | None = None) -> None:
+    def _rejoin(self, member_id: str | None = None) -> None:
         self._group = self.scene.consumer_group(self._group_name)
         self._member = ConsumerMemberBook(member_id or uuids.to_text(self.random.uuid()), self._is_heard)
         self._group.joins(self._member)
@@ -70,13 +72,13 @@ class ConsumerMember(SimClient):
         self._heard_ms = -1e9
         self._clock_changes = self.scene.clock_changes
         self._in_doubt = True
-        """Something may not have arrived: the next heartbeat says everything."""
+        """A request may have been lost: the next heartbeat has all fields."""
         self._in_doubt_since_ms: float | None = None
-        """Since when the coordinator may have told it things that it has not heard."""
+        """Since when the coordinator may have sent it assignments that it did not receive."""
         self._told: frozenset[PartitionBook] = frozenset()
         self._reported: frozenset[PartitionBook] | None = None
         self._releases: dict[PartitionBook, float] = {}
-        """What it was told to give up, and when it does."""
+        """Partitions that it must revoke, and when it does."""
         self._releasing_since_ms: float | None = None
         self._interval_ms = 100.0
         self._positions: dict[PartitionBook, int] = {}
@@ -91,7 +93,7 @@ class ConsumerMember(SimClient):
             self._topics = [name for name in topics if self.random.chance(0.7)] or topics
 
     async def run(self) -> None:
-        self._subscribe()  # By now there are topics.
+        self._subscribe()  # topics exist by now
         while not self._is_done():
             try:
                 await self._take_part()
@@ -106,13 +108,17 @@ class ConsumerMember(SimClient):
         return self.scene.finishing and self._group.came_to_rest
 
     def _is_heard(self) -> bool:
-        """Whether the coordinator must still know this member: it was heard of in time, and gave up things in time."""
+        """Whether the coordinator must still know this member: it sent heartbeats and revoked partitions in time."""
         now_ms = self.scene.clock.monotonic_ms()
         releasing_ms = 0.0 if self._releasing_since_ms is None else now_ms - self._releasing_since_ms
         in_time = now_ms - self._heard_ms < self._session_timeout_ms and releasing_ms < self._rebalance_timeout_ms
         return in_time and self._clock_changes == self.scene.clock_changes
 
-    # Heartbeats
+    @property
+    def _coordinator(self) -> Coordinator:
+        return coordinator_of(self._group.name)
+
+    # --- Heartbeats
 
     async def _take_part(self) -> None:
         while not self._is_done():
@@ -135,7 +141,7 @@ class ConsumerMember(SimClient):
         if full or owned != self._reported:
             request.topic_partitions = [] if joins else _by_topic(sorted(owned, key=repr))
         try:
-            answer = await self.ask(request, at_least=FIRST_VERSION_WITH_REGEX)
+            answer = await self.ask(request, self._coordinator, at_least=FIRST_VERSION_WITH_REGEX)
         except Lost:
             self._doubt(sent_ms)
             raise
@@ -145,11 +151,11 @@ class ConsumerMember(SimClient):
             if error is not ErrorCode.FENCED_MEMBER_EPOCH or self.random.chance(0.5):
                 raise Out
             self._group.leaves(self._member)
-            self._joins_anew(self._member.member_id)
+            self._rejoin(self._member.member_id)
             return
         if error is not ErrorCode.NONE:
             if error not in NOT_YET:
-                self._doubt(sent_ms)  # Whether it was written down nobody knows.
+                self._doubt(sent_ms)  # it may or may not be in the log
             await self.back_off()
             return
         told_since_ms = sent_ms if self._in_doubt_since_ms is None else self._in_doubt_since_ms
@@ -205,15 +211,15 @@ class ConsumerMember(SimClient):
         self._group.told_to_own(self._member, asked_tick, gained)
 
     def _partition(self, topic_id: bytes, index: int) -> PartitionBook:
-        """The coordinator may know of a new one before who asked for it."""
+        """The coordinator may know a new partition before the client that created it."""
         topic = self.scene.ledger.topics.get(topic_id)
         if topic is None or topic.name not in self._topics or index >= topic.partitions_asked:
-            raise Violation("nobody gets what it did not ask for", f"{self._member} got {topic}-{index}")
+            raise Violation("no member gets what it did not subscribe to", f"{self._member} got {topic}-{index}")
         topic.grow(index + 1)
         return topic.partitions[index]
 
     def _release(self) -> None:
-        """Gives up what is due, before anybody is told."""
+        """Revokes the partitions that are due, before the next request."""
         now_ms = self.scene.clock.monotonic_ms()
         for book in [book for book, due_ms in self._releases.items() if due_ms <= now_ms]:
             del self._releases[book]
@@ -221,18 +227,18 @@ class ConsumerMember(SimClient):
             self._positions.pop(book, None)
 
     async def _connected(self) -> None:
-        await self.connected()
+        await self.connected(self._coordinator)
         if self.scene.consumer_group(self._group_name) is not self._group:
             self._group.leaves(self._member)
-            self._joins_anew()
-            raise Lost("the power was lost, and perhaps what the coordinator knew")
+            self._rejoin()
+            raise Lost("a power loss may have lost the coordinator's state")
 
     def _check_that_it_may_be_out(self, error: ErrorCode) -> None:
-        """Who is heard of in time, and was answered in order, is not put out."""
+        """A member that sends heartbeats in time, and got every answer, is not removed."""
         if self._has_joined and self._is_heard() and not self._in_doubt and self._instance_id is None:
-            raise Violation("nobody who is heard of is put out", f"{self._member} of {self._group} got {error.name}")
+            raise Violation("a live member is not removed", f"{self._member} of {self._group} got {error.name}")
 
-    # What it does besides
+    # --- What it does besides
 
     async def _do_something(self) -> None:
         dice = self.random.between(0.0, 1.0)
@@ -240,8 +246,7 @@ class ConsumerMember(SimClient):
             await self._leave()
             raise Out
         if dice < 0.05:
-            if self.wire is not None:
-                self.wire.abort()
+            self.hang_up()
             raise Out
         if dice < 0.07:
             await self.scene.sleep(self._session_timeout_ms * self.random.between(0.5, 1.5))
@@ -257,13 +262,13 @@ class ConsumerMember(SimClient):
         await self._connected()
         how = LEAVING if self._instance_id is None or self.random.chance(0.5) else LEAVING_STATICALLY
         self._group.leaves(self._member)
-        answer = await self.ask(self._request(how, full=False), at_least=FIRST_VERSION_WITH_REGEX)
+        answer = await self.ask(self._request(how, full=False), self._coordinator, at_least=FIRST_VERSION_WITH_REGEX)
         self.expect(answer.error_code, "ConsumerGroupHeartbeat", *NOT_NOW, *self.excuses, *OUT)
 
     async def _stay_away(self) -> None:
         self._group.leaves(self._member)
         self._group.standing.pop(self.name, None)
-        self._joins_anew()
+        self._rejoin()
         await self.scene.sleep(self.random.between(0.0, 1.5) * self._session_timeout_ms)
 
     async def _read(self) -> None:
@@ -293,10 +298,10 @@ class ConsumerMember(SimClient):
                 refusals=COMMIT_REFUSALS,
             )
 
-    # The end
+    # --- The end
 
     async def _look_at_group(self) -> None:
-        """Whether everybody is there, and the coordinator says so too."""
+        """Checks whether all members are stable, and the coordinator agrees."""
         group, member = self._group, self._member
         group.standing.pop(self.name, None)
         if not self._has_joined or self._releases or self._in_doubt:
@@ -306,7 +311,7 @@ class ConsumerMember(SimClient):
             return
         group.standing[self.name] = Standing(member.epoch, owned, frozenset(self._topics))
         if group.is_stable(self._companions, self.scene.ledger.live_partitions()):
-            answer = await self.ask(ConsumerGroupDescribeRequest(group_ids=[group.name]))
+            answer = await self.ask(ConsumerGroupDescribeRequest(group_ids=[group.name]), self._coordinator)
             found = answer.groups[0]
             error = self.expect(found.error_code, "ConsumerGroupDescribe", *NOT_NOW, *self.excuses)
             is_complete = found.group_state == "Stable" and len(found.members) == len(self._companions)

@@ -3,11 +3,12 @@
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from simulator.clients.client import SimClient
+from simulator.clients.routes import GROUP, TRANSACTION, Coordinator
 from simulator.clients.wire import Lost
 from simulator.violation import Violation
 
-GROUP = 0
-TRANSACTION = 1
+__all__ = ["GROUP", "NOT_NOW", "TRANSACTION", "find_coordinator"]
+
 FIRST_VERSION_WITH_TRANSACTIONS = 1
 FIRST_VERSION_WITH_MANY_KEYS = 4
 
@@ -17,11 +18,11 @@ NOT_NOW = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.REQUEST_TIMED_OUT,
 )
-"""Ask again. With all but the first nobody knows whether what was asked for is in the log all the same."""
+"""The client must retry. With all but the first, the change may be in the log nevertheless."""
 
 
 async def find_coordinator(client: SimClient, key_type: int, key: str) -> None:
-    """Asks until there is one; it is the only node there is."""
+    """Retries until there is one."""
     while True:
         await client.connected()
         oldest = FIRST_VERSION_WITH_TRANSACTIONS if key_type == TRANSACTION else 0
@@ -40,6 +41,7 @@ async def find_coordinator(client: SimClient, key_type: int, key: str) -> None:
         error = client.expect(found.error_code, f"FindCoordinator of {key}", *NOT_NOW, *client.excuses)
         if error is ErrorCode.NONE:
             if version >= FIRST_VERSION_WITH_MANY_KEYS and found.key != key:
-                raise Violation("answers are to what was asked", f"{client.name} asked for {key}, got {found.key}")
+                raise Violation("answers are to the request", f"{client.name} asked for {key}, got {found.key}")
+            client.routes.learn_coordinator(Coordinator(key_type, key), found.host)
             return
         await client.back_off()

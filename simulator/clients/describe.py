@@ -1,4 +1,4 @@
-"""Asking what topics and settings there are, and comparing that with what was promised."""
+"""Describes topics and settings, and compares them with what was acknowledged."""
 
 from quire.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from quire.protocol.messages.metadata import MetadataRequest
@@ -16,18 +16,20 @@ async def describe_topics(client: SimClient) -> None:
     await client.connected()
     floor = checker.floor()
     request = MetadataRequest(topics=None, allow_auto_topic_creation=True)
-    checker.described(floor, await client.ask(request, at_least=FIRST_VERSION_WITH_NULL_FOR_ALL))
+    answer = await client.ask(request, at_least=FIRST_VERSION_WITH_NULL_FOR_ALL)
+    if client.knows_everything:
+        checker.described(floor, answer)
 
 
 async def describe_settings(client: SimClient, topic: TopicBook) -> None:
-    """Of a topic that nobody had asked to delete when this was sent."""
+    """For a topic whose deletion had not been requested when this was sent."""
     await client.connected()
     before = _possible(topic)
     resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic.name, configuration_keys=None)
     answer = await client.ask(DescribeConfigsRequest(resources=[resource]))
     result = answer.results[0]
     error = client.expect(result.error_code, f"DescribeConfigs of {topic}", *(GONE if topic.deletion_asked else ()))
-    if error or topic.deletion_asked:
+    if error or topic.deletion_asked or not client.knows_everything:
         return
     after = _possible(topic)
     allowed = {key: before.get(key, []) + values for key, values in after.items()}

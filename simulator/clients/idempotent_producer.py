@@ -1,7 +1,7 @@
-"""A producer with an id: up to five batches of a partition in flight, and after a loss all of them are sent again.
+"""An idempotent producer: up to five batches of a partition in flight, all of which are retried after a loss.
 
-Whatever the network and the node do, its records must be in the log once and in order. Only a power loss may make it
-start over with another id, because the node may then have forgotten its last batches along with the records.
+Its records must be in the log once and in order, whatever faults happen. Only after a power loss may it need another
+producer id, because the node may have lost its last batches along with the records.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ class IdempotentProducer(SimClient):
         self._maker = BatchMaker(scene, self.random)
         self._producer_id = -1
         self._era = -1
-        """When the session began: a power loss since then may have taken what the node remembered of it."""
+        """The era in which the session began: a later power loss may have lost the node's state of it."""
         self._next_numbers: dict[PartitionBook, int] = {}
         self._introduced: dict[PartitionBook, None] = {}
         """Partitions that have a batch of this session."""
@@ -43,12 +43,12 @@ class IdempotentProducer(SimClient):
     async def _begin_session(self) -> None:
         while True:
             try:
-                era = self.scene.life.era
+                era = self.scene.era
                 answer = await self.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
             except Lost:
                 await self.back_off()
                 continue
-            # More ids are a change of the metadata, which has to wait where the disk has no room.
+            # New ids are a metadata change, which must wait while the disk is full.
             no_ids = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,) if self.excuses else ()
             if self.expect(answer.error_code, "InitProducerId", *no_ids) is not ErrorCode.NONE:
                 await self.back_off()
@@ -68,9 +68,9 @@ class IdempotentProducer(SimClient):
         return batch
 
     async def _write(self, batches: deque[Batch]) -> None:
-        """Brings batches of one partition into the log, in order, or finds out why it cannot."""
+        """Writes batches to one partition in order, until all are acknowledged or one fails."""
         while batches:
-            wire = await self.connected()
+            wire = await self.connected(batches[0].book)
             self._fill_pipeline(wire, batches)
             try:
                 error = await self._outcome(batches[0])
@@ -80,7 +80,7 @@ class IdempotentProducer(SimClient):
                 continue
             if error is ErrorCode.NONE:
                 self._introduced[batches.popleft().book] = None
-            elif error in GONE:
+            elif error in GONE and batches[0].book.topic.deletion_asked:
                 return
             elif error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 # What was acknowledged before this batch is lost; so may be what comes after.
@@ -91,37 +91,37 @@ class IdempotentProducer(SimClient):
                 await self.back_off()
 
     def _fill_pipeline(self, wire: Wire, batches: deque[Batch]) -> None:
-        # A node takes any first batch from a producer it does not know: were the first refused and a later one taken,
-        # the order would be gone. So the first goes alone, as it does in careful clients.
+        # A node accepts any first batch of a producer that it does not know. If it refused the first and accepted a
+        # later one, the order would be lost. So the first batch is sent alone, as careful clients do.
         most = IN_FLIGHT_MOST if batches[0].book in self._introduced else 1
         for batch in list(batches)[:most]:
             if not batch.answers:
                 copies = 2 if self.misbehaves() else 1
-                batch.sending(wire.life.era, copies)
+                batch.sending(wire.era, copies)
                 self.scene.ledger.counts.requests += copies
                 request, version = request_for([batch], ACKS_ALL), version_for(self, [batch])
                 batch.answers = wire.ask(request, version, REQUEST_TIMEOUT_MS, copies=copies)
 
     async def _outcome(self, batch: Batch) -> ErrorCode:
-        """What became of the oldest batch: all its copies must be told the same."""
+        """The result of the oldest batch: all its copies must get the same."""
         outcomes = [base_offset_for(self, batch, await self.answer(answer)) for answer in batch.answers]
         for error, base_offset in outcomes:
             judge(self, batch, error, base_offset, self._allowed(batch.book))
         return ErrorCode.NONE if any(error is ErrorCode.NONE for error, _ in outcomes) else outcomes[0][0]
 
     def _allowed(self, book: PartitionBook) -> tuple[ErrorCode, ...]:
-        forgotten = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if self._era != self.scene.life.era else ()
+        forgotten = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if self._era != self.scene.era else ()
         return allowed_errors(self, book) + forgotten
 
     async def _await_rest(self, batches: deque[Batch]) -> None:
-        """The oldest batch was refused, so those in flight behind it will be: all are to be sent again, in order."""
+        """The oldest batch was refused, so the later ones will be too: all are sent again, in order."""
         for batch in list(batches)[1:]:
             for answer in batch.answers:
                 try:
                     error, _ = base_offset_for(self, batch, await self.answer(answer))
                 except Lost:
                     break
-                allowed = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, *TROUBLE, *LEAVING, *GONE)
+                allowed = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, *TROUBLE, *LEAVING, *GONE, *self.lost_ways)
                 if error is not ErrorCode.NONE and error not in allowed:
                     raise Violation("errors have a cause", f"{self.name} got {error.name} for {batch.book}")
         self._pull_back(batches)

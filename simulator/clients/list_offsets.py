@@ -19,13 +19,13 @@ class Listed:
 
 
 async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *, afresh: bool = False) -> Listed:
-    """Asks until there is an answer, by name: the topic must be one that stays. Lost when there is no connection.
+    """Retries until there is an answer. By name, so the topic must be one that stays. Raises Lost without a connection.
 
-    `afresh` no end that was known before counts: a power loss may have cut the log, and nobody has looked yet.
+    `afresh` ignores earlier ends: a power loss may have truncated the log, and no client has read it yet.
     """
     while True:
-        wire = await client.connected()
-        floor, era = book.floor(afresh=afresh), wire.life.era
+        wire = await client.connected(book)
+        floor, era = book.floor(afresh=afresh), wire.era
         answer = await client.ask(
             ListOffsetsRequest(
                 replica_id=-1,
@@ -35,14 +35,15 @@ async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *,
                         partitions=[ListOffsetsPartition(partition_index=book.index, timestamp=timestamp)],
                     )
                 ],
-            )
+            ),
+            book,
         )
         found = answer.topics[0].partitions[0]
         error = client.expect(found.error_code, f"ListOffsets of {book}", *client.excuses)
         if error is ErrorCode.NONE:
             break
         await client.back_off()
-    if client.wire is None or client.wire.life.era != era:
+    if client.wire is None or client.wire.era != era:
         raise Lost("the connection was replaced meanwhile")
     if timestamp == LATEST:
         client.scene.checker.listed_end(book, era, floor, found.offset)

@@ -1,8 +1,8 @@
-"""A classic member of a group that others are in by the consumer protocol (KIP-848).
+"""A classic member of a group whose other members use the consumer protocol (KIP-848).
 
-The group changes its protocol, and back, while its members come and go.
+The group changes its protocol, and back, while members join and leave.
 
-Whoever assigns partitions at the time, a leader among the members or the coordinator: at any time each has one owner.
+Each partition has one owner at any time, whether a leader among the members or the coordinator assigns it.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from simulator.clients.classic_member import ClassicMember
 from simulator.clients.classic_requests import Membership
 from simulator.clients.client import Scene
 from simulator.clients.coordinator import NOT_NOW
+from simulator.clients.routes import group as coordinator_of
 from simulator.consumer_group_ledger import ConsumerMemberBook, Standing
 from simulator.group_ledger import GroupBook, MemberBook, Owned
 from simulator.ledger import PartitionBook
@@ -20,7 +21,7 @@ from simulator.violation import Violation
 
 
 class MixedGroupBook(GroupBook):
-    """Believes everything: who owns what is in the book of the consumer group, generations are each member's own."""
+    """Checks nothing: owners are in the book of the consumer group, and each member has its own generation."""
 
     def told(self, floor: int, generation: int, member: MemberBook, owned: Owned) -> None:
         pass
@@ -68,15 +69,15 @@ class MixedMember(ClassicMember):
         return [self._partition(name, index) for name, index in self._owned]
 
     def _partition(self, name: str, index: int) -> PartitionBook:
-        """The coordinator may know of a new one before who asked for it."""
+        """The coordinator may know a new partition before the client that created it."""
         topic = next((topic for topic in self.scene.ledger.live_topics() if topic.name == name), None)
         if topic is None or name not in self._member.topics or index >= topic.partitions_asked:
-            raise Violation("nobody gets what it did not ask for", f"{self._book} got {name}-{index}")
+            raise Violation("no member gets what it did not subscribe to", f"{self._book} got {name}-{index}")
         topic.grow(index + 1)
         return topic.partitions[index]
 
     def _check_that_it_may_be_out(self, error: ErrorCode) -> None:
-        """A group that becomes a classic one does so in a later generation than some of its members have come to."""
+        """A group that becomes classic may start in a later generation than some of its members have."""
         if error is not ErrorCode.ILLEGAL_GENERATION:
             super()._check_that_it_may_be_out(error)
 
@@ -86,7 +87,7 @@ class MixedMember(ClassicMember):
             self._member.generation, frozenset(self._books()), frozenset(self._member.topics)
         )
         if group.is_stable(self._companions, self.scene.ledger.live_partitions()):
-            answer = await self.ask(ConsumerGroupDescribeRequest(group_ids=[group.name]))
+            answer = await self.ask(ConsumerGroupDescribeRequest(group_ids=[group.name]), coordinator_of(group.name))
             found = answer.groups[0]
             error = self.expect(
                 found.error_code, "ConsumerGroupDescribe", *NOT_NOW, *self.excuses, ErrorCode.GROUP_ID_NOT_FOUND

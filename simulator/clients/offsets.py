@@ -17,6 +17,7 @@ from quire.protocol.messages.offset_fetch import (
 )
 from simulator.clients.client import SimClient
 from simulator.clients.coordinator import NOT_NOW
+from simulator.clients.routes import group as coordinator_of
 from simulator.ledger import PartitionBook
 from simulator.violation import Violation
 
@@ -39,8 +40,8 @@ async def commit_offsets(
     at_least: int = 0,
     refusals: Sequence[ErrorCode] = (),
 ) -> ErrorCode:
-    """One attempt, of partitions of topics that stay; NONE when all are committed. Lost when nobody knows."""
-    await client.connected()
+    """One attempt, for topics that stay; NONE if all are committed. Raises Lost if the outcome is unknown."""
+    await client.connected(coordinator_of(group))
     ledger = client.scene.offsets
     attempts = {book: ledger.attempt(group, book, offset) for book, offset in offsets.items()}
     request = OffsetCommitRequest(
@@ -62,7 +63,7 @@ async def commit_offsets(
         ],
     )
     oldest = at_least if instance_id is None else max(at_least, FIRST_COMMIT_WITH_INSTANCES)
-    answer = await client.ask(request, at_least=oldest)
+    answer = await client.ask(request, coordinator_of(group), at_least=oldest)
     codes = [each.error_code for topic in answer.topics for each in topic.partitions]
     if len(codes) != len(attempts):
         raise Violation(
@@ -82,11 +83,12 @@ async def commit_offsets(
 async def fetch_offsets(
     client: SimClient, group: str, books: Sequence[PartitionBook], *, stable: bool
 ) -> dict[PartitionBook, Found] | None:
-    """One attempt; None when the coordinator cannot say now. What it says has been checked."""
-    await client.connected()
+    """One attempt; the checked result, or None if the coordinator cannot answer now."""
+    await client.connected(coordinator_of(group))
     version = client.version(OffsetFetchRequest, FIRST_FETCH_OF_STABLE_OFFSETS if stable else 0)
     asked_tick = client.scene.ledger.ticks.next()
-    answer = await client.ask(_fetch_request(group, books, version, stable), at_least=version, at_most=version)
+    request = _fetch_request(group, books, version, stable)
+    answer = await client.ask(request, coordinator_of(group), at_least=version, at_most=version)
     found = _found(client, group, books, answer, version)
     if found is None:
         return None

@@ -1,8 +1,7 @@
 """Quire's own client in the simulation: the same code that runs in programs, on the simulated clock and network.
 
-It connects, backs off and asks again by itself, so all that is done here is to keep its connections away from a node
-that has lost its power and was not looked at yet, to remember in which era the last one was made, and to let tasks
-wait for what it does.
+It connects, backs off and retries by itself. This module only keeps its connections away from a node that lost power
+and was not audited yet, remembers the eras of the last connections, and lets tasks wait for its results.
 """
 
 from collections.abc import Callable
@@ -12,9 +11,11 @@ from quire.client.batch import Delivery
 from quire.client.cluster import Cluster
 from quire.client.servers import Address
 from quire.pending import Pending
-from quire.seams import Listener, Receiver, Transport
+from quire.seams import Receiver, Transport
 from quire.steps import Steps, perform
-from simulator.clients.client import NODE_HOST, NODE_PORT, Scene, SimClient
+from simulator.clients.client import Scene, SimClient
+from simulator.hosts import NODE_PORT
+from simulator.ledger import PartitionBook
 from simulator.tasks import Promise
 
 T = TypeVar("T")
@@ -24,11 +25,11 @@ POLL_MS = 20.0
 
 
 class PowerLost(Exception):  # noqa: N818
-    """What the client was about to do makes no sense any more, as the node may have forgotten half of it."""
+    """The client's operation is void, because the node may have lost a part of it."""
 
 
-class Nobody:
-    """Listens to a connection without taking anything in: to one that is given up at once."""
+class IgnoringReceiver:
+    """The receiver of a connection that is closed at once."""
 
     def buffer(self) -> memoryview:
         return memoryview(bytearray(1))
@@ -44,17 +45,14 @@ class Nobody:
 
 
 class GatedNetwork:
-    """The host of a client, which reaches the node only while the gate is open."""
+    """The host of a client, which reaches each node only while its gate is open."""
 
     def __init__(self, scene: Scene, name: str) -> None:
-        self.era = 0
-        """Of the last connection: what it was told says nothing about later ones."""
+        self.eras: dict[str, int] = {}
+        """The era of the last connection to each node: its answers say nothing about later eras."""
         self.connections = 0
         self._scene = scene
         self._host = scene.network.host(name)
-
-    def listen(self, host: str, port: int, accept: Callable[[Transport], Receiver | None]) -> Listener:
-        raise NotImplementedError("a client does not listen")
 
     def connect(
         self,
@@ -63,16 +61,16 @@ class GatedNetwork:
         connected: Callable[[Transport], Receiver],
         failed: Callable[[Exception], None],
     ) -> None:
-        clock, gate = self._scene.clock, self._scene.gate
+        clock, gate = self._scene.clock, self._scene.gates[host]
 
         def let_in(transport: Transport) -> Receiver:
             if not gate.is_open:
                 clock.call_soon(transport.abort)
                 clock.call_soon(lambda: failed(OSError("the gate was closed")))
-                return Nobody()
+                return IgnoringReceiver()
             self._scene.ledger.counts.connections += 1
             self.connections += 1
-            self.era = self._scene.life.era
+            self.eras[host] = self._scene.era
             return connected(transport)
 
         if gate.is_open:
@@ -86,12 +84,12 @@ class OwnClient(SimClient):
         super().__init__(scene, name)
         self.network = GatedNetwork(scene, name)
         self.batches: dict[Delivery, list[bytes]] = {}
-        """What is in each batch that is on its way."""
+        """The values in each batch that is in flight."""
         self.cluster = self.new_cluster()
 
     def new_cluster(self) -> Cluster:
         return Cluster(
-            [Address(NODE_HOST, NODE_PORT)],
+            [Address(node, NODE_PORT) for node in self.scene.nodes],
             clock=self.scene.clock,
             random=self.random.stream("own"),
             network=self.network,
@@ -100,7 +98,7 @@ class OwnClient(SimClient):
         )
 
     async def perform(self, steps: Steps[T]) -> T:
-        """An operation's result; what ended it is raised."""
+        """Returns an operation's result, or raises its error."""
         outcome = await self.wait(perform(steps))
         if isinstance(outcome, Exception):
             raise outcome
@@ -110,6 +108,10 @@ class OwnClient(SimClient):
         promise: Promise[T] = Promise()
         pending.when_done(promise.keep)
         return await promise
+
+    def era_for(self, book: PartitionBook, eras: dict[str, int] | None = None) -> int:
+        """The era of what it has got of this partition, with its latest connections or these."""
+        return (self.network.eras if eras is None else eras).get(self.scene.leader_of(book), 0)
 
     def close(self) -> None:
         self.cluster.close()

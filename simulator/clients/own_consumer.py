@@ -1,4 +1,4 @@
-"""Quire's own consumer: what it hands over is what was asked for, piece after piece, and nothing that is hidden."""
+"""Quire's own consumer: it returns the records that were requested, in order, and no hidden ones."""
 
 from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig
 from quire.client.errors import ClientError
@@ -18,21 +18,22 @@ class OwnConsumer(OwnClient):
         self._read_committed = read_committed
         self._books: dict[TopicPartition, PartitionBook] = {}
         self._expected: dict[TopicPartition, int] = {}
+        self._eras: dict[str, int] = {}
+        """Everything that it has now of each node is from this era or a later one."""
         self._era = -1
-        """Since which era at least all of it has come that is here now."""
 
     async def run(self) -> None:
         consumer = await self._new_consumer()
         while not (self.scene.finishing and self._is_at_the_end()):
-            # Not while finishing: whoever begins a long log anew all the time may never come to its end.
+            # Not while finishing: a consumer that keeps restarting may never reach the end of a long log.
             if not self.scene.finishing and self.random.chance(0.01):
                 consumer.close()
                 consumer = await self._new_consumer()
             try:
                 self._poll(consumer)
             except (ClientError, ApiError) as error:
-                if not self.excuses and self._era == self.scene.life.era:
-                    raise Violation("errors have a cause", f"{self.name} cannot read on: {error}") from error
+                if not self.excuses and self._era == self.scene.era:
+                    raise Violation("errors have a cause", f"{self.name} cannot continue: {error}") from error
                 consumer = await self._new_consumer()
             longest_ms = 600.0 if self.random.chance(0.1) else POLL_MS
             await self.scene.sleep(self.random.between(0.0, longest_ms))
@@ -54,7 +55,8 @@ class OwnConsumer(OwnClient):
             for book in self.scene.ledger.live_partitions(that_stay=True)
         }
         while True:
-            self._era = self.scene.life.era
+            self._era = self.scene.era
+            self._eras = dict.fromkeys(self.scene.nodes, self._era)
             consumer = Consumer(self.cluster, config, self._moved)
             try:
                 await self.perform(consumer.assign(dict.fromkeys(self._books, BEGINNING)))
@@ -74,21 +76,23 @@ class OwnConsumer(OwnClient):
         )
 
     def _poll(self, consumer: Consumer) -> None:
-        era = self.network.era
+        eras = dict(self.network.eras)
         pieces = consumer.poll()
         for piece in pieces:
             self._take(piece)
         if not pieces:
-            self._era = era
+            self._eras = eras
+            self._era = min(eras.values(), default=0)
 
     def _take(self, piece: Fetched) -> None:
-        expected = self._expected[piece.place]
+        expected = self._expected[piece.topic_partition]
         if piece.from_offset != expected:
             raise Violation(
-                "a consumer reads on where it was",
-                f"{self.name} was given {piece.place} from {piece.from_offset}, and {expected} was next",
+                "a consumer continues at its position",
+                f"{self.name} got {piece.topic_partition} from {piece.from_offset}, but {expected} was next",
             )
-        self._expected[piece.place] = piece.next_offset
+        self._expected[piece.topic_partition] = piece.next_offset
+        book = self._books[piece.topic_partition]
         answer = PartitionData(
             high_watermark=piece.high_watermark,
             last_stable_offset=piece.next_offset,
@@ -100,8 +104,8 @@ class OwnConsumer(OwnClient):
             records=piece.batches,
         )
         records = self.scene.checker.fetched(
-            self._books[piece.place],
-            self._era,
+            book,
+            self.era_for(book, self._eras),
             NOTHING_KNOWN,
             piece.from_offset,
             answer,
@@ -111,4 +115,6 @@ class OwnConsumer(OwnClient):
         if records is not None and self._read_committed:
             due = [(record.offset, record.value) for record in records]
             if shown != due:
-                raise Violation("a consumer shows what there is", f"{self.name}: {piece.place} has {due}, not {shown}")
+                raise Violation(
+                    "a consumer returns what is visible", f"{self.name}: {piece.topic_partition} has {due}, not {shown}"
+                )

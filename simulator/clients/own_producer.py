@@ -1,6 +1,6 @@
-"""Quire's own producer, idempotent: whatever is lost on the way, its records are in the log once, in order, and whole.
+"""Quire's own idempotent producer: its records are in the log once, in order and complete, whatever messages are lost.
 
-Only a power loss may make it give up records, because the node may then have lost what came before them.
+Only after a power loss may it give up records, because the node may have lost those before them.
 """
 
 from itertools import chain
@@ -34,7 +34,7 @@ class OwnProducer(OwnClient):
         self._sessions = 0
         self._session = ""
         self._era = -1
-        """When the session began: a power loss since then may have taken what the node remembered of it."""
+        """The era in which the session began: a later power loss may have lost the node's state of it."""
         self._next_numbers: dict[PartitionBook, int] = {}
 
     async def run(self) -> None:
@@ -45,19 +45,24 @@ class OwnProducer(OwnClient):
             book = self.random.choice(self.scene.ledger.live_partitions(that_stay=True))
             try:
                 await self.perform(producer.prepare(book.topic.name))
+                if book.index not in self.cluster.metadata.topics[book.topic.name].partitions:
+                    # In a cluster the node that was asked may not know a new partition yet.
+                    await self.perform(self.cluster.refresh([book.topic.name]))
+                    await self.back_off()
+                    continue
             except (ClientError, ApiError):
                 await self.back_off()
                 continue
             sent = [self._send(producer, book) for _ in range(1 + self.random.below(MOST_RECORDS))]
             await self.wait(producer.flush())
-            if not settle(self, sent, excused=self._era != self.scene.life.era):
+            if not settle(self, sent, excused=self._era != self.scene.era):
                 producer = None
             await self.scene.sleep(self.random.between(0.0, 200.0))
         self.close()
 
     def _new_producer(self) -> Producer:
         self._sessions += 1
-        self._era = self.scene.life.era
+        self._era = self.scene.era
         self._session = f"{self.name}#{self._sessions}"
         self._next_numbers.clear()
         return Producer(self.cluster, producer_config(self))
@@ -81,7 +86,7 @@ def producer_config(client: OwnClient, **more: object) -> ProducerConfig:
 
 
 def send(client: OwnClient, producer: Producer, book: PartitionBook, session: str, number: int) -> Sent:
-    """One record, whose value says whose and which it is."""
+    """Sends one record, whose value names its session and number."""
     scene, random = client.scene, client.random
     value = f"{session}:{number}:".encode() + b"x" * random.below(MOST_PADDING)
     timestamp_ms = scene.clock.now_ms() - random.below(50)
@@ -101,17 +106,19 @@ def send(client: OwnClient, producer: Producer, book: PartitionBook, session: st
 def acknowledge(
     client: OwnClient, book: PartitionBook, delivery: Delivery, error: Exception | None, flushed_since: int | None
 ) -> None:
-    """Writes down what a producer was told of a batch, when it is told."""
+    """Records the outcome of a batch when the producer gets it."""
     values = client.batches.pop(delivery)
     if error is not None:
-        # The producer goes on behind the gap at once, and others may see that before the last record is settled.
-        on_their_way = [waiting for other, waiting in client.batches.items() if other.place == delivery.place]
+        # The producer continues after the gap at once, and others may see that before the last record is settled.
+        on_their_way = [
+            waiting for other, waiting in client.batches.items() if other.topic_partition == delivery.topic_partition
+        ]
         for value in chain(values, *on_their_way):
             book.give_up_order(value)
     elif delivery.base_offset >= 0:
         client.scene.checker.acknowledged(
             book,
-            client.network.era,
+            client.era_for(book),
             NOTHING_KNOWN,
             delivery.base_offset,
             values,
@@ -121,7 +128,7 @@ def acknowledge(
 
 
 def settle(client: OwnClient, sent: list[Sent], *, excused: bool) -> bool:
-    """After the last of these was delivered or given up; false if some were, for which there must be an excuse."""
+    """Called when all are delivered or given up. Returns False if some were given up, which must be excused."""
     failure = next((error for each in sent if (error := each.receipt.delivery.error) is not None), None)
     if failure is None:
         return True

@@ -1,7 +1,7 @@
-"""Quire's own producer in transactions, of either protocol: committed, aborted, left open, taken over by another.
+"""Quire's own transactional producer, with either protocol: it commits, aborts, leaves transactions open, is replaced.
 
-What it says of a commit must be so: acknowledged, all of the transaction is there, and where a record failed or an
-abort was asked for, nothing.
+What it reports must be true: after an acknowledged commit the whole transaction is there; if a record failed or an
+abort was requested, nothing is.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class OwnTransactionalProducer(OwnClient):
     def __init__(
         self, scene: Scene, name: str, transactional_id: str, protocol: int, groups: Sequence[str], *, abandons: bool
     ) -> None:
-        """`groups` it commits offsets for; at the end it finishes a last transaction, or `abandons` it."""
+        """It commits offsets for `groups`; at the end it finishes a last transaction, or `abandons` it."""
         self._protocol = protocol
         super().__init__(scene, name)
         self._transactional_id = transactional_id
@@ -48,7 +48,7 @@ class OwnTransactionalProducer(OwnClient):
         self._session: Session | None = None
         self._era = -1
         self._began_ms = 0.0
-        self._began_life = 0
+        self._began_starts = 0
         self._clock_changes = 0
 
     def new_cluster(self) -> Cluster:
@@ -85,12 +85,12 @@ class OwnTransactionalProducer(OwnClient):
             if self.random.chance(PAUSE_CHANCE):
                 await self.scene.sleep(self._timeout_ms * self.random.between(0.5, 1.5))
         if self.random.chance(LEAVE_CHANCE):
-            raise PowerLost("as if it were: nobody will hear of this one again")
+            raise PowerLost("simulated: the producer leaves without ending its transaction")
         await self._end(transaction, sent, commit=self.random.chance(COMMIT_CHANCE))
         await self.scene.sleep(self.random.between(0.0, 50.0))
 
     async def _finish(self) -> bool:
-        """A last transaction, in whose way stands nobody but another producer of the same id."""
+        """Completes a last transaction, which only another producer of the same id may prevent."""
         try:
             transaction = await self._begin()
             sent = self._write(transaction)
@@ -102,14 +102,14 @@ class OwnTransactionalProducer(OwnClient):
         except (ApiError, PowerLost):
             return False
 
-    # A session
+    # --- A session
 
     def _live(self) -> Producer:
         assert self._producer is not None
         return self._producer
 
     def _leave(self) -> None:
-        """Goes without a word; what was on its way may arrive."""
+        """Leaves without closing its session; requests in flight may still arrive."""
         if self._producer is not None:
             self._producer.close()
         self._producer = self._session = None
@@ -118,7 +118,7 @@ class OwnTransactionalProducer(OwnClient):
 
     def _id_book(self) -> TransactionalIdBook:
         ledger = self.scene.ledger.transactions
-        name = self._transactional_id if ledger.durable else f"{self._transactional_id}@{self.scene.life.era}"
+        name = self._transactional_id if ledger.durable else f"{self._transactional_id}@{self.scene.era}"
         return ledger.id_named(name)
 
     async def _begin(self) -> TransactionBook:
@@ -131,21 +131,21 @@ class OwnTransactionalProducer(OwnClient):
         for topic in dict.fromkeys(book.topic.name for book in self._books()):
             await self._insist(partial(producer.prepare, topic))
         self._began_ms = self.scene.clock.monotonic_ms()
-        self._began_life = self.scene.life.number
+        self._began_starts = self.scene.starts
         self._clock_changes = self.scene.clock_changes
         producer.begin()
         return self.scene.ledger.transactions.begin(self._session)
 
     async def _begin_session(self) -> None:
-        await self.scene.gate.passed()
-        self._era = self.scene.life.era
+        await self.scene.gates_passed()
+        self._era = self.scene.era
         book = self._id_book()
         config = producer_config(self, transactional_id=book.name, transaction_timeout_ms=self._timeout_ms)
         producer = Producer(self.cluster, config)
         init = book.asking(self.scene.ledger.ticks.next())
         doubts = self.network.connections
         await self._insist(producer.init_transactions)
-        if self.network.connections - doubts <= 1:  # nothing of it can still be on its way
+        if self.network.connections - doubts <= 1:  # no request of it can still be in flight
             init.settled_tick = self.scene.ledger.ticks.next()
         identity = producer.identity
         assert identity is not None
@@ -155,7 +155,7 @@ class OwnTransactionalProducer(OwnClient):
         self._producer = producer
 
     async def _insist(self, operation: Callable[[], Steps[T]]) -> T:
-        """Until it is done: the node may be away for longer than anybody waits for an answer."""
+        """Retries until it is done: the node may be down for longer than the client waits for an answer."""
         while True:
             try:
                 return await self._unless_the_power_goes(operation())
@@ -163,10 +163,10 @@ class OwnTransactionalProducer(OwnClient):
                 await self.back_off()
 
     async def _unless_the_power_goes(self, steps: Steps[T]) -> T:
-        """Where a power loss takes what coordinators knew, nobody goes on where it was."""
+        """Raises PowerLost after a power loss that may lose coordinators' state."""
         done = perform(steps)
         while not done.done:
-            if not self.scene.ledger.transactions.durable and self._era != self.scene.life.era:
+            if not self.scene.ledger.transactions.durable and self._era != self.scene.era:
                 steps.close()
                 raise PowerLost
             await self.scene.sleep(POLL_MS)
@@ -174,7 +174,7 @@ class OwnTransactionalProducer(OwnClient):
             raise done.value
         return done.value
 
-    # A transaction
+    # --- A transaction
 
     def _books(self) -> list[PartitionBook]:
         return [book for book in self.scene.ledger.live_partitions() if book.topic.transactional]
@@ -189,7 +189,7 @@ class OwnTransactionalProducer(OwnClient):
             try:
                 each = send(self, producer, book, f"{transaction}@{book}", number)
             except ApiError:
-                break  # the transaction is broken, and says so again when it is to be committed
+                break  # the transaction has failed; the commit will report it again
             self.scene.ledger.transactions.sent(transaction, book, [each.value])
             sent.append(each)
         return sent
@@ -232,7 +232,7 @@ class OwnTransactionalProducer(OwnClient):
             raise ApiError(ErrorCode.PRODUCER_FENCED) from error
         settle(self, sent, excused=not commit)
         if transaction.commits or any(each.receipt.delivered for each in sent):
-            # Otherwise an abort may have come before anything was sent, and nobody was asked.
+            # Otherwise nothing was sent before the abort, and the coordinator got no request.
             self.scene.checker.transactions.let_in(session, was_superseded, "the end of a transaction")
         self._ended(transaction, commit)
         identity = producer.identity
@@ -241,15 +241,15 @@ class OwnTransactionalProducer(OwnClient):
             session.owner.moved_on(session, (identity.producer_id, identity.epoch))
 
     def _check_excuse(self, session: Session, error: Exception) -> None:
-        """A producer may be fenced by another, or by the coordinator when it takes too long, and for little else.
+        """A producer may be fenced by another one, or by the coordinator after its timeout, and for little else.
 
-        By the old protocol it asks for the next epoch itself. If it was given that and has not heard of it, it asks
-        again with the epoch before, which is not written down: a coordinator that was started anew cannot know it.
+        With protocol 1 it requests the next epoch itself. If the response is lost, it retries with the epoch before,
+        which is not in the log: a restarted coordinator cannot know it.
         """
         took_ms = self.scene.clock.monotonic_ms() - self._began_ms
         late = took_ms >= self._timeout_ms or self.scene.clock_changes != self._clock_changes
-        era_changed = self._era != self.scene.life.era
-        forgotten = self._protocol == 1 and self._began_life != self.scene.life.number
+        era_changed = self._era != self.scene.era
+        forgotten = self._protocol == 1 and self._began_starts != self.scene.starts
         if not (session.may_be_fenced or late or era_changed or forgotten):
             raise Violation("errors have a cause", f"{self.name} could not end its transaction: {error!r}")
 

@@ -1,6 +1,6 @@
-"""A producer without idempotence: what it does not hear back about it sends again, so records may be there twice.
+"""A producer without idempotence: it retries when there is no answer, so records may be in the log twice.
 
-With acks=0 it hears nothing at all, and promises nothing.
+With acks=0 it gets no answers, and nothing is promised.
 """
 
 from quire.protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ class PlainProducer(SimClient):
         while not self.scene.finishing:
             batches = self._make_batches()
             while batches and not (self._acks == ACKS_NONE and self.scene.finishing):
-                batches = await self._try(batches)
+                batches = [again for part in await self._parts(batches) for again in await self._try(part)]
             await self.scene.sleep(self.random.between(0.0, 60.0))
         self.close()
 
@@ -39,13 +39,18 @@ class PlainProducer(SimClient):
             batches.append(batch)
         return batches
 
+    async def _parts(self, batches: list[Batch]) -> list[list[Batch]]:
+        """By the leaders of their partitions."""
+        leaders = await self.by_leader([batch.book for batch in batches])
+        return [[batch for batch in batches if batch.book in books] for books in leaders.values()]
+
     async def _try(self, batches: list[Batch]) -> list[Batch]:
-        """Sends the batches; returns those that have to be sent again."""
-        wire = await self.connected()
+        """Sends the batches to one node; returns those that have to be sent again."""
+        wire = await self.connected(batches[0].book)
         request, version = request_for(batches, self._acks), version_for(self, batches)
         copies = 2 if self.misbehaves() else 1
         for batch in batches:
-            batch.sending(wire.life.era, copies)
+            batch.sending(wire.era, copies)
         self.scene.ledger.counts.requests += copies
         if self._acks == ACKS_NONE:
             for _ in range(copies):

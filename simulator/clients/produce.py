@@ -1,4 +1,4 @@
-"""Produce requests, and what their answers may say."""
+"""Produce requests, and the answers that are allowed."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ def version_for(client: SimClient, batches: Sequence[Batch]) -> int:
 
 
 def base_offset_for(client: SimClient, batch: Batch, answer: ProduceResponse) -> tuple[ErrorCode, int]:
-    """The error and the base offset in an answer that must speak of this batch's partition."""
+    """The error and the base offset in an answer, which must contain this batch's partition."""
     topic = batch.book.topic
     for found in answer.responses:
         if found.name == topic.name or found.topic_id == topic.topic_id:
@@ -52,7 +52,7 @@ def allowed_errors(client: SimClient, book: PartitionBook) -> tuple[ErrorCode, .
 
 
 def judge(client: SimClient, batch: Batch, error: ErrorCode, base_offset: int, allowed: tuple[ErrorCode, ...]) -> None:
-    """What an answer says of a batch must be allowed, and is remembered if it is an acknowledgement."""
+    """Checks that the result of a batch is allowed, and records an acknowledgement in the ledger."""
     client.expect(error, f"a batch for {batch.book}", *allowed)
     if error is ErrorCode.NONE:
         client.scene.checker.acknowledged(

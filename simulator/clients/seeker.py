@@ -1,4 +1,4 @@
-"""Looks up offsets (ends, starts, times) and now and then has records deleted before one."""
+"""Looks up offsets (ends, starts, timestamps), and sometimes deletes the records before one."""
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -32,9 +32,9 @@ class Seeker(SimClient):
         return self.random.choice((LATEST, EARLIEST))
 
     async def _delete_records(self, book: PartitionBook) -> None:
-        """Only up to what somebody knows to be there, so a refusal would be wrong."""
-        wire = await self.connected()
-        floor, era = book.floor(), wire.life.era
+        """Only up to an offset that is known to exist, so a refusal would be wrong."""
+        wire = await self.connected(book)
+        floor, era = book.floor(), wire.era
         if floor.end_offset <= floor.start_offset:
             return
         offset = floor.start_offset + self.random.below(floor.end_offset - floor.start_offset + 1)
@@ -48,9 +48,9 @@ class Seeker(SimClient):
             ],
             timeout_ms=3000,
         )
-        answer = await self.ask(request)
+        answer = await self.ask(request, book)
         found = answer.topics[0].partitions[0]
-        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if era != self.scene.life.era else ()
+        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if era < book.era else ()
         slow = () if self.scene.calm else (ErrorCode.REQUEST_TIMED_OUT,)
         error = self.expect(found.error_code, f"DeleteRecords of {book} before {offset}", *self.excuses, *cut, *slow)
         if error is ErrorCode.NONE:

@@ -1,8 +1,8 @@
-"""The requests of one transaction, each repeated until there is an answer that says something: of either protocol.
+"""The requests of one transaction, with either protocol. Each is retried until the answer is conclusive.
 
-In protocol 1 a producer adds partitions and groups to its transaction before it writes to them, in protocol 2 the
-cluster does that when they are written to. Whoever is told that it may not go on (`Fenced`) must have been replaced, or
-have taken too long.
+With protocol 1 a producer adds partitions and groups to its transaction before it writes to them; with protocol 2 the
+cluster does that at the first write. A producer that is refused (`Fenced`) must have been replaced, or have taken too
+long.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,6 +25,8 @@ from simulator.clients.batches import Batch
 from simulator.clients.client import SimClient
 from simulator.clients.coordinator import NOT_NOW
 from simulator.clients.produce import FIRST_VERSION_WITH_ZSTD, base_offset_for, judge, request_for
+from simulator.clients.routes import group as coordinator_of
+from simulator.clients.routes import transaction
 from simulator.clients.wire import Lost
 from simulator.ledger import PartitionBook
 from simulator.transaction_ledger import Session, TransactionBook
@@ -50,12 +52,12 @@ ErrorsOf = Callable[[Any], list[int]]
 
 
 class Fenced(Exception):  # noqa: N818
-    """The session is over: another one, or the coordinator, has ended its transaction."""
+    """The session has ended: another session, or the coordinator, has ended its transaction."""
 
 
 @dataclass(slots=True, eq=False)
 class Ongoing:
-    """A transaction that a producer has begun, and how it speaks."""
+    """A transaction that a producer has begun, with its protocol."""
 
     book: TransactionBook
     protocol: int
@@ -66,7 +68,7 @@ class Ongoing:
     added: dict[PartitionBook, None] = field(default_factory=dict)
     added_groups: dict[str, None] = field(default_factory=dict)
     in_doubt: bool = False
-    """Of some request nobody knows whether it was, or will be, carried out."""
+    """Some request may or may not have been executed, or may still be."""
 
     @property
     def session(self) -> Session:
@@ -74,13 +76,13 @@ class Ongoing:
 
 
 class TransactionRequests:
-    """Made by, and for, one client."""
+    """Sends the requests of one client."""
 
     def __init__(self, client: SimClient) -> None:
         self._client = client
         self._scene = client.scene
 
-    # Growing
+    # --- Growing
 
     async def add_partitions(self, ongoing: Ongoing, books: Sequence[PartitionBook]) -> None:
         """Protocol 1 only."""
@@ -108,8 +110,7 @@ class TransactionRequests:
         ongoing.added.update(dict.fromkeys(new))
 
     async def write(self, ongoing: Ongoing, batches: Sequence[Batch]) -> None:
-        """Brings one batch for each of some partitions into their logs."""
-        session = ongoing.session
+        """Writes one batch to each of several partitions."""
         oldest, newest = OLDEST_TRANSACTIONAL_PRODUCE, FIRST_PRODUCE_OF_PROTOCOL_2 - 1
         if any(batch.compression is Compression.ZSTD for batch in batches):
             oldest = FIRST_VERSION_WITH_ZSTD
@@ -119,31 +120,41 @@ class TransactionRequests:
         for batch in left:
             self._scene.ledger.transactions.sent(ongoing.book, batch.book, batch.values)
         while left:
-            wire = await self._client.connected()
-            self._check_era(ongoing)
-            was_superseded = session.superseded
-            for batch in left:
-                batch.sending(wire.life.era, 1)
-            request = request_for(left, ACKS_ALL)
-            request.transactional_id = session.owner.name
-            try:
-                version = self._client.version(ProduceRequest, oldest, newest)
-                answer = await self._client.answer(self._client.send(wire, request, version))
-            except Lost:
-                ongoing.in_doubt = True
-                await self._client.back_off()
-                continue
-            again = []
-            for batch in left:
-                error, base_offset = base_offset_for(self._client, batch, answer)
-                if self._judged(ongoing, error, f"a batch for {batch.book}"):
-                    self._scene.checker.transactions.let_in(session, was_superseded, f"a batch for {batch.book}")
-                    judge(self._client, batch, error, base_offset, ())
-                else:
-                    again.append(batch)
-            left = again
+            left = [
+                again for part in await self._parts(left) for again in await self._write(ongoing, part, oldest, newest)
+            ]
             if left:
                 await self._client.back_off()
+
+    async def _parts(self, batches: list[Batch]) -> list[list[Batch]]:
+        """By the leaders of their partitions."""
+        leaders = await self._client.by_leader([batch.book for batch in batches])
+        return [[batch for batch in batches if batch.book in books] for books in leaders.values()]
+
+    async def _write(self, ongoing: Ongoing, left: list[Batch], oldest: int, newest: int) -> list[Batch]:
+        """Sends batches to one node; returns those that have to be sent again."""
+        client, session = self._client, ongoing.session
+        wire = await client.connected(left[0].book)
+        self._check_era(ongoing)
+        was_superseded = session.superseded
+        for batch in left:
+            batch.sending(wire.era, 1)
+        request = request_for(left, ACKS_ALL)
+        request.transactional_id = session.owner.name
+        try:
+            answer = await client.answer(client.send(wire, request, client.version(ProduceRequest, oldest, newest)))
+        except Lost:
+            ongoing.in_doubt = True
+            return left
+        again = []
+        for batch in left:
+            error, base_offset = base_offset_for(client, batch, answer)
+            if self._judged(ongoing, error, f"a batch for {batch.book}"):
+                self._scene.checker.transactions.let_in(session, was_superseded, f"a batch for {batch.book}")
+                judge(client, batch, error, base_offset, ())
+            else:
+                again.append(batch)
+        return again
 
     async def commit_offsets(self, ongoing: Ongoing, group: str, offsets: dict[PartitionBook, int]) -> None:
         session = ongoing.session
@@ -158,7 +169,7 @@ class TransactionRequests:
             ongoing.added_groups[group] = None
         ledger = self._scene.offsets
         while True:
-            await self._client.connected()
+            await self._client.connected(coordinator_of(group))
             self._check_era(ongoing)
             was_superseded = session.superseded
             attempts = [ledger.attempt(group, book, offset, ongoing.book) for book, offset in offsets.items()]
@@ -184,7 +195,7 @@ class TransactionRequests:
             oldest = FIRST_TXN_OFFSET_COMMIT_OF_PROTOCOL_2 if ongoing.protocol == PROTOCOL_2 else 0
             newest = 99 if ongoing.protocol == PROTOCOL_2 else FIRST_TXN_OFFSET_COMMIT_OF_PROTOCOL_2 - 1
             try:
-                answer = await self._client.ask(request, at_least=oldest, at_most=newest)
+                answer = await self._client.ask(request, coordinator_of(group), at_least=oldest, at_most=newest)
             except Lost:
                 ongoing.in_doubt = True
                 await self._client.back_off()
@@ -200,7 +211,7 @@ class TransactionRequests:
                 return
             await self._client.back_off()
 
-    # Ending
+    # --- Ending
 
     async def end(self, ongoing: Ongoing, *, commit: bool) -> None:
         session, book = ongoing.session, ongoing.book
@@ -208,12 +219,14 @@ class TransactionRequests:
         oldest, newest = _end_versions(ongoing.protocol)
         unknown = False
         while True:
-            await self._client.connected()
+            await self._client.connected(transaction(session.owner.name))
             self._check_era(ongoing)
             book.commit_asked = book.commit_asked or commit
             was_superseded = session.superseded
             try:
-                answer = await self._client.ask(request, at_least=oldest, at_most=newest)
+                answer = await self._client.ask(
+                    request, transaction(session.owner.name), at_least=oldest, at_most=newest
+                )
             except Lost:
                 unknown = ongoing.in_doubt = True
                 await self._client.back_off()
@@ -232,8 +245,8 @@ class TransactionRequests:
             session.owner.moved_on(session, (answer.producer_id, answer.producer_epoch))
 
     async def end_unheard(self, ongoing: Ongoing, *, commit: bool, patience_ms: float) -> None:
-        """Asks for the end, and does not wait for the answer for long."""
-        wire = await self._client.connected()
+        """Requests the end of the transaction, but waits only briefly for the answer."""
+        wire = await self._client.connected(transaction(ongoing.session.owner.name))
         self._check_era(ongoing)
         ongoing.book.commit_asked = commit
         version = self._client.version(EndTxnRequest, *_end_versions(ongoing.protocol))
@@ -251,16 +264,16 @@ class TransactionRequests:
         else:
             ledger.counts.transactions_aborted += 1
 
-    # Asking
+    # --- Asking
 
     async def _insist(self, ongoing: Ongoing, request: Message, errors_of: ErrorsOf, *, at_most: int = 99) -> None:
-        what = type(request).__name__
+        what, coordinator = type(request).__name__, transaction(ongoing.session.owner.name)
         while True:
-            await self._client.connected()
+            await self._client.connected(coordinator)
             self._check_era(ongoing)
             was_superseded = ongoing.session.superseded
             try:
-                answer = await self._client.ask(request, at_most=at_most)
+                answer = await self._client.ask(request, coordinator, at_most=at_most)
             except Lost:
                 ongoing.in_doubt = True
                 await self._client.back_off()
@@ -272,7 +285,7 @@ class TransactionRequests:
             await self._client.back_off()
 
     def _judged(self, ongoing: Ongoing, error: ErrorCode, what: str) -> bool:
-        """True if it is done, False if it is to be asked for again; Fenced if that makes no sense."""
+        """True if it is done, False if the client must retry; raises Fenced if a retry is pointless."""
         client = self._client
         may_end = ongoing.session.may_be_fenced or self._may_have_timed_out(ongoing)
         allowed = (*AGAIN, *client.excuses, *(FENCED if may_end else ()))
@@ -288,9 +301,9 @@ class TransactionRequests:
         return took_ms >= ongoing.timeout_ms or self._scene.clock_changes != ongoing.clock_changes
 
     def _check_era(self, ongoing: Ongoing) -> None:
-        """Unless nothing is lost with the power, nobody goes on where it was."""
-        if not self._scene.ledger.transactions.durable and ongoing.era != self._scene.life.era:
-            raise Fenced("the power was lost")
+        """Raises Fenced after a power loss that may have lost coordinators' state."""
+        if not self._scene.ledger.transactions.durable and ongoing.era != self._scene.era:
+            raise Fenced("power loss")
 
 
 def _end_request(session: Session, commit: bool) -> EndTxnRequest:

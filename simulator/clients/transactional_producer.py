@@ -1,7 +1,7 @@
 """A producer with a transactional id: transactions over several partitions, some with a group's offsets in them.
 
-It commits and aborts as it pleases, crashes in the middle and comes back under its id, or takes longer than it
-announced. Several may share an id: who has been replaced goes on until it is told, and takes over again a while later.
+It commits and aborts at random, crashes in the middle and restarts under its id, or exceeds its transaction timeout.
+Several may share an id: a producer that was replaced continues until it is refused, and takes over again later.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from quire.protocol.messages.init_producer_id import InitProducerIdRequest
 from simulator.clients.batches import Batch, BatchMaker
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.coordinator import NOT_NOW, TRANSACTION, find_coordinator
+from simulator.clients.routes import transaction
 from simulator.clients.transaction_requests import FENCED, PROTOCOL_2, Fenced, Ongoing, TransactionRequests
 from simulator.clients.wire import Lost
 from simulator.ledger import PartitionBook
@@ -29,14 +30,14 @@ NEWEST_INIT = 5
 
 
 class Crash(Exception):  # noqa: N818
-    """The producer is gone, and what it was about to do is not done."""
+    """The producer crashes, and its next request is not sent."""
 
 
 class TransactionalProducer(SimClient):
     def __init__(
         self, scene: Scene, name: str, transactional_id: str, protocol: int, groups: Sequence[str], *, abandons: bool
     ) -> None:
-        """`groups` it commits offsets for; at the end it finishes a last transaction, or `abandons` it."""
+        """It commits offsets for `groups`; at the end it finishes a last transaction, or `abandons` it."""
         super().__init__(scene, name)
         self._transactional_id = transactional_id
         self._protocol = protocol
@@ -75,7 +76,7 @@ class TransactionalProducer(SimClient):
             if self.random.chance(CRASH_CHANCE):
                 raise Crash
         if not ongoing.book.values and not ongoing.book.commits:
-            return  # It has not begun: there is nothing to be ended.
+            return  # the transaction has not begun: there is nothing to end
         commit = self.random.chance(COMMIT_CHANCE)
         if self.random.chance(CRASH_CHANCE):
             await self._requests.end_unheard(ongoing, commit=commit, patience_ms=self.random.between(0.0, 20.0))
@@ -84,7 +85,7 @@ class TransactionalProducer(SimClient):
         await self.scene.sleep(self.random.between(0.0, 50.0))
 
     async def _finish(self) -> None:
-        """Nobody stands in the way of a last transaction, except another producer of the same id."""
+        """Completes a last transaction, which only another producer of the same id may prevent."""
         while True:
             try:
                 ongoing = self._begin(await self._live_session())
@@ -98,19 +99,18 @@ class TransactionalProducer(SimClient):
 
     def _crash(self) -> None:
         self._session = None
-        if self.wire is not None:
-            self.wire.abort()
+        self.hang_up()
 
-    # A session
+    # --- A session
 
     def _id_book(self) -> TransactionalIdBook:
-        """After a power loss that may have taken what coordinators knew, everybody goes by a new name."""
+        """Uses a new transactional id after a power loss that may have lost coordinators' state."""
         ledger = self.scene.ledger.transactions
-        name = self._transactional_id if ledger.durable else f"{self._transactional_id}@{self.scene.life.era}"
+        name = self._transactional_id if ledger.durable else f"{self._transactional_id}@{self.scene.era}"
         return ledger.id_named(name)
 
     async def _live_session(self) -> Session:
-        if self._session is not None and self._era != self.scene.life.era:
+        if self._session is not None and self._era != self.scene.era:
             self._session = self._session if self.scene.ledger.transactions.durable else None
         if self._session is None or self.random.chance(NEW_SESSION_CHANCE):
             await find_coordinator(self, TRANSACTION, self._transactional_id)
@@ -119,21 +119,21 @@ class TransactionalProducer(SimClient):
         return self._session
 
     async def _begin_session(self) -> None:
-        """With the identity it had, if it still has one: then it must be the last under its id, or it is refused."""
+        """Keeps its identity if it has one, which must then be the latest of its id; otherwise it is refused."""
         old = self._session
         oldest = 0 if old is None else FIRST_INIT_WITH_IDENTITY
         while True:
-            await self.connected()
-            book, era = self._id_book(), self.scene.life.era
+            await self.connected(transaction(self._id_book().name))
+            book, era = self._id_book(), self.scene.era
             if old is not None and old.owner is not book:
-                raise Fenced("the power was lost")
+                raise Fenced("power loss")
             init = book.asking(self.scene.ledger.ticks.next())
             was_superseded = old is not None and old.superseded
             request = InitProducerIdRequest(transactional_id=book.name, transaction_timeout_ms=self._timeout_ms)
             if old is not None:
                 request.producer_id, request.producer_epoch = old.identity
             try:
-                answer = await self.ask(request, at_least=oldest, at_most=NEWEST_INIT)
+                answer = await self.ask(request, transaction(book.name), at_least=oldest, at_most=NEWEST_INIT)
             except Lost:
                 await self.back_off()
                 continue
@@ -155,7 +155,7 @@ class TransactionalProducer(SimClient):
         self._era = era
         self._next_numbers.clear()
 
-    # A transaction
+    # --- A transaction
 
     def _begin(self, session: Session) -> Ongoing:
         return Ongoing(
@@ -202,5 +202,5 @@ class TransactionalProducer(SimClient):
         if self._protocol == PROTOCOL_2:
             self._next_numbers.clear()
         elif ongoing.in_doubt:
-            # A late copy of a request could take part in the next transaction: that gets another epoch.
+            # A late copy of a request could join the next transaction, so that one gets a new epoch.
             await self._begin_session()

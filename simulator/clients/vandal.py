@@ -1,6 +1,6 @@
 """A client that sends what no client should: random bytes, wrong lengths, requests with flipped bits.
 
-Whatever it sends may cost it the connection, and must cost nobody else anything: the others' checks are its checks.
+It may lose its connection, but must not affect other clients: their checks show whether it does.
 """
 
 from simulator.clients.batches import BatchMaker
@@ -27,15 +27,15 @@ class Vandal(SimClient):
         self.close()
 
     def _noise(self) -> bytes:
-        """A frame that says more, less or exactly how long it is, or that it is enormous or negative."""
+        """A frame whose length field is right, too large, too small, enormous or negative."""
         content = self.random.random_bytes(self.random.below(200))
         length = self.random.choice((len(content), len(content) + 3, len(content) // 2, 1 << 30, -5, 0))
         return length.to_bytes(4, "big", signed=True) + content
 
     def _send_damaged_batch(self, wire: Wire) -> None:
-        """As acks=1 would send it, but with a flipped bit anywhere.
+        """Sends a valid request with acks=1, but with one flipped bit.
 
-        If the flip does not hurt the batch, it may be appended; and if it hit the address, to any partition.
+        If the batch is still valid, it may be appended; if the bit is in the topic or partition, to another partition.
         """
         partitions = self.scene.ledger.live_partitions()
         batch = self._maker.make(self.random.choice(partitions), self.name, self._number)

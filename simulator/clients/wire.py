@@ -1,6 +1,6 @@
 """One connection of a simulated client: requests out, answers back in their order.
 
-It can also do what no client library does on purpose but networks do to all of them: send a frame twice, send only the
+It can also do what no client library does on purpose, but what happens on networks: send a frame twice, send only the
 first part of one, stop reading for a while.
 """
 
@@ -24,7 +24,7 @@ ROOM_BYTES = 4096
 
 
 class Lost(Exception):  # noqa: N818
-    """The connection ended, or nothing came in time: nobody knows whether the request was carried out."""
+    """The connection ended, or no answer came in time: it is unknown whether the request was executed."""
 
 
 @dataclass(slots=True)
@@ -39,10 +39,13 @@ class _Asked:
 class Wire:
     """Implements `quire.seams.Receiver`."""
 
-    def __init__(self, clock: SimClock, transport: Transport, client_id: str, life: Life) -> None:
+    def __init__(self, clock: SimClock, transport: Transport, client_id: str, life: Life, era: int) -> None:
         self.life = life
+        """The node's life at the other end."""
+        self.era = era
+        """The number of power losses before it was connected."""
         self.lost: str | None = None
-        """Why the connection is over; None while it is not."""
+        """Why the connection has ended; None while it is open."""
         self._clock = clock
         self._transport = transport
         self._client_id = client_id
@@ -52,13 +55,13 @@ class Wire:
         self._received = bytearray()
         self._deaf = False
 
-    # Asking
+    # --- Asking
 
     def ask(self, request: Message, version: int, timeout_ms: float, *, copies: int = 1) -> list[Promise[Any]]:
-        """Sends the request, `copies` times over, and promises as many answers; Lost when one does not come.
+        """Sends the request `copies` times, and returns a promise of each answer, which fails with Lost.
 
-        Each copy has its own time: a node takes up the next one when the one before it is answered, and a member that
-        joins twice may rightly wait for two rounds of its group.
+        Each copy has its own timeout: a node starts with a copy when the one before is answered, and a member that
+        joins twice may have to wait for two rebalances.
         """
         frame = self.frame(request, version)
         answers = []
@@ -79,20 +82,20 @@ class Wire:
             self._transport.write([self.frame(request, version)])
 
     def break_off(self, request: Message, version: int, part: float) -> None:
-        """Sends only the first part of the frame and goes away."""
+        """Sends only the first part of the frame, then disconnects."""
         frame = self.frame(request, version)
         if self.lost is None:
             self._transport.write([frame[: int(len(frame) * part)]])
             self._transport.close()
 
     def send_raw(self, content: bytes) -> None:
-        """Sends bytes that may be no request at all; whatever comes back is not looked at."""
+        """Sends bytes that may not be a request; any answer is ignored."""
         if self.lost is None:
             self._deaf = True
             self._transport.write([content])
 
     def nap(self, duration_ms: float) -> None:
-        """Reads nothing for a while; the node has to keep what it has for us, within bounds."""
+        """Stops reading for this time; the node must queue the answers, within limits."""
         self._transport.pause()
         self._clock.call_later(duration_ms, self._transport.resume)
 
@@ -128,7 +131,7 @@ class Wire:
             asked.timer.cancel()
             asked.answer.fail(Lost(self.lost))
 
-    # The receiver
+    # --- The receiver
 
     def buffer(self) -> memoryview:
         return memoryview(self._room)
@@ -154,7 +157,7 @@ class Wire:
 
     def _answered(self, frame: bytes) -> None:
         if not self._asked:
-            raise Violation("only what was asked is answered", f"{self._client_id} got {len(frame)} bytes unasked")
+            raise Violation("only requests are answered", f"{self._client_id} got {len(frame)} bytes without a request")
         asked = self._asked.popleft()
         asked.timer.cancel()
         name = apis.API_NAMES[asked.api_key]

@@ -1,6 +1,6 @@
-"""From where a stream is to where its next micro-batch may end: pure, from what the cluster said is there.
+"""Plans the end of a stream's next micro-batch. Pure: its input is what the cluster has reported.
 
-`available` finds what is new, and what is missing; `limited` takes part of it, when there is a limit.
+`available` finds new records and lost ones; `limited` takes a part, if there is a limit.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from quire.client.offsets import TopicPartition
 
 
 def available(start: Positions, places: Places, extent: Mapping[TopicPartition, Bounds], loss: LossPolicy) -> Positions:
-    """The end of everything there is. New partitions and topics are read from their beginning.
+    """The current end of every partition. New partitions and topics are read from their beginning.
 
-    Whatever should be there and is not goes to `loss`; if that lets it pass, reading goes on with what is there.
-    Where a deleted topic was read to is kept: should it be there again, it is either the same, or known to be another.
+    Missing records are reported to `loss`; if it accepts them, reading continues with the existing ones. The position
+    in a deleted topic is kept: if a topic of that name exists again, its id shows whether it is the same.
     """
     ids = {place.topic: topic_id for place, topic_id in places.items()}
     gone: Positions = {}
@@ -42,11 +42,11 @@ def _begin(
     bounds: Bounds,
     loss: LossPolicy,
 ) -> int | None:
-    """Where to read on when that is not where the last micro-batch ended."""
+    """Where to start, if not where the last micro-batch ended."""
     before = start.get(place)
     if before is None:
         if topics.get(place.topic) == topic_id and bounds.earliest > 0:
-            loss.overtaken(place, 0, bounds.earliest)  # a partition was added, and is not whole any more
+            loss.overtaken(place, 0, bounds.earliest)  # a new partition has lost its first records already
         return bounds.earliest
     if before.topic_id != topic_id:
         if not before.gone:
@@ -62,7 +62,7 @@ def _begin(
 
 
 def capped(start: Positions, end: Positions, target: Positions) -> Positions:
-    """Not beyond `target`, which a stream that shall end by itself has set before; never before `start`."""
+    """Not beyond `target`, the fixed end of a stream that stops by itself; never before `start`."""
     found: Positions = {}
     for place, position in end.items():
         limit = target.get(place)
@@ -75,12 +75,12 @@ def capped(start: Positions, end: Positions, target: Positions) -> Positions:
 
 
 def count_new(start: Positions, end: Positions) -> int:
-    """How many offsets there are between the two."""
+    """The number of offsets between the two."""
     return sum(position.offset - begin_of(place, start, position) for place, position in end.items())
 
 
 def limited(start: Positions, end: Positions, max_offsets: int) -> Positions:
-    """At most so many offsets: to each partition in proportion to what it has, and one at least while there are any."""
+    """At most this many offsets, divided in proportion; one at least for each partition that has any, if possible."""
     begins = {place: begin_of(place, start, position) for place, position in end.items()}
     sizes = {place: position.offset - begins[place] for place, position in end.items()}
     if sum(sizes.values()) <= max_offsets:
@@ -90,7 +90,7 @@ def limited(start: Positions, end: Positions, max_offsets: int) -> Positions:
 
 
 def _shares(sizes: Mapping[TopicPartition, int], max_offsets: int) -> dict[TopicPartition, int]:
-    """Fewer than there are: one for each partition that has any, the rest in proportion, what is left on top."""
+    """Divides fewer offsets than exist: one per partition that has any, the rest in proportion, then the remainder."""
     largest_first = sorted((place for place in sizes if sizes[place]), key=lambda place: (-sizes[place], place))
     shares = dict.fromkeys(sizes, 0) | dict.fromkeys(largest_first[:max_offsets], 1)
     left = max_offsets - sum(shares.values())
@@ -107,10 +107,10 @@ def _shares(sizes: Mapping[TopicPartition, int], max_offsets: int) -> dict[Topic
 
 
 def with_begins(start: Positions, end: Positions) -> Positions:
-    """The same end, which now says by itself where each partition is read from."""
+    """The same end, with the start of each partition included."""
     return {place: position._replace(begin=begin_of(place, start, position)) for place, position in end.items()}
 
 
 def moved(start: Positions, end: Positions) -> bool:
-    """Whether there is anything to do between the two."""
+    """Whether there is anything to read between the two."""
     return without_begins(start) != without_begins(end)

@@ -1,4 +1,4 @@
-"""Arrow record batches over the buffers of `ArrowColumns`: nothing is copied but what is the same in every row."""
+"""Arrow record batches over the buffers of `ArrowColumns`: only values that are equal in all rows are copied."""
 
 from collections.abc import Callable
 from struct import pack
@@ -67,7 +67,7 @@ def _headers(columns: ArrowColumns, _: TopicPartition, kind: pa.DataType) -> pa.
 
 
 def _text(names: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Names of headers are text by agreement only: where one is not UTF-8, its odd bytes become question marks."""
+    """Header names are text by convention only: in one that is not UTF-8, invalid bytes become question marks."""
     text = names.view(kind)
     try:
         text.validate(full=True)

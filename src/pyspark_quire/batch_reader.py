@@ -1,4 +1,4 @@
-"""`spark.read.format("quire")`: finds what there is once, when Spark plans the query, and cuts it into splits."""
+"""`spark.read.format("quire")`: finds the offsets to read when Spark plans the query, and divides them into splits."""
 
 from collections.abc import Iterator, Mapping
 
@@ -19,6 +19,7 @@ from pyspark_quire.bounds import (
 from pyspark_quire.connect import connect
 from pyspark_quire.errors import QuireError
 from pyspark_quire.loss import LossPolicy
+from pyspark_quire.one_sentence import one_sentence
 from pyspark_quire.options import (
     FAIL_ON_DATA_LOSS,
     ISOLATION_LEVEL,
@@ -42,6 +43,7 @@ class BatchReader(SentToTasks, DataSourceReader):
         self._options = options
         self._schema = schema
 
+    @one_sentence()
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with connect(options) as client:
@@ -50,11 +52,12 @@ class BatchReader(SentToTasks, DataSourceReader):
         return [Split(parts) for parts in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_split(self._options, self._schema, partition)
+        with one_sentence():
+            yield from read_split(self._options, self._schema, partition)
 
 
 def plan_batch(cluster: Cluster, options: Options) -> Steps[list[Range]]:
-    """The offsets of every partition that the options ask for, checked against what is there."""
+    """The offsets of every partition that the options select, checked against the existing ones."""
     places = yield from find_places(cluster, options)
     if not places:
         raise QuireError(f"no topic matches {describe(options)}")
@@ -72,7 +75,7 @@ def plan_batch(cluster: Cluster, options: Options) -> Steps[list[Range]]:
 def _find_held_up(
     cluster: Cluster, options: Options, extent: Mapping[TopicPartition, Bounds], *wanted: Mapping[TopicPartition, int]
 ) -> Steps[list[TopicPartition]]:
-    """Where an offset is wanted behind an open transaction: read_committed must not go there yet, and none is lost."""
+    """The requested offset is beyond an open transaction: read_committed must not read it yet, but it is not lost."""
     if options[ISOLATION_LEVEL] != "read_committed":
         return []
     beyond = [place for place, bounds in extent.items() if any(offsets[place] > bounds.latest for offsets in wanted)]
@@ -84,7 +87,7 @@ def _checked(
     place: TopicPartition, start: int, end: int, bounds: Bounds, held_up: bool, loss: LossPolicy
 ) -> tuple[int, int]:
     if start > end and not (held_up and end == bounds.latest):
-        raise QuireError(f"{place} would be read from offset {start} to {end}: the start is behind the end")
+        raise QuireError(f"{place} would be read from offset {start} to {end}: the start is after the end")
     if (furthest := max(start, end)) > bounds.latest:
         (loss.held_up if held_up else loss.beyond)(place, furthest, bounds.latest)
         end = bounds.latest

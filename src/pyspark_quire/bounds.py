@@ -1,7 +1,8 @@
-"""Where reading starts and ends: from the options, by offset, by time, or at either end of a partition.
+"""Where reading starts and ends: by offset, by time, or at either end of a partition, as the options say.
 
-`starting_goals` and `ending_goals` say what the options ask for, without asking anybody; `find_bounds` asks the cluster
-for all of it. A timestamp counts before offsets, one timestamp for all before one for each, as in Spark's Kafka source.
+`starting_goals` and `ending_goals` read the options, without requests; `find_bounds` resolves them with requests to the
+cluster. Timestamps take precedence over offsets, and one timestamp for all partitions over one for each, as in Spark's
+Kafka source.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +34,7 @@ class Goal(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What is there of a partition now: from `earliest` up to `latest`, the end of what may be read."""
+    """The offsets of a partition that can be read now: from `earliest` up to `latest`, which is excluded."""
 
     earliest: int
     latest: int
@@ -51,7 +52,7 @@ def ending_goals(options: Options, places: Iterable[TopicPartition]) -> Goals:
 
 
 def check_batch_bounds(options: Options) -> None:
-    """A batch that starts at the end, or ends at the beginning, is a slip."""
+    """A batch that starts at the end, or ends at the beginning, is a mistake."""
     for option, wrong, word in ((STARTING_OFFSETS, LATEST, "latest"), (ENDING_OFFSETS, EARLIEST, "earliest")):
         value = options[option]
         if value == wrong or (isinstance(value, dict) and wrong in value.values()):
@@ -85,9 +86,9 @@ def _check_places(name: str, given: Mapping[TopicPartition, int], places: Iterab
     missing = [str(place) for place in there if place not in given]
     unknown = [str(place) for place in given if place not in there]
     if missing:
-        raise OptionError(f"option {name} says nothing about {', '.join(missing)}; give every partition that is read")
+        raise OptionError(f"option {name} has no entry for {', '.join(missing)}; give every partition that is read")
     if unknown:
-        raise OptionError(f"option {name} speaks of {', '.join(unknown)}, which this job does not read")
+        raise OptionError(f"option {name} names {', '.join(unknown)}, which this job does not read")
 
 
 def find_extent(
@@ -100,11 +101,11 @@ def find_extent(
 def find_log(
     cluster: Cluster, places: Iterable[TopicPartition], *, isolation_level: int = 0
 ) -> Steps[dict[TopicPartition, Bounds]]:
-    """The first and the last offset that are there, in open transactions too."""
+    """The first offset and the end of each log, including open transactions."""
     wanted = list(places)
     latest = yield from list_offsets(cluster, dict.fromkeys(wanted, LATEST), isolation_level=isolation_level)
     earliest = yield from list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
-    # Asked for second, the beginning may have overtaken the end.
+    # The beginning is requested second, and may have moved past the end.
     return {
         place: Bounds(earliest[place].offset, max(earliest[place].offset, latest[place].offset)) for place in wanted
     }
@@ -113,9 +114,9 @@ def find_log(
 def find_extent_from(
     cluster: Cluster, options: Options, places: Iterable[TopicPartition], reached: Mapping[TopicPartition, int]
 ) -> Steps[dict[TopicPartition, Bounds]]:
-    """The same for who is at these offsets: where a transaction before them is open, nothing is new, and nothing lost.
+    """The same for a reader at these offsets: if a transaction before them is open, nothing is new and nothing is lost.
 
-    That is so when a stream that read everything goes on with read_committed, or was told where to start.
+    This happens if a stream changes to read_committed, or starts at given offsets.
     """
     extent = yield from find_extent(cluster, options, places)
     ahead = [place for place, bounds in extent.items() if reached.get(place, 0) > bounds.latest]
@@ -129,7 +130,7 @@ def find_extent_from(
 def find_starts(
     cluster: Cluster, options: Options, goals: Goals, extent: Mapping[TopicPartition, Bounds]
 ) -> Steps[dict[TopicPartition, int]]:
-    """What the starting options mean now. Offsets given as numbers come back as they are, there or not."""
+    """The offsets that the starting options mean now. Numbers are returned unchanged, even if they do not exist."""
     strict = options[STARTING_STRATEGY] == "error"
     return (yield from _find(cluster, goals, extent, STARTING_STRATEGY.name if strict else None))
 
@@ -137,7 +138,7 @@ def find_starts(
 def find_ends(
     cluster: Cluster, goals: Goals, extent: Mapping[TopicPartition, Bounds]
 ) -> Steps[dict[TopicPartition, int]]:
-    """What the ending options mean now; where nothing is as late as a timestamp, the end is the end."""
+    """The offsets that the ending options mean now; if no record is as late as a timestamp, the end of the log."""
     return (yield from _find(cluster, goals, extent, None))
 
 

@@ -1,4 +1,4 @@
-"""The columns that reading gives: those of Spark's own Kafka source, in its order and under its names."""
+"""The columns of the source: those of Spark's own Kafka source, with the same names and order."""
 
 from pyspark.sql.types import (
     ArrayType,

@@ -1,4 +1,4 @@
-"""From the `kafka.*` options to a client. Clients are made where they are used and never pickled."""
+"""Creates a client from the `kafka.*` options. Clients are created where they are used, and never pickled."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,11 +14,11 @@ from quire.steps import Steps, sleep
 T = TypeVar("T")
 
 PASSING = (DisconnectedError, TimedOutError, UnreachableError)
-"""What a cluster that is being restarted looks like from outside."""
+"""The errors of a cluster that is restarting."""
 
 
 def connect(options: Options) -> BlockingClient:
-    """A client of the cluster that the options name; nothing is sent before it is asked for something."""
+    """A client of the cluster that the options name; it connects at the first request."""
     return BlockingClient(
         options.required(SERVERS), client_id=options[CLIENT_ID], request_timeout_ms=options[REQUEST_TIMEOUT_MS]
     )
@@ -29,8 +29,8 @@ _idle: dict[tuple[str, str, int], BlockingClient] = {}
 
 @contextmanager
 def borrow(options: Options) -> Iterator[BlockingClient]:
-    """A client for one task. Spark's Python workers take task after task, so it is kept for the next, with its
-    connections; except after a failure, when nobody knows what is still on its way.
+    """A client for one task. Spark's Python workers run many tasks, so it is kept for the next, with its connections;
+    but not after a failure, because requests may still be in flight.
     """
     key = (options.required(SERVERS), options[CLIENT_ID], options[REQUEST_TIMEOUT_MS])
     client = _idle.pop(key, None) or connect(options)
@@ -46,7 +46,7 @@ def borrow(options: Options) -> Iterator[BlockingClient]:
 
 
 def run_patiently(client: BlockingClient, make: Callable[[Cluster], Steps[T]], patience_ms: float) -> T:
-    """Carries an operation out, again and again for so long as the cluster cannot be reached."""
+    """Runs an operation, and retries it for this time while the cluster cannot be reached."""
     backoff = Backoff(client.cluster.random, max_ms=500)
     deadline_ms = client.loop.monotonic_ms() + patience_ms
     while True:
@@ -59,10 +59,10 @@ def run_patiently(client: BlockingClient, make: Callable[[Cluster], Steps[T]], p
 
 
 class Connection:
-    """The client of a reader that lives on beside the driver: opened at the first question, left behind by pickling.
+    """The client of a reader in a process beside the driver: opened at the first request, and never pickled.
 
-    The first question fails at once when nobody is there, since then the address is likely to be wrong. Later ones wait
-    for the cluster to come back.
+    The first request fails at once if no broker is reachable, because the address is probably wrong. Later ones wait
+    for the cluster to return.
     """
 
     def __init__(self, options: Options) -> None:

@@ -1,8 +1,8 @@
-"""What goes wrong for a Spark job that reads or writes Quire, each as one sentence that says what happened where."""
+"""The errors of a Spark job that reads or writes Quire; the text of each says what happened, and where."""
 
 
 class QuireError(Exception):
-    """The text is a sentence for the person who runs the job; Spark prints it last, below the Python traceback."""
+    """The text is a sentence for the person who runs the job; Spark prints it without a traceback (`one_sentence`)."""
 
 
 class OptionError(QuireError):
@@ -10,4 +10,4 @@ class OptionError(QuireError):
 
 
 class DataLossError(QuireError):
-    """Records the job should read are gone: retention overtook it, or a topic was deleted or made anew."""
+    """Records that the job should read are lost: retention removed them, or a topic was deleted or created again."""

@@ -1,24 +1,24 @@
-"""How a stream's batch is written once, whatever crashes: the steps of its tasks and of its driver, and nothing else.
+"""How a stream's batch is written once, through any crash: the steps of its tasks and of its driver.
 
 A task (`write_task`)                                     The driver, when all tasks are done (`finish_batch`)
 1. takes its transactional id, which fences earlier       1. leaves its mark: the batch, and how many tasks it had
-   attempts and ends what they had open                   2. looks up every task of this sink there ever was
+   attempts and ends their transactions                   2. looks up every task that this sink ever had
 2. reads its own mark and the driver's                    3. fences those from the number of tasks on that have a
 3. writes the rows and its new mark in one transaction       transaction open, so as not to wait for it
 4. reads the driver's mark once more, then commits        4. reads the marks of all of those: none is of this batch
 
-If a task's mark is of this batch already, an earlier attempt has written it: then the rows are only counted and hashed,
-and must be the same. So when a batch ends well, tasks 0 to n - 1 have each committed exactly the rows they were given,
-and no other task has committed any for this batch: every row is in the log once. If Spark splits a batch in another way
-when it runs it again, some task finds other rows than it has written, or is not there any more while its mark is; both
-fail the query, and go on failing it however often it is started.
+If a task's mark already has this batch, an earlier attempt has written it: the rows are then only counted and hashed,
+and must be the same. So when a batch succeeds, tasks 0 to n - 1 have each committed exactly their rows, and no other
+task has committed any for this batch: every row is in the log once. If Spark splits a repeated batch differently, some
+task finds other rows than it has written, or a task no longer exists but its mark does. Both fail the query, on every
+restart.
 
-A task that outlived its driver (a zombie) is fenced by the next attempt of the same task. One whose number the next
-attempt does not use is stopped by the driver's mark: either it sees that mark before it commits, or it had its
-mark in a transaction when the driver looked, who then fences it, or reads the mark once that is committed.
+A task that outlives its driver (a zombie) is fenced by the next attempt of the same task. If the next attempt does not
+use its number, the driver's mark stops it: either the task sees that mark before it commits, or its own mark was in a
+transaction when the driver looked. The driver then fences the task, or reads its mark once that is committed.
 
-Both are generators: they yield what is to be done and get back what was found. `sink_task` and `sink_driver` do it with
-a cluster, and the tests with a model that loses, delays and repeats every step.
+Both are generators: they yield each step and receive its result. `sink_task` and `sink_driver` execute the steps on a
+cluster, the tests on a model that loses, delays and repeats them.
 """
 
 from collections.abc import Generator, Iterable, Mapping
@@ -42,20 +42,20 @@ C = TypeVar("C", bound=Chunk)
 
 @dataclass(slots=True, frozen=True)
 class Fence:
-    """Take over the transactional id of a task, ending what is open under it."""
+    """Take over the transactional id of a task, and end its open transaction."""
 
     task: int
 
 
 @dataclass(slots=True, frozen=True)
 class ReadMarks:
-    """-> Marks: the driver's, and those of some tasks; none of them before the transaction it is in has ended."""
+    """-> Marks: the driver's and those of some tasks, read once the transactions that set them have ended."""
 
     tasks: tuple[int, ...] = ()
 
 
 class Marks(NamedTuple):
-    """What was found; tasks without a mark are left out."""
+    """The marks that exist; tasks without one are left out."""
 
     tasks: Mapping[int, TaskMark]
     batch: BatchMark | None
@@ -91,7 +91,7 @@ class FindTasks:
 
 
 class Known(NamedTuple):
-    """Task numbers: all there ever were, and those that have a transaction open."""
+    """Task numbers: all that ever existed, and those with an open transaction."""
 
     tasks: frozenset[int]
     open: frozenset[int]
@@ -114,7 +114,7 @@ class TaskPlan:
 
 
 def write_task(plan: TaskPlan, chunks: Iterable[C]) -> Generator[Step, Any, TaskMark]:
-    """Writes the rows unless they are written; raises QuireError, without committing, where neither would be right."""
+    """Writes the rows unless they are written already; raises QuireError, without a commit, if it cannot know."""
     yield Fence(plan.task)
     before: Marks = yield ReadMarks((plan.task,))
     own = before.tasks.get(plan.task)
@@ -138,10 +138,10 @@ def write_task(plan: TaskPlan, chunks: Iterable[C]) -> Generator[Step, Any, Task
 
 
 def must_write(plan: TaskPlan, own: TaskMark | None, batch: BatchMark | None) -> bool:
-    """Whether the task has its rows still to write; False if an earlier attempt has."""
+    """Whether the task must still write its rows; False if an earlier attempt has."""
     if own is not None and own.batch_id > plan.batch_id:
         raise QuireError(
-            f"{plan} is behind what is written already, up to batch {own.batch_id}: the checkpoint is older than the "
+            f"{plan} is older than batch {own.batch_id}, which is already written: the checkpoint is older than the "
             "sink, or another query has a copy of it"
         )
     if own is not None and own.batch_id == plan.batch_id:
@@ -160,10 +160,11 @@ def _check_not_missing(plan: TaskPlan, own: TaskMark | None, batch: BatchMark | 
         missing = plan.task < batch.tasks and (own is None or own.batch_id < batch.batch_id)
     if missing:
         raise QuireError(
-            f"{plan} does not find its mark of the batch before, so whether its rows are written already cannot be "
-            "known: marks expire with the offsets of a group that rests (offsets.retention.minutes), go with the "
-            "sink's topic, and are not there yet if earlier batches were not written here; if nothing of this batch "
-            "is in the topic, or twice would do, start once with option allowMissingMarker true"
+            f"{plan} does not find its mark of the previous batch, so it cannot know whether its rows are written "
+            "already: marks expire with the offsets of an inactive group (offsets.retention.minutes), are deleted with "
+            "the topic that option markerTopic names, and do not exist if earlier batches were not written here; if "
+            "nothing of this batch is in the topic, or duplicates are acceptable, start once with option "
+            "allowMissingMarker true"
         )
 
 
@@ -171,28 +172,28 @@ def _check_same(plan: TaskPlan, own: TaskMark | None, found: TaskMark) -> None:
     if own != found:
         assert own is not None
         raise QuireError(
-            f"{plan} was written already, and with other rows: {own.rows} rows with hash {own.digest:016x} then, "
+            f"{plan} was already written with other rows: {own.rows} rows with hash {own.digest:016x} then, "
             f"{found.rows} with {found.digest:016x} now; a batch must give the same rows in the same tasks each time "
-            "it runs (no random values, no other number of partitions), and each write of a batch needs an option sink "
+            "it runs (no random values, the same number of partitions), and each write of a batch needs an option sink "
             "of its own"
         )
 
 
 def _finished(plan: TaskPlan, batch: BatchMark) -> QuireError:
     return QuireError(
-        f"{plan} has nothing written, and batch {batch.batch_id} was finished before by {batch.tasks} tasks: the batch "
-        "was split in another way then, or this task has outlived its driver"
+        f"{plan} has written nothing, but batch {batch.batch_id} was finished before by {batch.tasks} tasks: the batch "
+        "was split differently then, or this task has outlived its driver"
     )
 
 
 def finish_batch(sink: SinkName, batch_id: int, tasks: int) -> Generator[Step, Any, None]:
-    """Sees to it that the `tasks` that are done have written the whole batch, and nobody else any of it."""
+    """Ensures that the `tasks` which are done have written the whole batch, and that no other task has written any."""
     before: Marks = yield ReadMarks()
     last = before.batch
     if last is not None and (last.batch_id > batch_id or (last.batch_id == batch_id and last.tasks != tasks)):
         raise QuireError(
-            f"batch {batch_id} of {sink} ran with {tasks} tasks, and batch {last.batch_id} was finished before by "
-            f"{last.tasks}: the batch was split in another way then, or another query has a copy of the checkpoint"
+            f"batch {batch_id} of {sink} ran with {tasks} tasks, but batch {last.batch_id} was finished before by "
+            f"{last.tasks}: the batch was split differently then, or another query has a copy of the checkpoint"
         )
     yield LeaveBatchMark(BatchMark(batch_id, tasks))
     known: Known = yield FindTasks()
@@ -203,5 +204,5 @@ def finish_batch(sink: SinkName, batch_id: int, tasks: int) -> Generator[Step, A
         if mark.batch_id >= batch_id:
             raise QuireError(
                 f"task {task} of {sink} has written {mark.rows} rows of batch {mark.batch_id}, which now has {tasks} "
-                "tasks: it was split in another way before, and some rows are in the sink twice"
+                "tasks: it was split differently before, and some rows are in the sink twice"
             )

@@ -1,7 +1,7 @@
-"""Fetches ranges of offsets for a task: all of them at once while all is well, one by one when something is missing.
+"""Fetches ranges of offsets for a task: all at once, or one by one if something is missing.
 
-Together they take one question about where the partitions are and one fetch for each leader, so a task that reads a
-little of many partitions does not wait for each in turn.
+Together they need one metadata request and one fetch for each leader, so a task that reads a little of many partitions
+does not wait for each in turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,19 +37,18 @@ _GONE = (
     ErrorCode.INCONSISTENT_TOPIC_ID,
 )
 _REFUSED_MOST = 20
-"""How often an offset may be refused that is there when one looks, as by a leader that has just begun: then something
-else is wrong."""
+"""How often an existing offset may be refused, as by a leader that has just started, before it is an error."""
 
 
 def fetch_ranges(client: BlockingClient, options: Options, parts: Sequence[Range]) -> Iterator[Fetched]:
-    """Everything of the ranges, which are of different partitions, each in the order of its offsets.
+    """All records of the ranges, which are of different partitions, each in the order of its offsets.
 
-    What is not there any more is a matter for `LossPolicy`.
+    `LossPolicy` decides about records that no longer exist.
     """
     reached = {part.place: part.start for part in parts}
     try:
         for fetched in _fetch(client, options, parts, [part.start for part in parts]):
-            reached[fetched.place] = fetched.next_offset
+            reached[fetched.topic_partition] = fetched.next_offset
             yield fetched
     except ApiError as error:
         if error.code not in _GONE:
@@ -98,8 +97,8 @@ def _fetch(
                 client.loop.run_until(consumer.arrival(), patience_ms)
             except TimedOutError:
                 sentence = (
-                    f"{left[0].place} gave nothing within {patience_ms / 1000:g} s at offset "
-                    f"{consumer.positions[left[0].place]}, although it should go on to {left[0].end}"
+                    f"{left[0].place} returned nothing within {patience_ms / 1000:g} s at offset "
+                    f"{consumer.positions[left[0].place]}, although it should have records up to {left[0].end}"
                 )
                 if _end_too_early(client, left, patience_ms):
                     raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, sentence) from None
@@ -114,15 +113,15 @@ def _fetch(
 
 
 def _check_ids(cluster: Cluster, parts: Sequence[Range]) -> None:
-    """What came may be of a new topic with the old name: the client follows those, and a task must not."""
+    """The records may be from a new topic of the same name: the client follows that, but a task must not."""
     for part in parts:
         topic = cluster.metadata.topics.get(part.place.topic)
         if topic is None or to_text(topic.topic_id) != part.topic_id:
-            raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {part.place.topic} was deleted or made anew")
+            raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {part.place.topic} was deleted or created again")
 
 
 def _end_too_early(client: BlockingClient, parts: Sequence[Range], patience_ms: float) -> bool:
-    """Whether one of the partitions was cut since it was planned how far to read; an open transaction cuts nothing."""
+    """Whether a partition was truncated after the plan was made; an open transaction does not count."""
     extent = run_patiently(client, lambda cluster: find_log(cluster, [part.place for part in parts]), patience_ms)
     return any(extent[part.place].latest < part.end for part in parts)
 
@@ -130,7 +129,7 @@ def _end_too_early(client: BlockingClient, parts: Sequence[Range], patience_ms: 
 def _what_is_left(
     client: BlockingClient, options: Options, part: Range, position: int, loss: LossPolicy
 ) -> tuple[Range, int]:
-    """What can be read of a range from `position` on, and where to begin; raises unless the user wants to go on."""
+    """The rest of a range, and where to start; raises if records are lost, unless the user accepts that."""
     if position >= part.end:
         return part, position
     found = run_patiently(client, lambda cluster: find_part(cluster, part), options[POLL_TIMEOUT_MS])
@@ -151,9 +150,9 @@ def _what_is_left(
 
 
 def find_part(cluster: Cluster, part: Range) -> Steps[tuple[str, Bounds] | None]:
-    """The id of a range's topic and what is there of its partition; None where it does not exist any more.
+    """The id of a range's topic and the offsets of its partition; None if it no longer exists.
 
-    A broker that has only just heard of the cluster may not know it yet, so it is asked for a few times.
+    A broker that has just started may not know it yet, so the request is repeated a few times.
     """
     topic: Topic | None = None
     for _ in range(ASK_AGAIN_TIMES):

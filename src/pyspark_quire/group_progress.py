@@ -1,10 +1,10 @@
-"""The stream's offsets in a consumer group: for people and tools that look at lag, and for one thing Spark forgets.
+"""The stream's offsets in a consumer group: for people and tools that watch the lag, and for the start of a stream.
 
-Spark goes by its checkpoint, never by a group. But it writes no start into the checkpoint of a new stream: if that
-crashes, it asks anew where to start, and `latest` would be somewhere else by then, with records between that nobody
-reads. Once the first micro-batch is planned, its end in the checkpoint says where it begins (`positions`). Until then
-the start is in the group, with a mark: a restart finds it and starts there. The first real commit, after the first
-micro-batch, replaces it. Groups can be shared, so nothing that is in a checkpoint may depend on the mark.
+Spark uses its checkpoint, never a group. But the checkpoint of a new stream has no start: after a crash, Spark asks for
+the start again, `latest` has moved by then, and the records in between would be skipped. Once the first micro-batch is
+planned, its end in the checkpoint also has its start (`positions`). Until then the start is in the group, with a mark:
+a restart finds it and starts there. The first real commit, after the first micro-batch, replaces it. Groups can be
+shared, so nothing in a checkpoint may depend on the mark.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _log = logging.getLogger("pyspark_quire")
 
 
 def group_id(options: Options) -> str:
-    """`kafka.group.id`, or a name made of what is read: the same one after a restart."""
+    """`kafka.group.id`, or a name derived from what is read, which is the same after a restart."""
     chosen = options[GROUP_ID]
     if chosen is not None:
         return chosen
@@ -51,11 +51,11 @@ class GroupProgress:
         self._digest = hashlib.sha256(repr(starting).encode()).hexdigest()[:16]
 
     def remembered(self, cluster: Cluster, places: Places) -> Steps[Positions]:
-        """Where a stream with these options started that never finished its first micro-batch; else nothing."""
+        """Where a stream with these options started, if it never finished its first micro-batch; else nothing."""
         try:
             committed = yield from fetch_offsets(cluster, self.group_id, places)
         except ApiError as error:
-            raise QuireError(f"group {self.group_id} cannot say where this stream started: {error}") from error
+            raise QuireError(f"group {self.group_id} cannot return the start of this stream: {error}") from error
         return {
             place: Position(committed[place].offset, topic_id)
             for place, topic_id in places.items()
@@ -67,14 +67,14 @@ class GroupProgress:
         try:
             yield from self._commit(cluster, initial, marked=True)
         except ApiError as error:
-            raise QuireError(f"group {self.group_id} could not be told where this stream starts: {error}") from error
+            raise QuireError(f"group {self.group_id} cannot store the start of this stream: {error}") from error
 
     def commit(self, cluster: Cluster, positions: Positions) -> Steps[None]:
         """Commits what is done. A refusal is only logged: the checkpoint is what counts."""
         try:
             yield from self._commit(cluster, positions, marked=False)
         except ApiError as error:
-            _log.warning("group %s does not show how far this stream is: %s", self.group_id, error)
+            _log.warning("the progress of this stream could not be committed to group %s: %s", self.group_id, error)
 
     def _commit(self, cluster: Cluster, positions: Positions, *, marked: bool) -> Steps[None]:
         offsets = {

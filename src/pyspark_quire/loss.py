@@ -1,7 +1,7 @@
-"""Records that should be read and are not there: an error, or a warning with a count when the user asked for that.
+"""Lost records: an error, or, if the user chose that, a warning with a count.
 
-With `failOnDataLoss` (the default) the job stops at a sentence that names topic, partition and offsets. Without it the
-sentence goes to the log, with how many offsets were skipped, and reading goes on with what is there.
+With `failOnDataLoss` (the default) the job fails with a message that names topic, partition and offsets. Without it the
+message is logged, with the number of skipped offsets, and reading continues.
 """
 
 import logging
@@ -10,7 +10,7 @@ from pyspark_quire.errors import DataLossError
 from quire.client.offsets import TopicPartition
 
 _log = logging.getLogger("pyspark_quire")
-_ADVICE = "set failOnDataLoss to false to go on with what is there"
+_ADVICE = "set failOnDataLoss to false to continue without the lost records"
 OPEN_ADVICE = "wait until it ends (quire transactions list --state ongoing shows whose it is)"
 
 
@@ -22,15 +22,15 @@ class LossPolicy:
         self.skipped = 0
 
     def overtaken(self, place: TopicPartition, wanted: int, earliest: int) -> None:
-        """The partition begins behind the offset that is to be read next."""
+        """The partition begins after the next offset to be read."""
         self._report(
             f"{place}: offsets {wanted} to {earliest - 1} are gone, the partition begins at {earliest} now "
-            "(retention or delete-records overtook the job)",
+            "(retention or delete-records was faster than the job)",
             earliest - wanted,
         )
 
     def beyond(self, place: TopicPartition, wanted: int, latest: int) -> None:
-        """The partition ends before the offset that is to be read next: it was cut or made anew."""
+        """The partition ends before the next offset: it was truncated or created again."""
         self._report(
             f"{place}: offset {wanted} is not there, the partition ends at {latest} "
             "(it was truncated, or this checkpoint or offset is from another topic)",
@@ -38,7 +38,7 @@ class LossPolicy:
         )
 
     def held_up(self, place: TopicPartition, wanted: int, stable: int) -> None:
-        """The offset may be there, behind a transaction that is open; nothing of it is lost."""
+        """The offset may exist, beyond an open transaction; nothing is lost."""
         self._report(
             f"{place}: offset {wanted} cannot be read yet with read_committed, a transaction is open from offset "
             f"{stable} on (the last stable offset); {OPEN_ADVICE}, end there, or read with read_uncommitted",
@@ -48,10 +48,10 @@ class LossPolicy:
     def recreated(
         self, place: TopicPartition, read_up_to: int, old_id: str, new_id: str, planned_to: int | None = None
     ) -> None:
-        """`planned_to` is where the job would have read to, if it knows: the old topic had so much, and it is gone."""
+        """`planned_to` is the planned end, if known: the old topic had records up to there, which are lost."""
         self._report(
-            f"{place}: topic {place.topic} was deleted and made anew (id {old_id} became {new_id}) "
-            f"after offset {read_up_to} had been reached; what the old one had beyond that is lost",
+            f"{place}: topic {place.topic} was deleted and created again (id {old_id} became {new_id}) "
+            f"after offset {read_up_to} had been reached; later records of the old topic are lost",
             0 if planned_to is None else planned_to - read_up_to,
         )
 

@@ -1,13 +1,13 @@
-"""Where the marks of a sink are kept in a cluster: read and left as offsets of groups that nobody is a member of."""
+"""Reads and writes the marks of a sink in a cluster, as offsets of groups without members."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pyspark_quire.connect import run_patiently
-from pyspark_quire.errors import QuireError
 from pyspark_quire.exactly_once import Known, Marks
+from pyspark_quire.marker_topic import check_empty, create_if_missing
 from pyspark_quire.marks import BatchMark, SinkName, TaskMark
-from pyspark_quire.options import MARKER_TOPIC, REQUEST_TIMEOUT_MS, TOPIC, Options
+from pyspark_quire.options import MARKER_TOPIC, REQUEST_TIMEOUT_MS, Options
 from quire.client.admin.groups import list_groups
 from quire.client.admin.transactions import AT_REST, list_transactions, terminate_transaction
 from quire.client.backoff import Backoff
@@ -21,27 +21,25 @@ from quire.steps import Steps, sleep
 T = TypeVar("T")
 
 
-def marker_topic(options: Options) -> str:
-    topic = options[MARKER_TOPIC] or options[TOPIC]
-    if topic is None:
-        raise QuireError(
-            "rows that say their topic themselves are written exactly once only if option markerTopic names a topic "
-            "for the sink's marks; or give option exactlyOnce false"
-        )
-    return topic
-
-
 class MarkKeeper:
     def __init__(self, client: BlockingClient, options: Options, sink: SinkName) -> None:
-        self.place = TopicPartition(marker_topic(options), 0)
+        self.topic_partition = TopicPartition(options[MARKER_TOPIC], 0)
         self._client = client
         self._sink = sink
         self._patience_ms = options[REQUEST_TIMEOUT_MS]
 
+    def prepare(self) -> None:
+        """Called before the first mark is written."""
+        self._run(lambda cluster: create_if_missing(cluster, self.topic_partition.topic))
+
+    def check_empty(self) -> None:
+        """Called before the first mark is written."""
+        self._run(lambda cluster: check_empty(cluster, self.topic_partition))
+
     def read(self, tasks: Sequence[int]) -> Marks:
         """The marks of the driver and of these tasks, once no transaction that sets one is open."""
         groups = {self._sink.task(task): task for task in tasks}
-        found = self._run(lambda cluster: _stable_offsets(cluster, [self._sink.batches, *groups], self.place))
+        found = self._run(lambda cluster: _stable_offsets(cluster, [self._sink.batches, *groups], self.topic_partition))
         driver = found.pop(self._sink.batches, None)
         return Marks(
             {groups[group]: TaskMark.from_offset(offset, group) for group, offset in found.items()},
@@ -49,7 +47,7 @@ class MarkKeeper:
         )
 
     def leave(self, mark: BatchMark) -> None:
-        offsets: Offsets = {self.place: mark.to_offset()}
+        offsets: Offsets = {self.topic_partition: mark.to_offset()}
         self._run(lambda cluster: commit_offsets(cluster, self._sink.batches, offsets))
 
     def find_tasks(self) -> Known:
@@ -63,7 +61,7 @@ class MarkKeeper:
 
 
 def _stable_offsets(
-    cluster: Cluster, groups: Sequence[str], place: TopicPartition
+    cluster: Cluster, groups: Sequence[str], topic_partition: TopicPartition
 ) -> Steps[dict[str, OffsetAndMetadata]]:
     """The offset of each group that has one, all groups of one coordinator in one request."""
     found: dict[str, OffsetAndMetadata] = {}
@@ -71,12 +69,12 @@ def _stable_offsets(
     backoff = Backoff(cluster.random)
     deadline_ms = cluster.clock.monotonic_ms() + cluster.request_timeout_ms
     while missing:
-        answers = yield from committed_offsets(cluster, missing, [place], require_stable=True)
+        answers = yield from committed_offsets(cluster, missing, [topic_partition], require_stable=True)
         missing = []
         for group, offsets in answers.items():
             if not isinstance(offsets, ApiError):
-                if place in offsets:
-                    found[group] = offsets[place]
+                if topic_partition in offsets:
+                    found[group] = offsets[topic_partition]
             elif offsets.code == ErrorCode.UNSTABLE_OFFSET_COMMIT and cluster.clock.monotonic_ms() < deadline_ms:
                 missing.append(group)
             else:
@@ -87,7 +85,7 @@ def _stable_offsets(
 
 
 def _find_tasks(cluster: Cluster, sink: SinkName) -> Steps[Known]:
-    """Whoever has left a mark is a group, and whoever may leave one has a transactional id: both are asked for."""
+    """A task that has left a mark is a group, and a task that may leave one has a transactional id: lists both."""
     groups, unheard = yield from list_groups(cluster)
     transactions, unheard_too = yield from list_transactions(cluster)
     failure = unheard or unheard_too

@@ -1,6 +1,6 @@
-"""From the text of an option to its value. Every function raises ValueError with the rest of a sentence: what it wants.
+"""Parses the values of options. Every function raises ValueError with the end of a sentence that says what is valid.
 
-Spark hands every option over as a string; the names are in `options`, which also says whose text could not be read.
+Spark passes every option as a string; `options` has their names, and adds the name to the error.
 """
 
 import json
@@ -18,29 +18,29 @@ Offsets = int | dict[TopicPartition, int]
 
 def text(value: str) -> str:
     if not value.strip():
-        raise ValueError("wants a text that is not empty")
+        raise ValueError("must not be empty")
     return value.strip()
 
 
 def boolean(value: str) -> bool:
     lower = value.strip().lower()
     if lower not in ("true", "false"):
-        raise ValueError("wants true or false")
+        raise ValueError("must be true or false")
     return lower == "true"
 
 
 def whole(value: str) -> int:
-    """A number from 0 on."""
+    """A number, 0 or above."""
     digits = value.strip()
     if not (digits.isascii() and digits.isdigit()):
-        raise ValueError("wants a whole number")
+        raise ValueError("must be a whole number")
     return int(digits)
 
 
 def positive(value: str) -> int:
     number = whole(value)
     if not number:
-        raise ValueError("wants a whole number above 0")
+        raise ValueError("must be a whole number above 0")
     return number
 
 
@@ -48,7 +48,7 @@ def level(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
         digits = value.strip().removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and lowest <= int(value) <= highest):
-            raise ValueError(f"wants a whole number from {lowest} to {highest}")
+            raise ValueError(f"must be a whole number from {lowest} to {highest}")
         return int(value)
 
     return parse
@@ -59,16 +59,16 @@ def one_of(*choices: E) -> Callable[[str], E]:
         for choice in choices:
             if value.strip().lower() == choice.lower():
                 return choice
-        raise ValueError("wants " + " or ".join(choices))
+        raise ValueError("must be " + " or ".join(choices))
 
     return parse
 
 
 def names(value: str) -> list[str]:
-    """Topics with commas between them."""
+    """Topics, separated by commas."""
     found = [part.strip() for part in value.split(",") if part.strip()]
     if not found:
-        raise ValueError("wants the name of at least one topic")
+        raise ValueError("must name at least one topic")
     return sorted(set(found))
 
 
@@ -76,7 +76,7 @@ def pattern(value: str) -> str:
     try:
         re.compile(value)
     except re.error as error:
-        raise ValueError(f"wants a regular expression, and {error}") from None
+        raise ValueError(f"must be a regular expression ({error})") from None
     return text(value)
 
 
@@ -84,14 +84,14 @@ def duration_ms(value: str) -> int:
     """`15m`, `30 s`, `500ms`, `1h`; a number alone is in milliseconds."""
     match = re.fullmatch(r"(\d+)\s*(ms|s|sec|m|min|h|d)?", value.strip().lower())
     if match is None:
-        raise ValueError("wants a duration such as 500ms, 30s or 15m")
+        raise ValueError("must be a duration such as 500ms, 30s or 15m")
     factors = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
     return int(match[1]) * factors[match[2] or "ms"]
 
 
 def assignment(value: str) -> list[TopicPartition]:
     """`{"orders": [0, 1]}`"""
-    example = 'wants partitions by topic, as in {"orders": [0, 1]}'
+    example = 'must be partitions by topic, as in {"orders": [0, 1]}'
     found: list[TopicPartition] = []
     for topic, partitions in _object(value, example).items():
         if not isinstance(partitions, list) or not all(_is_number(number) and number >= 0 for number in partitions):
@@ -108,13 +108,13 @@ def offsets(value: str) -> Offsets:
     if word in ("earliest", "latest"):
         return EARLIEST if word == "earliest" else LATEST
     return _by_partition(
-        value, 'wants earliest, latest or offsets by topic and partition, as in {"orders": {"0": 23}}', -2
+        value, 'must be earliest, latest or offsets by topic and partition, as in {"orders": {"0": 23}}', -2
     )
 
 
 def timestamps(value: str) -> dict[TopicPartition, int]:
     """`{"orders": {"0": 1700000000000}}`, in milliseconds."""
-    return _by_partition(value, 'wants milliseconds by topic and partition, as in {"orders": {"0": 1700000000000}}', 0)
+    return _by_partition(value, 'must be milliseconds by topic and partition: {"orders": {"0": 1700000000000}}', 0)
 
 
 def _by_partition(value: str, example: str, lowest: int) -> dict[TopicPartition, int]:

@@ -1,9 +1,9 @@
-"""The options of `format("quire")`: one table of names, what each is used for, its default, and how its text is read.
+"""The options of `format("quire")`: one table of names, uses, defaults and parsers.
 
-The names are those of Spark's own Kafka source and sink, so that a job moves over by changing one word; upper and lower
-case do not matter to Spark. What is not in the table is refused, with the nearest name that is: an option that does
-nothing because of a slip in its name is found by nobody. Settings of Kafka's clients that mean nothing here are in
-`WITHOUT_EFFECT`: a job may bring them along.
+The names are those of Spark's own Kafka source and sink, so that a job changes over by changing one word; Spark ignores
+their case. An unknown option is refused, with the nearest valid name: an option that is silently ignored because of a
+typing error is hard to find. Settings of Kafka's clients that mean nothing here are in `WITHOUT_EFFECT`: a job may
+have them.
 """
 
 import difflib
@@ -41,7 +41,7 @@ _DESCRIPTIONS = {
 
 
 class Option(Generic[T]):
-    """One row of the table. `default` is the value where the option is not given."""
+    """One row of the table. `default` is the value if the option is not given."""
 
     __slots__ = ("default", "name", "parse", "use")
 
@@ -92,7 +92,7 @@ CHECKPOINT = Option("checkpointLocation", Use.STREAM_WRITE, values.text)
 QUERY_NAME = Option("queryName", Use.STREAM_WRITE, values.text)
 SINK = Option("sink", Use.WRITE, values.text)
 EXACTLY_ONCE = Option("exactlyOnce", Use.WRITE, values.boolean)
-MARKER_TOPIC = Option("markerTopic", Use.WRITE, values.text)
+MARKER_TOPIC = Option("markerTopic", Use.WRITE, values.text, "spark-sink-marks")
 ALLOW_MISSING_MARKER = Option("allowMissingMarker", Use.WRITE, values.boolean, False)
 ACKS = Option("kafka.acks", Use.WRITE, values.one_of("all", "-1"), "all")
 COMPRESSION = Option(
@@ -185,16 +185,16 @@ WITHOUT_EFFECT = frozenset(
         "kafka.session.timeout.ms",
     )
 )
-"""Settings of the Java client that are about how it works, not about which records come; in lower case."""
+"""Settings of the Java client that do not affect which records are read or written; in lower case."""
 
 
 class Options:
-    """The options of one reader or writer, all of them understood. Can be pickled, as it goes to the tasks."""
+    """The parsed options of one reader or writer. It can be pickled, because tasks need it."""
 
     __slots__ = ("_values",)
 
     def __init__(self, given: Mapping[str, str], use: Use) -> None:
-        """Raises OptionError for what is not an option, not one for this use, or not readable."""
+        """Raises OptionError for an unknown option, one for another use, or an invalid value."""
         by_name = {option.name.lower(): option for option in TABLE}
         self._values: dict[str, Any] = {}
         for name, value in given.items():

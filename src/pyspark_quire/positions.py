@@ -1,12 +1,12 @@
-"""How far a stream has been read: an offset and the topic's id for each partition, as Spark keeps them in a checkpoint.
+"""The position of a stream: an offset and the topic's id for each partition, as Spark keeps them in a checkpoint.
 
     {"orders": {"id": "kbe4...", "offsets": {"0": 5, "1": 7}, "begins": {"1": 3}, "gone": [0]}}
 
-Spark knows two states equal by their JSON, so it is written in one order only. `begins` is there for the partitions
-that this micro-batch does not read from where the one before it ended: new ones, those whose records got lost, and all
-of them in the first micro-batch, for which Spark keeps no start. With it the start and the end alone say what a
-micro-batch reads, also when it is run again after a crash. `gone` are partitions that were deleted, where the user has
-let that pass: should the topic be there again, it is known how far it was read, and whether it is the same.
+Spark compares positions by their JSON, so it is written in one order only. `begins` has the partitions that this
+micro-batch does not read from the end of the one before: new ones, those with lost records, and all of them in the
+first micro-batch, for which Spark keeps no start. With it, start and end alone determine what a micro-batch reads, also
+when it is repeated after a crash. `gone` are deleted partitions, if the user accepts their loss: if the topic exists
+again, the position and the id of the old one are known.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from quire.client.offsets import TopicPartition
 
 
 class Position(NamedTuple):
-    """Read up to `offset`, which is the next to be read; from `begin` on, where that is not the end before."""
+    """`offset` is the next one to be read; `begin` is where this micro-batch starts, if not at the previous end."""
 
     offset: int
     topic_id: str
@@ -72,8 +72,8 @@ def ranges_between(start: Positions, end: Positions) -> list[Range]:
         begin = begin_of(place, start, position)
         if begin > position.offset:
             raise QuireError(
-                f"{place} would be read from offset {begin} to {position.offset}: the start is behind the end, "
-                "so start and end are not of the same stream"
+                f"{place} would be read from offset {begin} to {position.offset}: the start is after the end, "
+                "so start and end are from different streams"
             )
         found.append(Range(place, position.topic_id, begin, position.offset))
     return found

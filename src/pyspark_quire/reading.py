@@ -1,4 +1,4 @@
-"""What one task reads, as Arrow record batches: fetched, decompressed and decoded a few megabytes at a time."""
+"""Reads the records of one task as Arrow record batches, a few megabytes at a time."""
 
 from collections.abc import Generator, Iterator
 
@@ -19,7 +19,7 @@ from quire.protocol.records import InvalidRecords, check_crc
 from quire.protocol.records.arrow_columns import ArrowColumns, ArrowGatherer
 
 AHEAD = 2
-"""Record batches that wait for Spark, at most."""
+"""The maximum number of record batches that wait for Spark."""
 
 
 class Split(InputPartition):
@@ -32,10 +32,10 @@ class Split(InputPartition):
 def read_split(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of a split; those of each partition in the order of their offsets."""
     if not isinstance(partition, Split):
-        return iter(())  # Spark makes up a partition where there are none
+        return iter(())  # Spark adds an empty partition if there are none
     batches = _read(options, schema, partition)
     small = sum(part.size for part in partition.parts) <= SMALL_OFFSETS
-    # Spark takes its time with each batch; meanwhile the next is fetched and decoded.
+    # While Spark processes a batch, the next one is fetched and decoded.
     return batches if small else ahead(batches, AHEAD)
 
 
@@ -46,18 +46,18 @@ def _read(options: Options, schema: StructType, partition: Split) -> Generator[p
     assert len(gatherers) == len(partition.parts)
     with borrow(options) as client:
         for fetched in fetch_ranges(client, options, partition.parts):
-            for columns in _gather(gatherers[fetched.place], fetched):
-                yield to_record_batch(columns, fetched.place, arrow_schema)
+            for columns in _gather(gatherers[fetched.topic_partition], fetched):
+                yield to_record_batch(columns, fetched.topic_partition, arrow_schema)
 
 
 def _gather(gatherer: ArrowGatherer, fetched: Fetched) -> Iterator[ArrowColumns]:
-    # A fetch brings whole batches: the first may have records that were deleted, or handed out before.
+    # A fetch returns whole batches: the first may have records that were deleted, or returned before.
     gatherer.begin_at(fetched.from_offset)
     try:
         for batch in fetched.visible_batches():
             check_crc(fetched.batches, batch)
             yield from gatherer.add(fetched.batches, batch)
-        # What was fetched is let go before more is.
+        # Frees what was fetched before it fetches more.
         yield from gatherer.flush()
     except InvalidRecords as error:
-        raise QuireError(f"{fetched.place}: from offset {fetched.from_offset} on, {error.message}") from None
+        raise QuireError(f"{fetched.topic_partition}: from offset {fetched.from_offset} on, {error.message}") from None

@@ -1,7 +1,7 @@
-"""A task's rows on their way into the log: gathered into batches, one being filled for each partition, and sent.
+"""Sends a task's rows: collects them into one batch for each partition, and sends full batches.
 
-What is in memory is bounded: when more is on its way than `buffer_bytes`, `add` waits for the brokers. Rows without a
-key fill the batch of one partition and then go on with another.
+Memory is bounded: while more than `buffer_bytes` are unacknowledged, `add` waits for the brokers. Rows without a key
+fill the batch of one partition, then that of another.
 """
 
 from functools import partial
@@ -66,15 +66,15 @@ class RowProducer:
         self._failure: QuireError | None = None
 
     def add(self, rows: Rows) -> None:
-        """Takes rows; raises QuireError as soon as it is known that earlier ones could not be written."""
+        """Adds rows; raises QuireError as soon as earlier ones are known to have failed."""
         topic = self._topics.get(rows.topic) or self._prepare(rows.topic)
         chosen = memoryview(bytearray(4 * rows.count)).cast("i")
         wrong = choose_partitions(chosen, rows.keys, rows.wanted, rows.wanted_validity, len(topic.lanes))
         if wrong >= 0:
             assert rows.wanted is not None
             raise QuireError(
-                f"a row wants partition {rows.wanted[wrong]} of topic {rows.topic}, which has 0 to "
-                f"{len(topic.lanes) - 1}; leave column partition null to have one chosen"
+                f"a row has partition {rows.wanted[wrong]} for topic {rows.topic}, which has 0 to "
+                f"{len(topic.lanes) - 1}; leave column partition null to let the sink choose"
             )
         row = 0
         while True:
@@ -93,10 +93,10 @@ class RowProducer:
                 break
             self._lane_is_full(rows.topic, topic, chosen[row])
         self._bound_open_batches()
-        self._let_happen()
+        self._run_loop()
 
     def finish(self) -> None:
-        """Sends the batches that are not full; the producer sees them through."""
+        """Sends the batches that are not full; the producer retries them if necessary."""
         for name, topic in self._topics.items():
             for partition in range(len(topic.lanes)):
                 self._send(name, topic, partition)
@@ -122,13 +122,13 @@ class RowProducer:
         self._send(name, topic, partition)
         if partition == topic.sticky:
             topic.sticky = (partition + 1) % len(topic.lanes)
-        self._let_happen()
+        self._run_loop()
 
     def _send(self, name: str, topic: _Topic, partition: int) -> None:
         lane = topic.lanes[partition]
         if count := lane.count:
             delivery = self._producer.send_encoded(name, partition, lane.take(), count, self._client.loop.now_ms())
-            delivery.done.when_done(partial(self._delivered, delivery.place))
+            delivery.done.when_done(partial(self._delivered, delivery.topic_partition))
 
     def _delivered(self, place: TopicPartition, error: Exception | None) -> None:
         if error is not None and self._failure is None:
@@ -140,7 +140,7 @@ class RowProducer:
         if sum(lane.used for lane in lanes) > self._buffer_bytes // 2:
             self.finish()
 
-    def _let_happen(self) -> None:
+    def _run_loop(self) -> None:
         self._client.loop.run_once(0)
         while self._producer.buffered_bytes > self._buffer_bytes and self._failure is None:
             self._client.loop.run_once(_WAIT_MS)

@@ -1,6 +1,6 @@
-"""From the record batches that Spark hands to a task to columns the compiled loops read, one set for each topic.
+"""Converts Spark's record batches into columns for the compiled loops, one set for each topic.
 
-Nothing is copied where a batch has one topic, as it nearly always does.
+A batch with a single topic, which is the usual case, is not copied.
 """
 
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ class Rows:
     values: Column
     headers: Headers | None
     wanted: memoryview | None
-    """The partition each row asks for, where `wanted_validity` has its bit set (None: all)."""
+    """The partition of each row, if its bit in `wanted_validity` is set (None: all are)."""
     wanted_validity: memoryview | None
 
     def digest(self) -> int:
-        """An order-free hash of the rows, in 64 bits; that of several `Rows` is the sum of theirs."""
+        """An order-independent 64-bit hash of the rows; that of several `Rows` is the sum of theirs."""
         seed = 0xCBF29CE484222325
         for byte in self.topic.encode():
             seed = ((seed ^ byte) * _SEED_FACTOR) & _ALL
@@ -40,7 +40,7 @@ class Rows:
 
 
 def rows_by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[Rows]:
-    """The rows of a batch; all of them for `topic` if it is given, else each for the one in its column."""
+    """The rows of a batch: all for `topic` if it is given, otherwise each for the topic in its column."""
     if topic is not None:
         yield rows_of(batch, topic)
         return

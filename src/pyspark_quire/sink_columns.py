@@ -1,8 +1,8 @@
-"""The columns that writing takes: those of Spark's own Kafka sink. What is wrong with them is said before a task runs.
+"""The columns of the sink: those of Spark's own Kafka sink. They are checked before a task runs.
 
-`value` must be there; `key`, `headers`, `topic` and `partition` may be. The columns that reading adds beside them are
-left out when rows are written, so that what was read can be written as it is. Any other column is refused, because it
-would get lost: a slip in a name must not cost the keys.
+`value` is required; `key`, `headers`, `topic` and `partition` are optional. The other columns of the source are
+ignored, so that rows can be written as they were read. Any other column is refused, because it would be lost: a typing
+error in a name must not lose the keys.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _NUMBER = (IntegerType, NullType)
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:
-    """Raises QuireError unless rows of this schema can be written, to `topic` where one is given for all of them."""
+    """Raises QuireError unless rows of this schema can be written, to `topic` if it is given."""
     types = {field.name: field.dataType for field in schema.fields}
     for name in types:
         if name not in WRITTEN and name not in LEFT_OUT:
@@ -38,7 +38,7 @@ def check_columns(schema: StructType, topic: str | None) -> None:
     if "value" not in types:
         raise QuireError(f"the sink needs a column 'value', a string or binary; there is {_listed(tuple(types))}")
     if topic is None and "topic" not in types:
-        raise QuireError("where the rows go is not said: give option topic, or a column 'topic'")
+        raise QuireError("the topic of the rows is missing: give option topic, or a column 'topic'")
     for name in ("key", "value"):
         _check(types, name, _TEXT, "a string or binary")
     _check(types, "topic", _TEXT[::2], "a string")

@@ -18,7 +18,7 @@ from quire.protocol.errors import ApiError
 
 @dataclass(slots=True, frozen=True)
 class TaskReport(WriterCommitMessage):
-    """What a task tells the driver; `sink` and `batch_id` are there if it wrote exactly once."""
+    """The report of a task to the driver; `sink` and `batch_id` are set if it wrote exactly once."""
 
     task: int
     rows: int

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pyspark_quire.connect import borrow, run_patiently
+from pyspark_quire.connect import borrow
 from pyspark_quire.errors import QuireError
 from pyspark_quire.exactly_once import Commit, Fence, Mark, Marks, ReadMarks, Step, TaskPlan, Write, write_task
 from pyspark_quire.mark_keeper import MarkKeeper
 from pyspark_quire.marks import TaskMark
-from pyspark_quire.options import REQUEST_TIMEOUT_MS, TOPIC, TRANSACTION_TIMEOUT_MS, Options
+from pyspark_quire.options import TOPIC, TRANSACTION_TIMEOUT_MS, Options
 from pyspark_quire.row_producer import RowProducer, producer_config
 from pyspark_quire.rows import Rows, rows_by_topic
 from quire.client.errors import ClientError
@@ -18,12 +18,12 @@ from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
 
 NEAR = 0.8
-"""The part of transaction.timeout.ms after which a task gives up, before its transaction is aborted under it."""
+"""The part of transaction.timeout.ms after which a task gives up, before the cluster aborts its transaction."""
 _ABORT_MS = 5000.0
 
 
 def write_rows(options: Options, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes every row, by an idempotent producer; how many there were. A task that runs again writes them again."""
+    """Writes every row with an idempotent producer; returns their number. A repeated task writes them again."""
     count = 0
     with borrow(options) as client:
         producer = Producer(client.cluster, producer_config(options))
@@ -70,7 +70,7 @@ def _rows(options: Options, batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]
 
 
 class _Performer:
-    """Takes the steps of `write_task` with a real cluster."""
+    """Executes the steps of `write_task` on a real cluster."""
 
     def __init__(self, client: BlockingClient, options: Options, plan: TaskPlan) -> None:
         self._client = client
@@ -79,26 +79,28 @@ class _Performer:
         self._producer = Producer(client.cluster, producer_config(options, self._id))
         self._rows = RowProducer(client, self._producer, options)
         self._keeper = MarkKeeper(client, options, plan.sink)
-        self._patience_ms = options[REQUEST_TIMEOUT_MS]
         self._timeout_ms = options[TRANSACTION_TIMEOUT_MS]
         self._began_ms: float | None = None
 
     def perform(self, step: Step) -> Marks | None:
         match step:
             case Fence():
-                run_patiently(
-                    self._client, lambda _: self._producer.prepare(self._keeper.place.topic), self._patience_ms
-                )
+                self._keeper.prepare()
                 self._client.run(self._producer.init_transactions())
             case ReadMarks(tasks):
-                return self._keeper.read(tasks)
+                marks = self._keeper.read(tasks)
+                if marks.batch is None and not marks.tasks:
+                    self._keeper.check_empty()
+                return marks
             case Write(chunk):
                 self._in_time()
                 self._rows.add(chunk)
             case Mark(mark):
                 self._in_time()
                 self._rows.finish()
-                self._client.run(self._producer.send_offsets(self._id, {self._keeper.place: mark.to_offset()}))
+                self._client.run(
+                    self._producer.send_offsets(self._id, {self._keeper.topic_partition: mark.to_offset()})
+                )
             case Commit():
                 self._client.loop.run_until(self._producer.flush())
                 self._rows.check()
@@ -110,7 +112,7 @@ class _Performer:
         return None
 
     def abort(self) -> None:
-        """Best effort: what is left open is ended when the task, or its successor, takes the id again."""
+        """Best effort: a transaction that stays open ends when the task, or its successor, takes over the id."""
         if self._began_ms is not None:
             try:
                 self._client.run(self._producer.abort(), _ABORT_MS)
@@ -121,14 +123,14 @@ class _Performer:
         self._producer.close()
 
     def _in_time(self) -> None:
-        """Begins the transaction at the first row, or at the mark if there is none; then sees to its age."""
+        """Begins the transaction at the first row, or at the mark if there are no rows; then watches its age."""
         now_ms = self._client.loop.monotonic_ms()
         if self._began_ms is None:
             self._began_ms = now_ms
             self._producer.begin()
         if now_ms - self._began_ms > NEAR * self._timeout_ms:
             raise QuireError(
-                f"{self._plan} has had its transaction open for {(now_ms - self._began_ms) / 1000:.0f} s, and after "
-                f"{self._timeout_ms / 1000:g} s the cluster ends it: raise kafka.transaction.timeout.ms, or have "
+                f"the transaction of {self._plan} was open for {(now_ms - self._began_ms) / 1000:.0f} s, and after "
+                f"{self._timeout_ms / 1000:g} s the cluster ends it: raise kafka.transaction.timeout.ms, or use "
                 "smaller batches, as with maxOffsetsPerTrigger"
             )

@@ -1,10 +1,10 @@
-"""How the offsets to be read become tasks: one for each partition, more where the options ask for it.
+"""Divides the offsets to read into tasks: one for each partition, or more if the options say so.
 
-Where little is to be read, a task takes several partitions: it costs Spark more to start one than to read some
-thousand rows, and a stream is to be quick when little happens.
+If there is little to read, a task reads several partitions: starting a task costs more than reading some thousand rows,
+and small micro-batches should be fast.
 
-The result depends on the ranges and the options alone, never on the cluster or on how often it is asked: a micro-batch
-that is planned again after a crash has the same tasks, which is what exactly-once sinks compare.
+The result depends only on the ranges and the options, never on the cluster: a micro-batch that is planned again after a
+crash has the same tasks, which exactly-once sinks rely on.
 """
 
 import itertools
@@ -14,11 +14,11 @@ from typing import NamedTuple
 from quire.client.offsets import TopicPartition
 
 SMALL_OFFSETS = 4096
-"""What a task has to have before a second one is worth it."""
+"""The number of offsets in a task from which a second task is worth its cost."""
 
 
 class Range(NamedTuple):
-    """Offsets of one partition: from `start` up to `end`, which is not among them."""
+    """Offsets of one partition: from `start` up to `end`, which is excluded."""
 
     place: TopicPartition
     topic_id: str
@@ -33,7 +33,7 @@ class Range(NamedTuple):
 def plan_tasks(
     ranges: Iterable[Range], min_splits: int | None = None, max_records: int | None = None
 ) -> list[list[Range]]:
-    """What each task reads. Small splits go together, unless the options say how many there shall be at least."""
+    """The ranges of each task. Small splits share a task, unless the options set a minimum number of splits."""
     tasks: list[list[Range]] = []
     size = 0
     for cut in split_ranges(ranges, min_splits, max_records):
@@ -48,7 +48,7 @@ def plan_tasks(
 def split_ranges(ranges: Iterable[Range], min_splits: int | None = None, max_records: int | None = None) -> list[Range]:
     """The ranges in order, cut so that none spans more than `max_records` offsets and there are `min_splits` of them.
 
-    Empty ranges give no split. Where there are fewer offsets than `min_splits`, each split has one.
+    Empty ranges give no split. If there are fewer offsets than `min_splits`, each split has one.
     """
     whole = sorted(part for part in ranges if part.size > 0)
     if max_records is not None:
@@ -59,10 +59,10 @@ def split_ranges(ranges: Iterable[Range], min_splits: int | None = None, max_rec
 
 
 def _shares(ranges: list[Range], min_splits: int) -> list[int]:
-    """How many pieces of each range: always one more of that whose pieces are largest, until there are enough."""
+    """The number of pieces of each range: the range with the largest pieces gets one more, until there are enough."""
     total = sum(part.size for part in ranges)
     wanted = min(min_splits, total)
-    # Most of the way in one step: what is handed out by size beyond one for each can never be too much.
+    # Most pieces are assigned in one step, in proportion to size; rounding down never assigns too many.
     spare = wanted - len(ranges)
     pieces = [min(part.size, 1 + part.size * spare // total) for part in ranges]
     while sum(pieces) < wanted:

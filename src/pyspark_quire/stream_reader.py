@@ -1,8 +1,8 @@
 """`spark.readStream.format("quire")`: where a stream starts, how far it may go next, and what each task reads.
 
-Spark keeps one of these in a process beside the driver and asks it, for each micro-batch: `latestOffset(start)`, with
-everything up to `start` done for good, then `partitions(start, end)`. After a crash it comes with the `start` and `end`
-of its checkpoint, so nothing here may depend on what an earlier process knew. `stop` may never be called.
+Spark keeps one reader in a process beside the driver. For each micro-batch it calls `latestOffset(start)`, when
+everything up to `start` is committed, then `partitions(start, end)`. After a crash it passes the `start` and `end` of
+its checkpoint, so nothing here may depend on the state of an earlier process. Spark may never call `stop`.
 """
 
 from collections.abc import Iterator
@@ -25,6 +25,7 @@ from pyspark_quire.connect import Connection
 from pyspark_quire.errors import QuireError
 from pyspark_quire.group_progress import GroupProgress
 from pyspark_quire.loss import LossPolicy
+from pyspark_quire.one_sentence import one_sentence
 from pyspark_quire.options import (
     FAIL_ON_DATA_LOSS,
     MAX_OFFSETS_PER_TRIGGER,
@@ -58,15 +59,16 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._target: Positions | None = None
         self._waiting_since_ms: float | None = None
 
-    # -- where it starts --------------------------------------------------------------------------------------------
+    # --- Where it starts
 
+    @one_sentence()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Asked until the first micro-batch is done, after a crash in it too: the answer stays the same."""
+        """Spark calls this until the first micro-batch is done, even after a crash: the result stays the same."""
         if self._initial is None:
             self._initial = self._connection.run(lambda cluster: find_initial(cluster, self._options, self._progress))
         return to_json(self._initial)
 
-    # -- how far it may go ------------------------------------------------------------------------------------------
+    # --- How far it may go
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         most, least = self._options[MAX_OFFSETS_PER_TRIGGER], self._options[MIN_OFFSETS_PER_TRIGGER]
@@ -74,10 +76,12 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
             return ReadMaxRows(most)
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
+    @one_sentence()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """The stream shall end by itself: at what is there now."""
+        """Prepares a stream that stops by itself, at the current end."""
         self._target = self._connection.run(lambda cluster: _find_ends(cluster, self._options))
 
+    @one_sentence()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         before = from_json(start)
         self._check(before)
@@ -94,7 +98,7 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         return to_json(end) if moved(before, end) else start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """What was there when last asked, for the progress that Spark reports."""
+        """The end at the last request, for the progress that Spark reports."""
         return None if self._latest is None else to_json(self._latest)
 
     def _advance(self, cluster: Cluster, before: Positions) -> Steps[Positions]:
@@ -109,7 +113,7 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         return end
 
     def _commit(self, cluster: Cluster, done: Positions) -> Steps[None]:
-        """Everything up to here is done for good: this is the one moment in which Spark says so, every time."""
+        """Everything up to this position is committed; Spark reports that reliably only here."""
         if done == self._initial:
             return
         done = without_begins(done)
@@ -133,8 +137,9 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._waiting_since_ms = None
         return False
 
-    # -- what is read -----------------------------------------------------------------------------------------------
+    # --- What is read
 
+    @one_sentence()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         before, after = from_json(start), from_json(end)
         self._check(after)
@@ -144,13 +149,14 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         return [Split(parts) for parts in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_split(self._options, self._schema, partition)
+        with one_sentence():
+            yield from read_split(self._options, self._schema, partition)
 
     def stop(self) -> None:
         self._connection.close()
 
     def _check(self, positions: Positions) -> None:
-        """A checkpoint of another query would be read from offsets that mean nothing here."""
+        """Refuses the checkpoint of another query, whose offsets mean nothing here."""
         there = [place for place, position in positions.items() if not position.gone]
         strange = foreign(self._options, there)
         if strange and (self._loss.fail or len(strange) == len(there)):
@@ -162,14 +168,14 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
 
 
 def find_initial(cluster: Cluster, options: Options, progress: GroupProgress) -> Steps[Positions]:
-    """Where the options say that a new stream starts; what depends on the moment is asked once and remembered."""
+    """Where a new stream starts according to the options; `latest` and timestamps are resolved only once."""
     places = yield from find_places(cluster, options)
     goals = starting_goals(options, places, LATEST)
     passing = {place: goal for place, goal in goals.items() if goal.offset == LATEST or goal.timestamp_ms is not None}
     if passing:
         remembered = yield from progress.remembered(cluster, {place: places[place] for place in passing})
         if remembered:
-            # Partitions without a mark came later; they are read from their beginning, as new ones are.
+            # Partitions without a mark are new, and are read from their beginning.
             places = {place: topic_id for place, topic_id in places.items() if place not in passing}
             goals = {place: goals[place] for place in places}
     else:

@@ -1,7 +1,7 @@
-"""Which batch of which query a task belongs to: Spark tells it in the local properties of a stream's jobs.
+"""The query and batch of a task, from the local properties of a stream's jobs.
 
-The same properties are there inside `foreachBatch`, where a batch is written with the batch writer. They are not part
-of Spark's documented interface, so where they are missing nothing is guessed.
+The same properties exist inside `foreachBatch`, where the batch writer writes a batch. They are not part of Spark's
+documented interface, so without them nothing is assumed.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class StreamTask(NamedTuple):
 
 
 def current_stream_task() -> StreamTask | None:
-    """None outside of a stream, or where Spark does not tell."""
+    """None outside of a stream, or if Spark does not set the properties."""
     context = TaskContext.get()
     if context is None:
         return None

@@ -1,4 +1,4 @@
-"""Which partitions an option asks for (`subscribe`, `subscribePattern` or `assign`), and the ids of their topics."""
+"""The partitions that an option selects (`subscribe`, `subscribePattern` or `assign`), and the ids of their topics."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ from quire.steps import Steps, sleep
 CHOICES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 
 Places = dict[TopicPartition, str]
-"""Partitions in order, each with its topic's id: a topic made anew under an old name has another."""
+"""Partitions in order, each with its topic's id: a topic that was created again has another id."""
 
 ASK_AGAIN_MS = 200
 ASK_AGAIN_TIMES = 5
@@ -25,13 +25,13 @@ def check_subscription(options: Options) -> None:
     given = [option.name for option in CHOICES if option in options]
     names = ", ".join(option.name for option in CHOICES)
     if not given:
-        raise OptionError(f"nothing says what to read; give one of the options {names}")
+        raise OptionError(f"no topic is selected; give one of the options {names}")
     if len(given) > 1:
-        raise OptionError(f"{' and '.join(given)} both say what to read; give one of them")
+        raise OptionError(f"{' and '.join(given)} both select what to read; give one of them")
 
 
 def describe(options: Options) -> str:
-    """What the options ask for, for a sentence about it."""
+    """The selected topics, for a message."""
     pattern, assigned = options[SUBSCRIBE_PATTERN], options[ASSIGN]
     if pattern is not None:
         return f"{SUBSCRIBE_PATTERN.name} {pattern}"
@@ -42,7 +42,7 @@ def describe(options: Options) -> str:
 
 
 def foreign(options: Options, places: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Those of the partitions that the options do not ask for."""
+    """The partitions among these that the options do not select."""
     pattern, assigned = options[SUBSCRIBE_PATTERN], options[ASSIGN]
     if pattern is not None:
         matches = re.compile(pattern).fullmatch
@@ -61,12 +61,11 @@ def find_places(
     *,
     lenient: bool = False,
 ) -> Steps[Places]:
-    """The partitions that are there now. A topic asked for that does not exist is an error, unless `lenient`.
+    """The partitions that exist now. A selected topic that does not exist is an error, unless `lenient`.
 
-    What is `known`, with its topic's id, and what is asked for by name is looked for a few times: a broker that is just
-    starting, or has not heard the latest, does not know it yet, or still knows a topic that is gone. If it stays away,
-    what is known is left out, and what that means is for the caller to say. Topics of which it has been said that they
-    are `gone` are not waited for.
+    If a `known` partition or a named topic is missing, the request is repeated a few times: a broker that is starting,
+    or that has old metadata, may not know it yet, or may still know a deleted topic. Known partitions that stay missing
+    are left out, and the caller decides what that means. Topics in `gone` are not waited for.
     """
     before = known or {}
     for _ in range(ASK_AGAIN_TIMES):
@@ -112,7 +111,7 @@ def _check(topic: Topic) -> None:
 
 
 def _chosen(places: Places, assigned: list[TopicPartition], excused: Collection[str] | None) -> Places:
-    """Those that are assigned; one that is not there is an error, unless its topic is excused (None: all are)."""
+    """The assigned partitions; a missing one is an error, unless its topic is excused (None: all are)."""
     for place in assigned:
         if place not in places and excused is not None and place.topic not in excused:
             count = sum(other.topic == place.topic for other in places)

@@ -1,8 +1,8 @@
 """A result that comes later, without an event loop.
 
-Handlers answer either at once, with a value, or with a `Pending` that somebody completes when the thing waited for has
-happened: a high watermark passed, a metadata record committed, a timer fired. It is deliberately smaller than
-`asyncio.Future`: one waiter, callbacks run in place, no loop, so that the pure cores may use it.
+A handler returns either a value, or a `Pending` that is completed when the event it waits for has happened: the high
+watermark has moved, a metadata record is committed, a timer has fired. `Pending` is smaller than `asyncio.Future` on
+purpose: it has one waiter, runs callbacks in place and needs no loop, so that the pure cores can use it.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ U = TypeVar("U")
 
 
 class Pending(Generic[T]):
-    """Completed once, observed once; or abandoned by whoever waited, after which completing it does nothing.
+    """Completed once and observed once; or abandoned by its waiter, after which completing it has no effect.
 
-    Those who wait and those who give up know each other through this. It lets go of both as soon as it is over, so that
-    a request that waited is gone when it is answered, not when garbage is collected.
+    It drops its references to both sides as soon as it is completed or abandoned. So the memory of a request that
+    waited is freed when the request is answered, not when garbage is collected.
     """
 
     __slots__ = ("_abandoned", "_callback", "_change", "_value", "done", "on_abandoned")
@@ -24,7 +24,7 @@ class Pending(Generic[T]):
     def __init__(self, on_abandoned: Callable[[], None] | None = None) -> None:
         self.on_abandoned = on_abandoned
         self.done = False
-        """Whether the result is there; for others to read. An attribute, because it is asked for all the time."""
+        """Whether the result is available; read-only for others. An attribute, because it is read very often."""
         self._abandoned = False
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
@@ -32,8 +32,8 @@ class Pending(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The result; only to be asked for when `done`."""
-        assert self.done, "asked a pending result for its value before it was there"
+        """The result; only available when `done`."""
+        assert self.done, "the value of a pending result was read before it was completed"
         return self._value  # type: ignore[return-value]
 
     def complete(self, value: T) -> None:
@@ -41,7 +41,7 @@ class Pending(Generic[T]):
         self.complete_once(value)
 
     def complete_once(self, value: T) -> bool:
-        """Completes unless somebody was faster: for the race between an event and its timeout."""
+        """Completes it unless it is completed already: for the race between an event and its time-out."""
         if self.done or self._abandoned:
             return False
         self.done = True
@@ -56,7 +56,7 @@ class Pending(Generic[T]):
         return True
 
     def when_done(self, callback: Callable[[T], None]) -> None:
-        """Calls `callback` with the result, now if it is there already."""
+        """Calls `callback` with the result, at once if it is available."""
         assert self._callback is None, "a pending result has one waiter"
         if self.done:
             callback(self._value)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ class Pending(Generic[T]):
             self._callback = callback
 
     def abandon(self) -> None:
-        """Whoever waited is gone: timers and places in queues that stood for it can be given back."""
+        """Ends the wait: `on_abandoned` cancels timers and leaves queues."""
         if self.done or self._abandoned:
             return
         self._abandoned = True
@@ -74,9 +74,9 @@ class Pending(Generic[T]):
             on_abandoned()
 
     def then(self, change: Callable[[T], U]) -> "Pending[U]":
-        """From now on its result is what `change` makes of the one it is completed with; the same pending, otherwise.
+        """Applies `change` to the result, and returns the same pending.
 
-        To be called by whoever would wait for it, instead of `when_done`.
+        The waiter calls this before, or instead of, `when_done`.
         """
         assert self._callback is None, "a pending result has one waiter"
         if self.done:
@@ -90,7 +90,7 @@ class Pending(Generic[T]):
 
 
 def gather(parts: Sequence[Pending[T]]) -> Pending[list[T]]:
-    """All results, in the order of `parts`, when the last of them is there."""
+    """All results, in the order of `parts`, when the last one is available."""
     missing = len([part for part in parts if not part.done])
     if not missing:
         return completed([part.value for part in parts])
@@ -114,9 +114,9 @@ def gather(parts: Sequence[Pending[T]]) -> Pending[list[T]]:
 
 
 def completed(value: T) -> Pending[T]:
-    """A result that is there already, for whoever expects one that comes later."""
+    """A result that is available already, for callers that expect a `Pending`."""
     pending: Pending[T] = Pending.__new__(Pending)
-    # The rest is for those whose result is not there yet, and not looked at here.
+    # The other attributes are only read while a result is missing.
     pending.done = True
     pending._value = value
     pending._callback = None

@@ -1,8 +1,8 @@
-"""Operations that take several requests, written top to bottom as a generator.
+"""Operations of several requests, written top to bottom as a generator.
 
-An operation yields each `Pending` it waits for and gets its value back, with an exception in the place of a value
-raised where it waited. Nothing here knows who runs the events, so the same operation runs blocking, on a loop or in
-the simulator:
+An operation yields each `Pending` it waits for and gets its value back; with `wait`, a value that is an exception is
+raised there. Nothing here depends on an event loop, so the same operation runs blocking, on asyncio or in the
+simulator:
 
     def create(cluster: Cluster) -> Steps[None]:
         response = yield from cluster.ask(ANY, CreateTopicsRequest(...), CreateTopicsResponse)
@@ -21,7 +21,7 @@ Steps = Generator[Pending[Any], Any, T]
 
 
 def wait(pending: Pending[T | Exception]) -> Steps[T]:
-    """Waits for a result that may have failed."""
+    """Waits for a result, and raises it if it is an exception."""
     value = yield pending
     if isinstance(value, Exception):
         raise value
@@ -35,11 +35,11 @@ def sleep(clock: Clock, delay_ms: float) -> Steps[None]:
 
 
 def perform(steps: Steps[T]) -> Pending[T | Exception]:
-    """Runs an operation; what comes back is its result, or the exception that ended it."""
+    """Runs an operation; the `Pending` is completed with its result, or with the exception that ended it."""
     result: Pending[T | Exception] = Pending()
 
     def resume(value: object) -> None:
-        # A loop, not recursion: an operation may pass through any number of results that are there already.
+        # A loop, not recursion: an operation may wait for any number of results that are available already.
         while True:
             try:
                 waited_for = steps.send(value)

@@ -1,8 +1,8 @@
-"""Log lines that clients can cause at will: the first few of a kind in each minute, and then how many there were.
+"""Log lines that clients can cause as often as they like: the first few of each kind per minute, then their number.
 
-What clients do wrong is worth a line, but not one per connection: whoever opens thousands of them could otherwise fill
-the disk with the log, or hide in it. The kind of a line is its template, or what the caller says. Clients may have a
-part in that too: beyond `KINDS` of them in a minute, all further ones are one kind.
+A client's error is worth a line, but not one per connection: a client that opens thousands of connections could fill
+the disk with the log, or hide other lines in it. The kind of a line is its template, unless the caller names another.
+Clients may influence that name too, so there are at most `KINDS` of them in a minute; all further lines are one kind.
 """
 
 import logging
@@ -17,7 +17,7 @@ _OTHERS = "various"
 
 
 class _Kind:
-    """What was logged of one kind since its first line in this period."""
+    """How many lines of one kind there were since the first one in this period."""
 
     __slots__ = ("began_ms", "count")
 
@@ -27,7 +27,7 @@ class _Kind:
 
 
 class ThrottledLog:
-    """Has a logger's methods, with one more argument where several kinds of lines share a template."""
+    """Has the methods of a logger, with `kind` as an additional argument for templates that several kinds share."""
 
     def __init__(self, log: logging.Logger, clock: Clock) -> None:
         self._log = log
@@ -41,7 +41,7 @@ class ThrottledLog:
         self._say(kind or template, lambda: self._log.error(template, *values))
 
     def exception(self, template: str, *values: object, kind: str | None = None) -> None:
-        """To be called where the exception is handled."""
+        """Call this in the `except` block."""
         self._say(kind or template, lambda: self._log.exception(template, *values))
 
     def _say(self, name: str, log: Callable[[], None]) -> None:

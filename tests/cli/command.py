@@ -1,16 +1,20 @@
 """Runs `quire` as a user does: a process of its own, with its exit code and what it printed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import AnyStr
 
+import click
+
 QUIRE = [sys.executable, "-m", "quire.cli.main"]
 PATIENCE_S = 60
+EXAMPLE = re.compile(r"^  ((?:[^|\s][^|\n]*\| )?quire(?:-samples)? \S.*?)(?:   .*)?$", re.MULTILINE)
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -21,9 +25,15 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
 def quire(
     *arguments: str, servers: str = "", stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
+    return run([*QUIRE, *arguments], servers, stdin, env)
+
+
+def run(
+    command: Sequence[str], servers: str = "", stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     variables = {"QUIRE_BOOTSTRAP": servers} if servers else {}
     return subprocess.run(
-        [*QUIRE, *arguments],
+        command,
         input=stdin,
         capture_output=True,
         timeout=PATIENCE_S,
@@ -76,3 +86,32 @@ def started(*arguments: str, env: Mapping[str, str] | None = None, cwd: Path | N
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def examples_in(epilog: str) -> list[str]:
+    """The commands that the examples of a --help show."""
+    return EXAMPLE.findall(epilog)
+
+
+def every_epilog(group: click.Group) -> Iterator[str]:
+    context = click.Context(group)
+    yield group.epilog or ""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from every_epilog(command)
+        else:
+            yield command.epilog or ""
+
+
+def command_of(group: click.Group, arguments: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that these arguments name, and its own arguments."""
+    found: click.Command = group
+    while isinstance(found, click.Group):
+        if found.invoke_without_command and (not arguments or arguments[0].startswith("-")):
+            break
+        _, below, arguments = found.resolve_command(click.Context(found), arguments)
+        assert below is not None
+        found = below
+    return found, arguments

@@ -1,14 +1,17 @@
 """Parsing, help and errors of `quire`, without a cluster."""
 
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
+from quire import __version__
 from quire.cli.main import COMMANDS, quire
 
 NOBODY = "127.0.0.1:1"
@@ -35,8 +38,10 @@ def test_every_command_explains_itself_with_an_example(command: list[str]) -> No
     assert result.exit_code == 0
     assert result.output.startswith(f"Usage: quire {' '.join(command)}")
     is_group = "COMMAND [ARGS]" in result.output
-    assert is_group or "Example" in result.output
-    assert not (is_group and "..." in result.output.partition("Commands:")[2]), "a summary is cut off"
+    assert "Example" in result.output
+    assert not (is_group and "..." in result.output.partition("Commands:")[2].partition("Example")[0]), (
+        "a summary is cut off"
+    )
 
 
 def test_the_root_names_every_command_the_exit_codes_and_the_version() -> None:
@@ -44,6 +49,22 @@ def test_the_root_names_every_command_the_exit_codes_and_the_version() -> None:
     assert all(name in result.output for name in COMMANDS)
     assert "130 interrupted" in result.output
     assert run("--version").output.startswith("quire ")
+
+
+def test_the_version_is_a_command_too_and_says_what_it_runs_on() -> None:
+    shown = run("version").output.splitlines()
+    assert shown[0] == run("--version").output.strip() == f"quire {__version__}"
+    assert platform.python_version() in run("version").output
+    described = json.loads(run("version", "--json").output)
+    assert described["quire"] == __version__ and isinstance(described["compiled"], bool)
+
+
+@pytest.mark.parametrize("module", ["quire", "quire.cli.main"])
+def test_python_runs_the_package_as_the_command(module: str, tmp_path: Path) -> None:
+    """In a folder of its own, where nothing but the installed package can be found."""
+    done = subprocess.run([sys.executable, "-m", module, "topics", "-h"], capture_output=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"Usage: quire topics ")
 
 
 def test_summaries_in_the_list_are_those_of_the_commands() -> None:
@@ -78,8 +99,11 @@ def test_summaries_in_the_list_are_those_of_the_commands() -> None:
         ["consume", "t", "--where", "nonsense"],
         ["consume", "t", "--format", "xml"],
         ["consume", "t", "--format", "text", "--json"],
+        ["consume", "t", "--format", "hex", "--json-values"],
+        ["consume", "t", "--order", "size"],
         ["consume", "t", "--count", "0"],
         ["consume", "t", "--group", "g", "--from-offset", "3"],
+        ["consume", "t", "--group", ""],
         ["consume", "t", "--group", "g", "--partition", "0"],
         ["topics", "list", "-b", "no port:"],
         ["topics", "list", "--timeout", "0"],
@@ -124,7 +148,6 @@ def test_wrong_usage_is_exit_code_2_and_no_traceback(arguments: list[str]) -> No
         (["consume", "t", "-p", "abc"], "'abc' is not a whole number of at least 0"),
         (["topics", "create", "t", "--partitions", "0"], "'0' is not a whole number of at least 1"),
         (["topics", "list", "--timeout", "soon"], "'soon' is not a number above 0"),
-        (["inventory", "check", "--wait", "-1"], "'-1' is not a number of at least 0"),
         (["consume", "t", "--json", "--format", "hex"], "--json and --format hex contradict each other"),
     ],
 )
@@ -193,7 +216,10 @@ def test_help_imports_nothing_but_itself() -> None:
     assert not {name for name in imported if name.startswith("quire.")} - {
         "quire.cli",
         "quire.cli.main",
-        "quire.cli.lazy",
+        "quire.console",
+        "quire.console.failure",
+        "quire.console.groups",
+        "quire.console.stopping",
     }
     assert not imported & {"asyncio", "uvloop", "socket", "logging", "json.decoder"} - {"json.decoder"}
 

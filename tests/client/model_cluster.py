@@ -59,6 +59,7 @@ class ModelPartition:
     leader: int
     leader_epoch: int = 0
     batches: list[bytes] = field(default_factory=list)
+    start_offset: int = 0
     end_offset: int = 0
     # producer id -> epoch and next sequence, and the last five batches as (epoch, sequence, base offset)
     producers: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -70,10 +71,10 @@ class ModelPartition:
     def append(self, data: bytes) -> tuple[ErrorCode, int]:
         header = read_header(data, 0)
         if header.producer_id >= 0:
-            place = (header.producer_epoch, header.base_sequence)
+            topic_partition = (header.producer_epoch, header.base_sequence)
             recent = self.recent.setdefault(header.producer_id, deque(maxlen=5))
             for epoch, sequence, base_offset in recent:
-                if (epoch, sequence) == place:
+                if (epoch, sequence) == topic_partition:
                     return ErrorCode.NONE, base_offset
             known = self.producers.get(header.producer_id)
             if known is not None:
@@ -84,7 +85,7 @@ class ModelPartition:
                     return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
             next_sequence = (header.base_sequence + header.record_count) % (1 << 31)
             self.producers[header.producer_id] = (header.producer_epoch, next_sequence)
-            recent.append((*place, self.end_offset))
+            recent.append((*topic_partition, self.end_offset))
         kept = bytearray(data)
         patch(kept, 0, self.end_offset, self.leader_epoch)
         base_offset = self.end_offset
@@ -122,7 +123,7 @@ class ModelCluster:
         for node in self.nodes:
             self.start(node)
 
-    # -- what tests do ----------------------------------------------------------------------------------------------
+    # --- What tests do
 
     def client(self, request_timeout_ms: float = 30_000) -> Cluster:
         return Cluster(
@@ -177,7 +178,7 @@ class ModelCluster:
     def _add_rule(self, api: str, rule: _Rule) -> None:
         self._rules.setdefault(apis.api_key(api), deque()).append(rule)
 
-    # -- what brokers do --------------------------------------------------------------------------------------------
+    # --- What brokers do
 
     def handle(self, connection: "_Connection", request: Message) -> Message | None:
         self.requests.append((connection.node, request))
@@ -307,7 +308,7 @@ class ModelCluster:
 
 def _look_up(partition: ModelPartition, timestamp: int) -> int:
     if timestamp < 0:
-        return 0 if timestamp == -2 else partition.end_offset
+        return partition.start_offset if timestamp == -2 else partition.end_offset
     return next((record.offset for record in partition.records() if record.timestamp >= timestamp), -1)
 
 
@@ -364,7 +365,11 @@ class _Connection:
         response = self.cluster.handle(self, request)
         if response is None or (isinstance(request, ProduceRequest) and request.acks == 0):
             return
-        if isinstance(response, FetchResponse) and isinstance(request, FetchRequest) and not _says_anything(response):
+        if (
+            isinstance(response, FetchResponse)
+            and isinstance(request, FetchRequest)
+            and not _is_enough(request, response)
+        ):
 
             def answer_late() -> None:
                 self._waits = False
@@ -391,5 +396,7 @@ class _Connection:
         self.transport.write([(len(header) + len(body)).to_bytes(4, "big") + header + body])
 
 
-def _says_anything(response: FetchResponse) -> bool:
-    return any(part.error_code or part.records for topic in response.responses for part in topic.partitions)
+def _is_enough(request: FetchRequest, response: FetchResponse) -> bool:
+    parts = [part for topic in response.responses for part in topic.partitions]
+    size = sum(len(part.records or b"") for part in parts)
+    return any(part.error_code for part in parts) or size >= max(request.min_bytes, 1)

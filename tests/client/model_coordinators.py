@@ -118,7 +118,7 @@ class CoordinatedCluster(ModelCluster):
             return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=parts)])
         return super().refusal(request, error)
 
-    # -- what brokers do --------------------------------------------------------------------------------------------
+    # --- What brokers do
 
     def answer(self, node: int, request: Message) -> Message:
         answers: dict[type[Message], Callable[[int, Message], Message]] = {
@@ -233,12 +233,14 @@ class CoordinatedCluster(ModelCluster):
             elif group is not None and not answer.error_code:
                 answer.topics = [
                     OffsetFetchResponseTopics(
-                        name=place.topic,
+                        name=topic_partition.topic,
                         partitions=[
-                            OffsetFetchResponsePartitions(partition_index=place.partition, committed_offset=offset)
+                            OffsetFetchResponsePartitions(
+                                partition_index=topic_partition.partition, committed_offset=offset
+                            )
                         ],
                     )
-                    for place, offset in group.offsets.items()
+                    for topic_partition, offset in group.offsets.items()
                 ]
             answers.append(answer)
         return OffsetFetchResponse(groups=answers)
@@ -290,9 +292,9 @@ class CoordinatedCluster(ModelCluster):
             assignment=HeartbeatAssignment(
                 topic_partitions=[
                     ConsumerGroupHeartbeatResponseTopicPartitions(
-                        topic_id=self.topics[place.topic].topic_id, partitions=[place.partition]
+                        topic_id=self.topics[topic_partition.topic].topic_id, partitions=[topic_partition.partition]
                     )
-                    for place in group.target
+                    for topic_partition in group.target
                 ]
             ),
         )
@@ -338,8 +340,8 @@ class CoordinatedCluster(ModelCluster):
             else:
                 answer.producer_id, answer.transaction_state = found.producer_id, found.state
                 answer.topics = [
-                    transactions.TopicData(topic=place.topic, partitions=[place.partition])
-                    for place in found.partitions
+                    transactions.TopicData(topic=topic_partition.topic, partitions=[topic_partition.partition])
+                    for topic_partition in found.partitions
                 ]
             answers.append(answer)
         return transactions.DescribeTransactionsResponse(transaction_states=answers)

@@ -6,7 +6,8 @@ import pytest
 
 from quire.client.admin import cluster as cluster_admin
 from quire.client.admin import configs, topics
-from quire.client.admin.configs import ConfigChange, ConfigSource, Operation, Resource, ResourceType
+from quire.client.admin.configs import AlterConfigOp, ConfigChange, ConfigSource, Resource, ResourceType
+from quire.client.admin.quorum import describe_quorum
 from quire.client.metadata import Topic
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.client.producer import Producer
@@ -64,27 +65,27 @@ def test_records_are_cut_off_at_the_front(client: BlockingClient) -> None:
     client.run(producer.prepare("cut"))
     producer.send_values("cut", [b"x"] * 10)
     client.loop.run_until(producer.flush())
-    place = TopicPartition("cut", 0)
-    assert client.run(topics.delete_records(client.cluster, {place: 4})) == {place: 4}
-    assert client.run(list_offsets(client.cluster, {place: EARLIEST}))[place].offset == 4
-    assert client.run(topics.delete_records(client.cluster, {place: -1})) == {place: 10}
+    topic_partition = TopicPartition("cut", 0)
+    assert client.run(topics.delete_records(client.cluster, {topic_partition: 4})) == {topic_partition: 4}
+    assert client.run(list_offsets(client.cluster, {topic_partition: EARLIEST}))[topic_partition].offset == 4
+    assert client.run(topics.delete_records(client.cluster, {topic_partition: -1})) == {topic_partition: 10}
     nowhere = TopicPartition("cut", 9)
-    beyond = client.run(topics.delete_records(client.cluster, {place: 11, nowhere: 0}))
+    beyond = client.run(topics.delete_records(client.cluster, {topic_partition: 11, nowhere: 0}))
     for where, code in [
-        (place, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (topic_partition, ErrorCode.OFFSET_OUT_OF_RANGE),
         (nowhere, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]:
         refused = beyond[where]
         assert isinstance(refused, ApiError) and refused.code == code
-    assert client.run(list_offsets(client.cluster, {place: LATEST}))[place].offset == 10
+    assert client.run(list_offsets(client.cluster, {topic_partition: LATEST}))[topic_partition].offset == 10
 
 
 def test_settings_name_their_source_and_change_one_by_one(client: BlockingClient) -> None:
     create(client, "settings")
     resource = Resource(ResourceType.TOPIC, "settings")
     changes = [
-        ConfigChange("retention.ms", Operation.SET, "5"),
-        ConfigChange("cleanup.policy", Operation.APPEND, "compact"),
+        ConfigChange("retention.ms", AlterConfigOp.SET, "5"),
+        ConfigChange("cleanup.policy", AlterConfigOp.APPEND, "compact"),
     ]
     client.run(configs.alter_configs(client.cluster, resource, changes))
     entries = client.run(configs.describe_configs(client.cluster, resource, ["retention.ms", "segment.bytes"]))
@@ -93,7 +94,7 @@ def test_settings_name_their_source_and_change_one_by_one(client: BlockingClient
         ("segment.bytes", "1073741824", ConfigSource.DEFAULT),
     ]
     with pytest.raises(ApiError) as caught:
-        client.run(configs.alter_configs(client.cluster, resource, [ConfigChange("no.such", Operation.SET, "1")]))
+        client.run(configs.alter_configs(client.cluster, resource, [ConfigChange("no.such", AlterConfigOp.SET, "1")]))
     assert caught.value.code == ErrorCode.INVALID_CONFIG
     assert Resource(ResourceType.TOPIC, "settings") in client.run(
         configs.list_config_resources(client.cluster, [ResourceType.TOPIC])
@@ -106,7 +107,7 @@ def test_the_cluster_tells_its_nodes_features_quorum_and_directories(client: Blo
     assert [broker.node_id for broker in description.brokers] == [1]
     features = {feature.name: feature for feature in client.run(cluster_admin.describe_features(client.cluster))}
     assert features["metadata.version"].finalized > 0
-    quorum = client.run(cluster_admin.describe_quorum(client.cluster))
+    quorum = client.run(describe_quorum(client.cluster))
     assert quorum.leader_id == 1 and [voter.lag for voter in quorum.voters] == [0]
     (directory,) = client.run(cluster_admin.describe_log_dirs(client.cluster, 1))
     assert directory.error is None and directory.total_bytes > 0
@@ -114,5 +115,6 @@ def test_the_cluster_tells_its_nodes_features_quorum_and_directories(client: Blo
 
 
 def test_a_feature_beyond_what_is_supported_is_refused(client: BlockingClient) -> None:
-    with pytest.raises(ApiError):
+    with pytest.raises(ApiError) as refused:
         client.run(cluster_admin.update_feature(client.cluster, "metadata.version", 9999, validate_only=True))
+    assert refused.value.code == ErrorCode.INVALID_UPDATE_VERSION

@@ -37,8 +37,8 @@ def read(client: BlockingClient, topic: str, count: int) -> list[list[int]]:
         client.loop.run_until(consumer.arrival(), timeout_ms=30_000)
         for fetched in consumer.poll():
             for record in fetched.records():
-                assert record.offset == len(found[fetched.place.partition])
-                found[fetched.place.partition].append(int(record.value or b"-1"))
+                assert record.offset == len(found[fetched.topic_partition.partition])
+                found[fetched.topic_partition.partition].append(int(record.value or b"-1"))
     consumer.close()
     return found
 

@@ -1,15 +1,17 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quire.client.consumer import BEGINNING, END, GO_ON, Consumer, ConsumerConfig, Start
+from quire.client.consumer import BEGINNING, CURRENT, END, Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
 from quire.client.fetched import Fetched
 from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer, ProducerConfig
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import FetchRequest
-from quire.steps import perform
+from quire.steps import Steps, perform
 from simulator.network import Conditions
 from tests.client.model_cluster import ModelCluster
 
@@ -37,7 +39,7 @@ def take(model: ModelCluster, consumer: Consumer, count: int) -> list[tuple[int,
     while len(found) < count:
         model.wait(consumer.arrival())
         for fetched in consumer.poll():
-            found += [(fetched.place.partition, record.offset, record.value) for record in fetched.records()]
+            found += [(fetched.topic_partition.partition, record.offset, record.value) for record in fetched.records()]
     return found
 
 
@@ -99,7 +101,7 @@ def test_what_is_read_while_new_partitions_are_asked_about_is_not_read_again() -
     write(model, 1, b"c")
     consumer = reading(model, {FIRST: BEGINNING})
     model.wait(consumer.arrival())
-    change = perform(consumer.assign({FIRST: GO_ON, TopicPartition("t", 1): BEGINNING}))
+    change = perform(consumer.assign({FIRST: CURRENT, TopicPartition("t", 1): BEGINNING}))
     assert not change.done
     handed_over = [record.value for fetched in consumer.poll() for record in fetched.records()]
     assert handed_over
@@ -155,7 +157,82 @@ def test_partitions_that_have_nothing_yet_get_room_beside_one_that_is_full() -> 
     model.clock.run_for(5000)
     write(model, 1, b"late")
     model.clock.run_for(5000)
-    assert {fetched.place.partition for fetched in consumer.poll()} == {0, 1}
+    assert {fetched.topic_partition.partition for fetched in consumer.poll()} == {0, 1}
+
+
+SECOND = TopicPartition("t", 1)
+
+
+def test_a_partition_that_has_room_again_does_not_wait_for_records_in_the_others() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, *[b"x" * 100] * 100)
+    config = ConsumerConfig(partition_max_bytes=400, prefetch_bytes=2000, max_wait_ms=500)
+    consumer = reading(model, {FIRST: BEGINNING, SECOND: BEGINNING}, config)
+    found: list[int] = []
+    while len(found) < 100:
+        model.clock.run_for(20)
+        pieces = consumer.poll()
+        assert pieces, f"nothing has arrived after record {len(found)}"
+        found += [record.offset for piece in pieces for record in piece.records()]
+    assert found == list(range(100))
+
+
+def test_empty_partitions_beside_a_full_one_are_fetched_no_more_often_than_the_wait_says() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, *[b"x" * 100] * 100)
+    config = ConsumerConfig(partition_max_bytes=400, prefetch_bytes=2000, max_wait_ms=500)
+    consumer = reading(model, {FIRST: BEGINNING, SECOND: BEGINNING}, config)
+    model.clock.run_for(5000)
+    before = len(fetches(model))
+    model.clock.run_for(10_000)
+    assert 18 <= len(fetches(model)) - before <= 20
+    consumer.close()
+    model.clock.run_for(1000)
+    before = len(fetches(model))
+    model.clock.run_for(10_000)
+    assert len(fetches(model)) == before
+
+
+def test_a_partition_that_is_tried_again_does_not_wait_for_records_in_the_others() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=20)
+    write(model, 7, b"a")
+    model.refuse("Fetch", ErrorCode.UNKNOWN_LEADER_EPOCH)
+    started_ms = model.clock.monotonic_ms()
+    consumer = reading(model, {TopicPartition("t", index): BEGINNING for index in range(20)})
+    assert take(model, consumer, 1) == [(7, 0, b"a")]
+    assert model.clock.monotonic_ms() - started_ms < 500
+
+
+def test_a_partition_whose_offset_does_not_exist_does_not_wait_for_records_in_the_others() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, b"a")
+    started_ms = model.clock.monotonic_ms()
+    consumer = reading(model, {FIRST: Start(offset=50), SECOND: BEGINNING}, ConsumerConfig(reset=BEGINNING))
+    assert take(model, consumer, 1) == [(0, 0, b"a")]
+    assert model.clock.monotonic_ms() - started_ms < 500
+
+
+def test_for_a_caller_that_takes_records_as_soon_as_they_arrive_nothing_is_fetched_twice() -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    for partition in range(2):
+        write(model, partition, b"a", b"b", b"c")
+    consumer = Consumer(model.client(), ConsumerConfig(partition_max_bytes=1))
+    pieces: list[Fetched] = []
+
+    def read() -> Steps[None]:
+        yield from consumer.assign({FIRST: BEGINNING, SECOND: BEGINNING})
+        while any(offset < 3 for offset in consumer.positions.values()):
+            yield consumer.arrival()
+            pieces.extend(consumer.poll())
+
+    model.run(read())
+    assert all(list(piece.records()) for piece in pieces)
+    assert len(pieces) == 6
 
 
 def test_a_budget_smaller_than_a_batch_still_reads_batch_by_batch() -> None:
@@ -166,6 +243,25 @@ def test_a_budget_smaller_than_a_batch_still_reads_batch_by_batch() -> None:
     assert len(take(model, consumer, 5)) == 5
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        ConsumerConfig(min_bytes=5000, prefetch_bytes=1),
+        ConsumerConfig(min_bytes=5000, max_bytes=100),
+        ConsumerConfig(min_bytes=5000, partition_max_bytes=100),
+    ],
+    ids=["budget", "response", "partition"],
+)
+def test_a_fetch_that_has_room_for_less_than_the_minimum_does_not_wait_for_more(config: ConsumerConfig) -> None:
+    model = ModelCluster()
+    model.create("t", partitions=2)
+    write(model, 0, *[b"x" * 100] * 5)
+    consumer = reading(model, {FIRST: BEGINNING, SECOND: BEGINNING}, replace(config, max_wait_ms=500))
+    started_ms = model.clock.monotonic_ms()
+    assert len(take(model, consumer, 5)) == 5
+    assert model.clock.monotonic_ms() - started_ms < 500
+
+
 def test_what_is_here_already_survives_a_new_assignment() -> None:
     model = ModelCluster()
     model.create("t", partitions=2)
@@ -173,7 +269,7 @@ def test_what_is_here_already_survives_a_new_assignment() -> None:
     consumer = reading(model, {FIRST: BEGINNING})
     model.wait(consumer.arrival())
     model.run(consumer.assign({FIRST: Start(offset=0), TopicPartition("t", 1): BEGINNING}))
-    assert [fetched.place for fetched in consumer.poll()] == [FIRST]
+    assert [fetched.topic_partition for fetched in consumer.poll()] == [FIRST]
     model.run(consumer.assign({FIRST: Start(offset=1)}))
     assert take(model, consumer, 1) == [(0, 1, b"b")]
 
@@ -243,7 +339,7 @@ def test_an_offset_that_is_not_there_is_an_error_that_names_it() -> None:
     model.create("t")
     consumer = reading(model, {FIRST: Start(offset=50)})
     model.wait(consumer.arrival())
-    with pytest.raises(ApiError, match="offset 50 of t-0 is not there"):
+    with pytest.raises(ApiError, match="offset 50 of t-0 does not exist"):
         consumer.poll()
 
 
@@ -262,7 +358,7 @@ def test_trouble_ahead_waits_until_what_was_read_before_is_taken(error: ErrorCod
     write(model, 0, b"a", b"b")
     moves: list[int] = []
     config = ConsumerConfig(reset=END, partition_max_bytes=1)
-    consumer = Consumer(model.client(), config, lambda place, offset: moves.append(offset))
+    consumer = Consumer(model.client(), config, lambda topic_partition, offset: moves.append(offset))
     model.run(consumer.assign({FIRST: BEGINNING}))
     model.wait(consumer.arrival())
     model.refuse("Fetch", error, count=2)
@@ -362,6 +458,6 @@ def test_through_breaks_and_moves_every_record_is_read_once_and_in_order(seed: i
             model.move("t", chance.below(3), leader=1 + chance.below(3))
         found += take(model, consumer, 1)
     for partition in range(3):
-        assert [(offset, value) for place, offset, value in found if place == partition] == [
+        assert [(offset, value) for topic_partition, offset, value in found if topic_partition == partition] == [
             (number, b"%d" % number) for number in range(20)
         ]

@@ -153,8 +153,11 @@ def test_whatever_is_lost_the_broker_reads_exactly_what_is_wanted(
 ) -> None:
     broker, session = ModelFetchSessions(), FetchSession()
     for wanted, trouble in steps:
-        by_name = {place.topic: new.topic_id for place, new in wanted.items()}
-        wanted = {place: new._replace(topic_id=by_name[place.topic]) for place, new in wanted.items()}
+        by_name = {topic_partition.topic: new.topic_id for topic_partition, new in wanted.items()}
+        wanted = {
+            topic_partition: new._replace(topic_id=by_name[topic_partition.topic])
+            for topic_partition, new in wanted.items()
+        }
         broker.room = 0 if trouble == "full" else 1000
         if trouble == "evicted":
             broker.sessions.clear()
@@ -172,7 +175,7 @@ def test_whatever_is_lost_the_broker_reads_exactly_what_is_wanted(
             for topic in broker.topics(request)
             for part in topic.partitions
         }
-        assert read == {place: (new.topic_id, new.offset) for place, new in wanted.items()}
+        assert read == {topic_partition: (new.topic_id, new.offset) for topic_partition, new in wanted.items()}
         answer = broker.answer(request, [])
         if trouble == "answer lost":
             session.lost()

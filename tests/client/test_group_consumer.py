@@ -32,12 +32,12 @@ class World:
         while sum(map(len, self.seen.values())) < count:
             self.model.wait(self.member.arrival())
             for fetched in self.member.poll():
-                self.seen.setdefault(fetched.place, []).extend(record.offset for record in fetched.records())
+                self.seen.setdefault(fetched.topic_partition, []).extend(record.offset for record in fetched.records())
                 if done:
-                    self.member.done_with(fetched.place, fetched.next_offset)
+                    self.member.done_with(fetched.topic_partition, fetched.next_offset)
 
-    def wait_until_it_reads(self, *places: TopicPartition) -> None:
-        self.model.clock.run_until(lambda: list(self.group.owned.values()) == [list(places)])
+    def wait_until_it_reads(self, *topic_partitions: TopicPartition) -> None:
+        self.model.clock.run_until(lambda: list(self.group.owned.values()) == [list(topic_partitions)])
 
 
 def test_it_reads_what_it_is_given_and_nothing_else() -> None:
@@ -175,6 +175,7 @@ def test_what_could_not_be_committed_in_the_end_is_raised_and_it_leaves_all_the_
     world.member.start()
     world.read(100)
     world.model.refuse("OffsetCommit", ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    with pytest.raises(ApiError):
+    with pytest.raises(ApiError) as caught:
         world.model.run(world.member.close())
+    assert caught.value.code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     assert world.group.epochs == {}

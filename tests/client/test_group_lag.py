@@ -35,7 +35,9 @@ def test_what_is_committed_and_what_is_read_stand_together_with_where_each_parti
     model = with_ends(10, 20, 30)
     model.group("g", 2, state="Stable", offsets={TopicPartition("t", 0): 4}, members=[reader_of("t", 1)])
     found = detail(model)
-    shown = [(part.place.partition, part.lag, part.member and part.member.client_id) for part in found.partitions]
+    shown = [
+        (part.topic_partition.partition, part.lag, part.member and part.member.client_id) for part in found.partitions
+    ]
     assert shown == [(0, 6, None), (1, None, "m")]
     assert [part.end_offset for part in found.partitions] == [10, 20]
     assert found.lag == 6
@@ -47,7 +49,7 @@ def test_a_topic_that_is_gone_and_a_partition_without_a_leader_have_no_end_and_k
     committed = {TopicPartition("t", 0): 1, TopicPartition("t", 1): 2, TopicPartition("gone", 0): 3}
     model.group("g", offsets=committed)
     found = detail(model)
-    assert [(str(part.place), part.end_offset) for part in found.partitions] == [
+    assert [(str(part.topic_partition), part.end_offset) for part in found.partitions] == [
         ("gone-0", None),
         ("t-0", 10),
         ("t-1", None),
@@ -57,14 +59,26 @@ def test_a_topic_that_is_gone_and_a_partition_without_a_leader_have_no_end_and_k
 
 
 def test_what_was_read_beyond_the_end_does_not_make_up_for_what_is_behind() -> None:
-    places = [TopicPartition("t", index) for index in range(3)]
+    topic_partitions = [TopicPartition("t", index) for index in range(3)]
     parts = [
-        GroupPartition(places[0], OffsetAndMetadata(5), 15, None),
-        GroupPartition(places[1], OffsetAndMetadata(100), 20, None),
-        GroupPartition(places[2], None, 20, None),
+        GroupPartition(topic_partitions[0], OffsetAndMetadata(5), 15, None),
+        GroupPartition(topic_partitions[1], OffsetAndMetadata(100), 20, None),
+        GroupPartition(topic_partitions[2], None, 20, None),
     ]
     assert [part.lag for part in parts] == [10, -80, None]
     assert GroupDetail(Group("g", "classic", "consumer", "Empty", "", 1), parts).lag == 10
+
+
+def test_partitions_that_are_read_without_a_commit_are_counted_with_the_records_they_hold() -> None:
+    model = with_ends(10, 20, 30)
+    model.topics["t"].partitions[2].start_offset = 25
+    model.group("g", 2, state="Stable", offsets={TopicPartition("t", 0): 4}, members=[reader_of("t", 0, 1, 2)])
+    model.group("other", offsets={TopicPartition("t", 1): 20})
+    found = model.run(group_details(model.client(), ["g", "other"]))
+    g, other = found["g"], found["other"]
+    assert isinstance(g, GroupDetail) and isinstance(other, GroupDetail)
+    assert (g.lag, g.uncommitted) == (6, (2, 20 + 5))
+    assert (other.lag, other.uncommitted) == (0, (0, 0))
 
 
 def test_every_group_has_its_own_and_one_that_does_not_exist_fails_alone() -> None:

@@ -1,6 +1,7 @@
 import pytest
 
-from quire.client.group_membership import FencedError, GroupMembership, TopicIdPartition
+from quire.client.group_member import FencedError
+from quire.client.group_membership import GroupMembership, TopicIdPartition
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_heartbeat import (
     Assignment,

@@ -38,7 +38,7 @@ def test_open_transactions_are_found_at_every_leader_in_the_order_of_their_offse
     model = with_open_transactions()
     opened, failures = model.run(open_transactions(model.client(), [SECOND, FIRST]))
     assert failures == {}
-    assert [(found.place, found.producer.producer_id, found.start_offset) for found in opened] == [
+    assert [(found.topic_partition, found.producer.producer_id, found.start_offset) for found in opened] == [
         (FIRST, 10, 5),
         (FIRST, 20, 7),
         (SECOND, 30, 3),
@@ -50,7 +50,7 @@ def test_what_no_coordinator_holds_hangs() -> None:
     model = with_open_transactions()
     model.clock.run_for(10_000)
     found, _ = model.run(find_hanging(model.client(), [FIRST, SECOND], older_than_ms=1000))
-    assert [(opened.place, opened.producer.producer_id) for opened in found] == [(FIRST, 20), (SECOND, 30)]
+    assert [(opened.topic_partition, opened.producer.producer_id) for opened in found] == [(FIRST, 20), (SECOND, 30)]
 
 
 def test_what_was_written_to_a_moment_ago_may_be_on_its_way_to_its_coordinator() -> None:
@@ -78,7 +78,11 @@ def test_an_abort_ends_it_in_that_partition_at_the_leader_of_now() -> None:
     model.run(abort_transaction(cluster, FIRST, opened[1].producer))
     assert model.asked(WriteTxnMarkersRequest) == [1, 2]
     left, _ = model.run(open_transactions(cluster, [FIRST, SECOND]))
-    assert [(found.place, found.producer.producer_id) for found in left] == [(FIRST, 10), (SECOND, 30), (SECOND, 20)]
+    assert [(found.topic_partition, found.producer.producer_id) for found in left] == [
+        (FIRST, 10),
+        (SECOND, 30),
+        (SECOND, 20),
+    ]
     *_, written = (request for _, request in model.requests if isinstance(request, WriteTxnMarkersRequest))
     (marker,) = written.markers
     assert (marker.producer_id, marker.producer_epoch, marker.coordinator_epoch) == (20, 4, 0)

@@ -64,7 +64,7 @@ def test_wherever_it_goes_the_partition_has_it(to: To, number: int, before: int,
 def test_a_plan_asks_every_leader_and_changes_nothing() -> None:
     model = ModelCluster(nodes=2)
     model.create("t", 2)
-    places = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    topic_partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
     producer = Producer(model.client())
     model.run(producer.prepare("t"))
     for timestamp_ms in (1000, 2000, 3000):
@@ -72,5 +72,10 @@ def test_a_plan_asks_every_leader_and_changes_nothing() -> None:
     model.wait(producer.flush())
     cluster = model.client()
     model.run(cluster.refresh(["t"]))
-    moves = model.run(plan_reset(cluster, {places[1]: OffsetAndMetadata(3)}, places, Goal(To.TIME, 1500)))
-    assert [(move.place, move.before, move.after) for move in moves] == [(places[0], None, 0), (places[1], 3, 1)]
+    moves = model.run(
+        plan_reset(cluster, {topic_partitions[1]: OffsetAndMetadata(3)}, topic_partitions, Goal(To.TIME, 1500))
+    )
+    assert [(move.topic_partition, move.before, move.after) for move in moves] == [
+        (topic_partitions[0], None, 0),
+        (topic_partitions[1], 3, 1),
+    ]

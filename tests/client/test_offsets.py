@@ -14,9 +14,9 @@ def filled() -> ModelCluster:
     model.create("t", partitions=2)
     producer = Producer(model.client())
     model.run(producer.prepare("t"))
-    for place in (FIRST, SECOND):
+    for topic_partition in (FIRST, SECOND):
         for timestamp_ms in (1000, 2000, 3000):
-            producer.send("t", b"x", partition=place.partition, timestamp_ms=timestamp_ms)
+            producer.send("t", b"x", partition=topic_partition.partition, timestamp_ms=timestamp_ms)
     model.wait(producer.flush())
     return model
 
@@ -62,6 +62,7 @@ def test_patience_ends_with_the_request_timeout() -> None:
     cluster = model.client(request_timeout_ms=3000)
     model.run(cluster.refresh(["t"]))
     model.refuse("ListOffsets", ErrorCode.LEADER_NOT_AVAILABLE, count=1000)
-    with pytest.raises(ApiError):
+    with pytest.raises(ApiError) as caught:
         model.run(list_offsets(cluster, {FIRST: LATEST}))
+    assert caught.value.code == ErrorCode.LEADER_NOT_AVAILABLE
     assert model.clock.monotonic_ms() < 10_000

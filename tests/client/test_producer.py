@@ -133,7 +133,7 @@ def test_a_topic_that_was_not_prepared_or_is_gone_is_refused_at_once() -> None:
     del model.topics["t"]
     producer.send("t", b"lost")
     model.clock.run_for(1000)
-    with pytest.raises(ApiError, match="is not there"):
+    with pytest.raises(ApiError, match="does not exist, or was not prepared"):
         producer.send("t", b"x")
 
 

@@ -54,7 +54,7 @@ def test_writers_and_readers_share_a_loop(cluster: Cluster) -> None:
 
 
 def test_transactions_and_offsets(cluster: Cluster) -> None:
-    place = TopicPartition("transactions", 0)
+    topic_partition = TopicPartition("transactions", 0)
 
     async def main() -> tuple[list[int], dict[TopicPartition, OffsetAndMetadata]]:
         async with AsyncClient(cluster.bootstrap_servers) as client:
@@ -65,12 +65,12 @@ def test_transactions_and_offsets(cluster: Cluster) -> None:
             for number in range(4):
                 producer.begin()
                 producer.send("transactions", b"%d" % number)
-                await client.run(producer.send_offsets("asyncio", {place: OffsetAndMetadata(number, "x")}))
+                await client.run(producer.send_offsets("asyncio", {topic_partition: OffsetAndMetadata(number, "x")}))
                 await client.run(producer.commit() if number % 2 else producer.abort())
             found = await read(client, "transactions", 2, read_committed=True)
             return found, await client.run(fetch_offsets(client.cluster, "asyncio"))
 
-    assert asyncio.run(main()) == ([1, 3], {place: OffsetAndMetadata(3, "x")})
+    assert asyncio.run(main()) == ([1, 3], {topic_partition: OffsetAndMetadata(3, "x")})
 
 
 def test_what_ends_an_operation_is_raised_where_it_is_awaited(cluster: Cluster) -> None:

@@ -131,7 +131,7 @@ def test_what_the_other_side_sends_is_received_and_its_end_is_told() -> None:
         other, _ = server.accept()
         other.sendall(b"x" * 100_000)
         other.close()
-        assert loop.run_until(collector.ended, PATIENCE_MS) == "the other side closed it"
+        assert loop.run_until(collector.ended, PATIENCE_MS) == "closed by the other side"
         assert len(collector.taken) == 100_000
 
 
@@ -158,7 +158,7 @@ def test_an_aborted_transport_ends_once_and_ignores_what_is_written_after() -> N
         transport.abort()
         transport.close()
         transport.write([b"into the void"])
-        assert loop.run_until(collector.ended, PATIENCE_MS) == "aborted here"
+        assert loop.run_until(collector.ended, PATIENCE_MS) == "aborted by this side"
 
 
 def test_closing_sends_what_is_queued_first() -> None:

@@ -1,57 +1,64 @@
 import pytest
 
 from quire.client.errors import ClientError
-from quire.client.transaction_state import TRANSITIONS, Event, State, TransactionState
+from quire.client.transaction_state import TRANSITIONS, TransactionEvent, TransactionState, TransactionStateMachine
 
-CALLS = (Event.INITIALIZED, Event.BEGIN, Event.COMMIT, Event.ABORT)
+CALLS = (TransactionEvent.INITIALIZED, TransactionEvent.BEGIN, TransactionEvent.COMMIT, TransactionEvent.ABORT)
 
 
-def after(*events: Event) -> TransactionState:
-    state = TransactionState()
+def after(*events: TransactionEvent) -> TransactionStateMachine:
+    state = TransactionStateMachine()
     for event in events:
-        state.apply(event, RuntimeError(event.name) if event in (Event.FAILED, Event.FENCED) else None)
+        state.apply(
+            event, RuntimeError(event.name) if event in (TransactionEvent.FAILED, TransactionEvent.FENCED) else None
+        )
     return state
 
 
-OPEN = (Event.INITIALIZED, Event.BEGIN)
+OPEN = (TransactionEvent.INITIALIZED, TransactionEvent.BEGIN)
 
 
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        ((), State.UNINITIALIZED),
-        ((Event.INITIALIZED,), State.READY),
-        (OPEN, State.OPEN),
-        ((*OPEN, Event.COMMIT, Event.ENDED), State.READY),
-        ((*OPEN, Event.ABORT, Event.ENDED), State.READY),
-        ((*OPEN, Event.FAILED), State.BROKEN),
-        ((*OPEN, Event.COMMIT, Event.FAILED), State.BROKEN),
-        ((*OPEN, Event.FAILED, Event.ABORT, Event.FAILED, Event.ENDED), State.READY),
-        ((*OPEN, Event.COMMIT, Event.FENCED, Event.FAILED), State.DEAD),
+        ((), TransactionState.UNINITIALIZED),
+        ((TransactionEvent.INITIALIZED,), TransactionState.READY),
+        (OPEN, TransactionState.OPEN),
+        ((*OPEN, TransactionEvent.COMMIT, TransactionEvent.ENDED), TransactionState.READY),
+        ((*OPEN, TransactionEvent.ABORT, TransactionEvent.ENDED), TransactionState.READY),
+        ((*OPEN, TransactionEvent.FAILED), TransactionState.BROKEN),
+        ((*OPEN, TransactionEvent.COMMIT, TransactionEvent.FAILED), TransactionState.BROKEN),
+        (
+            (*OPEN, TransactionEvent.FAILED, TransactionEvent.ABORT, TransactionEvent.FAILED, TransactionEvent.ENDED),
+            TransactionState.READY,
+        ),
+        ((*OPEN, TransactionEvent.COMMIT, TransactionEvent.FENCED, TransactionEvent.FAILED), TransactionState.DEAD),
     ],
 )
-def test_events_lead_from_state_to_state(events: tuple[Event, ...], expected: State) -> None:
+def test_events_lead_from_state_to_state(events: tuple[TransactionEvent, ...], expected: TransactionState) -> None:
     assert after(*events).now is expected
 
 
 def test_every_state_has_a_row_and_every_state_can_die() -> None:
-    assert set(TRANSITIONS) == set(State)
-    assert all(row[Event.FENCED] is State.DEAD for row in TRANSITIONS.values())
+    assert set(TRANSITIONS) == set(TransactionState)
+    assert all(row[TransactionEvent.FENCED] is TransactionState.DEAD for row in TRANSITIONS.values())
 
 
 @pytest.mark.parametrize(
     ("events", "allowed"),
     [
-        ((), (Event.INITIALIZED,)),
-        ((Event.INITIALIZED,), (Event.INITIALIZED, Event.BEGIN)),
-        (OPEN, (Event.COMMIT, Event.ABORT)),
-        ((*OPEN, Event.COMMIT), (Event.COMMIT,)),
-        ((*OPEN, Event.ABORT), (Event.ABORT,)),
-        ((*OPEN, Event.FAILED), (Event.ABORT,)),
-        ((*OPEN, Event.FENCED), ()),
+        ((), (TransactionEvent.INITIALIZED,)),
+        ((TransactionEvent.INITIALIZED,), (TransactionEvent.INITIALIZED, TransactionEvent.BEGIN)),
+        (OPEN, (TransactionEvent.COMMIT, TransactionEvent.ABORT)),
+        ((*OPEN, TransactionEvent.COMMIT), (TransactionEvent.COMMIT,)),
+        ((*OPEN, TransactionEvent.ABORT), (TransactionEvent.ABORT,)),
+        ((*OPEN, TransactionEvent.FAILED), (TransactionEvent.ABORT,)),
+        ((*OPEN, TransactionEvent.FENCED), ()),
     ],
 )
-def test_what_a_caller_may_do_depends_on_the_state(events: tuple[Event, ...], allowed: tuple[Event, ...]) -> None:
+def test_what_a_caller_may_do_depends_on_the_state(
+    events: tuple[TransactionEvent, ...], allowed: tuple[TransactionEvent, ...]
+) -> None:
     for call in CALLS:
         state = after(*events)
         if call in allowed:
@@ -65,27 +72,27 @@ def test_what_a_caller_may_do_depends_on_the_state(events: tuple[Event, ...], al
 def test_a_broken_transaction_says_what_broke_it_until_it_is_aborted() -> None:
     state = after(*OPEN)
     first = RuntimeError("first")
-    state.apply(Event.FAILED, first)
-    state.apply(Event.FAILED, RuntimeError("second"))
+    state.apply(TransactionEvent.FAILED, first)
+    state.apply(TransactionEvent.FAILED, RuntimeError("second"))
     with pytest.raises(RuntimeError) as caught:
-        state.apply(Event.COMMIT)
+        state.apply(TransactionEvent.COMMIT)
     assert caught.value is first
-    state.apply(Event.ABORT)
-    state.apply(Event.ENDED)
+    state.apply(TransactionEvent.ABORT)
+    state.apply(TransactionEvent.ENDED)
     assert state.error is None
-    state.apply(Event.BEGIN)
+    state.apply(TransactionEvent.BEGIN)
 
 
 def test_being_fenced_is_told_rather_than_what_broke_before() -> None:
-    state = after(*OPEN, Event.FAILED, Event.ABORT, Event.FENCED)
+    state = after(*OPEN, TransactionEvent.FAILED, TransactionEvent.ABORT, TransactionEvent.FENCED)
     with pytest.raises(RuntimeError, match="FENCED"):
-        state.apply(Event.BEGIN)
+        state.apply(TransactionEvent.BEGIN)
 
 
 def test_a_call_out_of_turn_says_what_to_do_first() -> None:
     with pytest.raises(ClientError, match="init_transactions"):
-        after().apply(Event.BEGIN)
+        after().apply(TransactionEvent.BEGIN)
     with pytest.raises(ClientError, match="begin one first"):
-        after(Event.INITIALIZED).apply(Event.COMMIT)
+        after(TransactionEvent.INITIALIZED).apply(TransactionEvent.COMMIT)
     with pytest.raises(ClientError, match="commit or abort it first"):
-        after(*OPEN).apply(Event.BEGIN)
+        after(*OPEN).apply(TransactionEvent.BEGIN)

@@ -5,8 +5,11 @@ import logging
 import pytest
 
 from quire.config.broker_config import BrokerConfig
+from quire.config.broker_keys import BROKER_KEYS
 from quire.config.errors import ConfigError
+from quire.config.key import Update
 from quire.config.sources import ConfigEntry, ConfigSource, Synonym
+from quire.config.unsupported import can_change
 
 
 def config(**settings: str) -> BrokerConfig:
@@ -161,11 +164,27 @@ def test_a_dynamic_setting_nobody_understands_is_said_aloud_and_left_out(caplog:
     assert len(caplog.records) == 2
 
 
+def test_what_can_change_at_all_can_change_for_one_broker_and_for_all() -> None:
+    """`validate_dynamic` does not tell them apart: Kafka's settings of a single broker are all fixed in Quire."""
+    changeable = [key for key in BROKER_KEYS.values() if can_change(key)]
+    assert {key.update for key in changeable} == {Update.CLUSTER_WIDE}
+
+
+def test_a_fixed_setting_that_kafka_has_stored_can_be_removed() -> None:
+    broker = config()
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.location cannot be changed while a broker runs"):
+        broker.validate_dynamic({"ssl.keystore.location": None}, per_broker=True)
+    broker.apply_dynamic({}, {"ssl.keystore.location": "/a"})
+    broker.validate_dynamic({"ssl.keystore.location": None}, per_broker=True)
+
+
 @pytest.mark.parametrize(
     ("changes", "per_broker", "words"),
     [
         ({"num.partitions": "2"}, True, "restart"),
-        ({"cordoned.log.dirs": "/a"}, False, "name a broker"),
+        ({"cordoned.log.dirs": "/a"}, False, "not supported"),
+        ({"log.local.retention.ms": "5"}, True, "no tiered storage"),
+        ({"log.local.retention.ms": "-2"}, True, "restart"),
         ({"listeners": "PLAINTEXT://:1"}, True, "restart"),
         ({"ssl.keystore.location": "/a"}, True, "restart"),
         ({"message.max.bytes": "-1"}, False, "at least 0"),

@@ -3,26 +3,27 @@
 import pytest
 
 from quire.config.errors import ConfigError
-from quire.config.incremental import Operation, changed_value
+from quire.config.incremental import changed_value
 from quire.config.topic_keys import TOPIC_KEYS
+from quire.protocol.alter_config_op import AlterConfigOp
 
 
 @pytest.mark.parametrize(
     ("name", "operation", "value", "current", "after"),
     [
-        ("segment.ms", Operation.SET, "5", None, "5"),
-        ("segment.ms", Operation.SET, "5", "4", "5"),
-        ("segment.ms", Operation.DELETE, None, "4", None),
-        ("cleanup.policy", Operation.APPEND, "compact", None, "delete,compact"),
-        ("cleanup.policy", Operation.APPEND, "compact", "compact", "compact"),
-        ("cleanup.policy", Operation.APPEND, " compact ,delete", "", "compact,delete"),
-        ("cleanup.policy", Operation.SUBTRACT, "delete", None, ""),
-        ("cleanup.policy", Operation.SUBTRACT, "delete", "compact,delete", "compact"),
-        ("cleanup.policy", Operation.SUBTRACT, "compact", "delete", "delete"),
+        ("segment.ms", AlterConfigOp.SET, "5", None, "5"),
+        ("segment.ms", AlterConfigOp.SET, "5", "4", "5"),
+        ("segment.ms", AlterConfigOp.DELETE, None, "4", None),
+        ("cleanup.policy", AlterConfigOp.APPEND, "compact", None, "delete,compact"),
+        ("cleanup.policy", AlterConfigOp.APPEND, "compact", "compact", "compact"),
+        ("cleanup.policy", AlterConfigOp.APPEND, " compact ,delete", "", "compact,delete"),
+        ("cleanup.policy", AlterConfigOp.SUBTRACT, "delete", None, ""),
+        ("cleanup.policy", AlterConfigOp.SUBTRACT, "delete", "compact,delete", "compact"),
+        ("cleanup.policy", AlterConfigOp.SUBTRACT, "compact", "delete", "delete"),
     ],
 )
 def test_what_a_setting_is_afterwards(
-    name: str, operation: Operation, value: str | None, current: str | None, after: str | None
+    name: str, operation: AlterConfigOp, value: str | None, current: str | None, after: str | None
 ) -> None:
     assert changed_value(TOPIC_KEYS, name, operation, value, current) == after
 
@@ -30,11 +31,11 @@ def test_what_a_setting_is_afterwards(
 @pytest.mark.parametrize(
     ("name", "operation", "value", "words"),
     [
-        ("segment.ms", Operation.APPEND, "5", "is not a list"),
-        ("segment.ms", Operation.SET, None, "has no value"),
-        ("segment.mss", Operation.DELETE, None, "perhaps segment.ms is meant"),
+        ("segment.ms", AlterConfigOp.APPEND, "5", "is not a list"),
+        ("segment.ms", AlterConfigOp.SET, None, "has no value"),
+        ("segment.mss", AlterConfigOp.DELETE, None, "perhaps segment.ms is meant"),
     ],
 )
-def test_what_cannot_be_changed_that_way(name: str, operation: Operation, value: str | None, words: str) -> None:
+def test_what_cannot_be_changed_that_way(name: str, operation: AlterConfigOp, value: str | None, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         changed_value(TOPIC_KEYS, name, operation, value, None)

@@ -47,6 +47,7 @@ def test_nothing_given_is_a_node_on_its_own() -> None:
     assert config.log_dirs == ("./quire-data",)
     assert config.metadata_log_dir == "./quire-data"
     assert config.get_int("offsets.topic.replication.factor") == 1
+    assert config.get_int("group.initial.rebalance.delay.ms") == 0, "the first reader of a group does not wait 3 s"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,8 @@ def test_kafkas_own_server_properties_works_as_it_is() -> None:
     assert config.log_dirs == ("/tmp/kraft-combined-logs",)
     assert [str(item) for item in config.topology.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
     assert config.get_int("num.io.threads") == 8
+    assert config.get_int("group.initial.rebalance.delay.ms") == 3000, "a complete configuration is as in Kafka"
+    assert config.warnings == []
 
 
 def test_listen_replaces_the_clients_listener_of_a_file_and_keeps_the_controllers() -> None:
@@ -90,6 +93,8 @@ def test_listen_replaces_the_clients_listener_of_a_file_and_keeps_the_controller
 def test_listening_everywhere_asks_for_an_address_to_advertise() -> None:
     with pytest.raises(ConfigError, match=r"0\.0\.0\.0: set it to an address they can reach"):
         BrokerConfig.load(listen="0.0.0.0:9092")
+    with pytest.raises(ConfigError, match=r"such as advertised\.listeners=PLAINTEXT://box:9092\.$"):
+        BrokerConfig.load(listen="[::]:9092", hostname="box")
     config = BrokerConfig.load(listen="0.0.0.0:9092", assignments=["advertised.listeners=PLAINTEXT://10.1.1.1:9092"])
     assert config.topology.advertised_listeners[0].host == "10.1.1.1"
 

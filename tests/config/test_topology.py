@@ -137,8 +137,6 @@ def test_broker_id_is_an_old_name_of_node_id() -> None:
     [
         ({"listeners": "SSL://:9092,CONTROLLER://:9093", "inter.broker.listener.name": "SSL"}, "SSL"),
         ({"listeners": "SSL://:9092,CONTROLLER://:9093"}, "neither TLS nor SASL"),
-        ({"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}, "process.roles with one role"),
-        ({"controller.quorum.voters": "1@a:1,2@b:2,3@c:3"}, "lists 3 nodes"),
         ({"remote.log.storage.system.enable": "true"}, "no tiered storage"),
         ({"log.local.retention.ms": "1000"}, "no tiered storage"),
         ({"log.local.retention.bytes": "-1"}, "no tiered storage"),
@@ -151,3 +149,44 @@ def test_what_quire_cannot_do_is_refused_and_not_ignored(changes: dict[str, str]
     with pytest.raises(ConfigError, match="not supported") as caught:
         BrokerConfig({**BASE, **changes})
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "alone"),
+    [
+        ({}, True),
+        ({"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}, True),
+        (
+            {"controller.quorum.bootstrap.servers": "this.host:9093", "listeners": "PLAINTEXT://:1,CONTROLLER://:9093"},
+            True,
+        ),
+        (
+            {"controller.quorum.bootstrap.servers": "other:9093", "listeners": "PLAINTEXT://:1,CONTROLLER://:9093"},
+            False,
+        ),
+        (
+            {
+                "controller.quorum.bootstrap.servers": "proxy:1",
+                "advertised.listeners": "PLAINTEXT://proxy:2,CONTROLLER://proxy:1",
+            },
+            True,
+        ),
+        ({"controller.quorum.bootstrap.servers": "localhost:9093,localhost:9193"}, False),
+        ({"controller.quorum.bootstrap.servers": "localhost:9193"}, False),
+        ({"controller.quorum.voters": "1@localhost:9093"}, True),
+        ({"controller.quorum.voters": "1@localhost:9093,2@localhost:9193"}, False),
+        ({"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}, False),
+    ],
+)
+def test_a_node_is_alone_if_its_settings_name_no_other_controller(changes: dict[str, str | None], alone: bool) -> None:
+    assert topology(changes).is_alone is alone
+
+
+def test_other_nodes_reach_a_controller_where_it_says() -> None:
+    def advertised(changes: dict[str, str | None]) -> list[str]:
+        return [str(listener) for listener in topology(changes).advertised_controller_listeners]
+
+    assert advertised({}) == ["CONTROLLER://127.0.0.1:9093"]
+    assert advertised({"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}) == ["CONTROLLER://this.host:9093"]
+    assert advertised({"advertised.listeners": "PLAINTEXT://a:1,CONTROLLER://a:2"}) == ["CONTROLLER://a:2"]
+    assert advertised({"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}) == []

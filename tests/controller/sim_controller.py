@@ -1,27 +1,34 @@
 """A controller on a simulated disk and virtual time, as the tests of this folder use it."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.controller import Controller
 from quire.controller.format import format_node
+from quire.controller.metadata_replica import MetadataReplica
 from quire.metadata.features import SUPPORTED
 from quire.metadata.image import ClusterImage
+from quire.node.context import ANONYMOUS, Context
+from quire.node.to_controller import ToController
 from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import broker_registration
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from quire.storage.meta_properties import read_meta
-from simulator.clock import SimClock
+from quire.raft.peers import NoPeers
+from quire.storage.directory.meta_properties import read_meta
+from simulator.clock import HostClock, SimClock
 from simulator.disk import SimDisk
 from simulator.jobs import SimJobs
+from simulator.network import SimNetwork
 from simulator.random import SimRandom
 
 T = TypeVar("T")
 
 DATA = "/data"
 NODE_ID = 1
+FROM_A_NODE = Context("CONTROLLER", ANONYMOUS, "quire-2", "")
+"""Requests with it came over the controller listener, so they are not sent on to another controller."""
 
 
 class SimController:
@@ -29,7 +36,8 @@ class SimController:
 
     def __init__(self, disk: SimDisk | None = None, seed: int = 1, **settings: str) -> None:
         self.random = SimRandom(seed)
-        self.clock = SimClock()
+        self._world = SimClock()
+        self.clock = HostClock(self._world)
         self.disk = disk or SimDisk(self.random.stream("disk"))
         self.jobs = SimJobs(self.clock, self.random.stream("jobs"))
         self.failures: list[Exception] = []
@@ -43,7 +51,8 @@ class SimController:
         meta = read_meta(self.disk, DATA)
         assert meta is not None
         self.directory_id = meta.directory_id
-        self.controller = Controller(
+        self.network = SimNetwork(self._world, self.random.stream("network"))
+        self.replica = MetadataReplica(
             self.config,
             self.cluster_id,
             meta.directory_id,
@@ -51,16 +60,21 @@ class SimController:
             random=self.random,
             disk=self.disk,
             jobs=self.jobs,
+            peers=NoPeers(),
+            network=self.network.host("node"),
             failed=self.failures.append,
+        )
+        self.controller = ToController(
+            self.replica, self.config, clock=self.clock, network=self.network.host("node"), random=self.random
         )
         self.broker_epoch = -1
 
     @property
     def image(self) -> ClusterImage:
-        return self.controller.image
+        return self.replica.image
 
     def open(self) -> "SimController":
-        self.controller.open()
+        self.replica.open()
         self.run()
         return self
 
@@ -73,7 +87,13 @@ class SimController:
         return self
 
     def run(self, duration_ms: float = 200) -> None:
-        self.clock.run_for(duration_ms)
+        self._world.run_for(duration_ms)
+
+    def freeze(self, duration_ms: float) -> None:
+        """Time passes while nothing of this process runs."""
+        self.clock.process.pause()
+        self._world.run_for(duration_ms)
+        self.clock.process.resume()
 
     def settle(self, pending: Pending[T]) -> T:
         self.run()
@@ -100,7 +120,7 @@ class SimController:
 
     def register(self, broker_id: int = NODE_ID, **fields: object) -> int:
         request = self.registration(broker_id, **fields)
-        response = self.settle(self.controller.register_broker(request, self.now_ms()))
+        response = self.settle(self.controller.register_broker(request, sender(broker_id)))
         assert response.error_code == ErrorCode.NONE, ErrorCode(response.error_code)
         if broker_id == NODE_ID:
             self.broker_epoch = response.broker_epoch
@@ -116,8 +136,22 @@ class SimController:
         )
         for name, value in fields.items():
             setattr(request, name, value)
-        return self.settle(self.controller.broker_heartbeat(request, self.now_ms()))
+        return self.settle(self.controller.broker_heartbeat(request, sender(broker_id)))
+
+    def close_connection(self, broker_id: int) -> None:
+        """The connection of another broker's heartbeats ends."""
+        assert self.replica.active is not None
+        self.replica.active.connection_closed(connection_of(broker_id))
 
     def create(self, name: str, partitions: int = 1, replication_factor: int = 1) -> CreateTopicsResponse:
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
-        return self.settle(self.controller.create_topics(CreateTopicsRequest(topics=[topic]), self.now_ms()))
+        return self.settle(self.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+
+
+def sender(broker_id: int) -> Context | None:
+    """Other brokers are on other nodes, with a connection each."""
+    return None if broker_id == NODE_ID else replace(FROM_A_NODE, connection_id=connection_of(broker_id))
+
+
+def connection_of(broker_id: int) -> int:
+    return 100 + broker_id

@@ -4,7 +4,7 @@ import pytest
 
 from quire.controller import configs
 from quire.controller.configs import alter_configs, incremental_alter_configs
-from quire.controller.result import collected
+from quire.controller.controller_result import collected
 from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_configs as whole
@@ -166,7 +166,7 @@ def test_replacements_that_cannot_be(
     assert replace(type_, name, *settings) == (code, IMAGE.configs.get(ConfigResource(type_, name), {}))
 
 
-# Groups
+# --- Groups
 
 
 def test_a_group_that_need_not_be_there_gets_settings_of_its_own() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from quire.controller import brokers
+from quire.controller.controller_result import ControllerResult
 from quire.controller.heartbeats import Heartbeats
-from quire.controller.result import Result
 from quire.metadata.features import SUPPORTED
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ErrorCode
@@ -43,11 +43,13 @@ def registration(**fields: Any) -> BrokerRegistrationRequest:
 
 def register(
     image: ClusterImage, request: BrokerRegistrationRequest, *, may_replace: bool = True
-) -> Result[BrokerRegistrationResponse]:
+) -> ControllerResult[BrokerRegistrationResponse]:
     return brokers.register_broker(image, CONFIG, CLUSTER, request, next_offset=70, may_replace=may_replace)
 
 
-def beat(image: ClusterImage, heartbeats: Heartbeats | None = None, **fields: Any) -> Result[BrokerHeartbeatResponse]:
+def beat(
+    image: ClusterImage, heartbeats: Heartbeats | None = None, **fields: Any
+) -> ControllerResult[BrokerHeartbeatResponse]:
     request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=5, current_metadata_offset=5)
     for name, value in fields.items():
         setattr(request, name, value)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from quire.controller.controller_result import ControllerResult, collected
 from quire.controller.create_partitions import create_partitions
-from quire.controller.result import Result, collected
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
@@ -21,7 +21,7 @@ IMAGE = cluster(topic(), partition(0, (1, 2)), brokers=2)
 
 def run(
     *topics: CreatePartitionsTopic, validate_only: bool = False, image: ClusterImage = IMAGE
-) -> Result[CreatePartitionsResponse]:
+) -> ControllerResult[CreatePartitionsResponse]:
     request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
     return collected(create_partitions(image, SimRandom(1), request))
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from quire.controller import create_topics as create_topics_manager
+from quire.controller.controller_result import ControllerResult, collected
 from quire.controller.create_topics import create_topics
-from quire.controller.result import Result, collected
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.create_topics import (
@@ -21,7 +22,9 @@ from simulator.random import SimRandom
 from tests.controller.images import CONFIG, after, broker, cluster, directory, topic
 
 
-def run(image: ClusterImage, *topics: CreatableTopic, validate_only: bool = False) -> Result[CreateTopicsResponse]:
+def run(
+    image: ClusterImage, *topics: CreatableTopic, validate_only: bool = False
+) -> ControllerResult[CreateTopicsResponse]:
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
     return collected(create_topics(image, CONFIG, SimRandom(1), request))
 
@@ -184,3 +187,10 @@ def test_a_topic_named_twice_is_refused_once_and_the_others_are_created() -> Non
 def test_names_that_collide_within_a_request_are_not_both_created() -> None:
     result = run(cluster(), wanted("a.b"), wanted("a_b"))
     assert [each.error_code for each in result.response.topics] == [0, ErrorCode.INVALID_TOPIC_EXCEPTION]
+
+
+def test_more_replicas_than_are_copied_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(create_topics_manager, "MOST_REPLICAS", 1)
+    refused = answer(cluster(brokers=3), wanted(replication_factor=3))
+    assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert refused.error_message == "a replication factor of 3 is not supported yet: partitions have one replica"

@@ -3,8 +3,8 @@
 import pytest
 
 from quire.config.broker_config import BrokerConfig
+from quire.controller.controller_result import collected
 from quire.controller.delete_topics import delete_topics
-from quire.controller.result import collected
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.controller.images import CONFIG, TOPIC_ID, after, cluster, partition, setting, topic

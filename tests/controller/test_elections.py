@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from quire.config.broker_config import BrokerConfig
 from quire.controller.elections import (
     RECOVERING,
     ElectionRules,
@@ -11,10 +12,12 @@ from quire.controller.elections import (
     broker_left,
     change_partition,
     directories_failed,
+    keeps_leaders_without,
 )
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
+from quire.protocol.schema import Message
 from tests.controller.images import CONFIG, TOPIC_ID, after, broker, cluster, directory, partition, setting, topic
 
 PLAIN = ElectionRules()
@@ -179,3 +182,34 @@ def test_a_replica_in_an_offline_directory_does_not_lead(offline: bool) -> None:
             replicas=(1,), isr=(1,), leader=-1, directories=(b"x" * 16,)
         )
     assert bool(list(broker_joined(image, CONFIG, 1))) is not offline
+
+
+def test_the_settings_that_decide_are_the_clusters_and_not_the_controllers_own() -> None:
+    config = BrokerConfig.standalone()
+    image = cluster(topic(), partition(0, (1, 2), isr=(1,)), brokers=2)
+    config.apply_dynamic({}, {"unclean.leader.election.enable": "true"})
+    later = after(image, list(broker_left(image, config, 1))).topics_by_name["orders"].partitions[0]
+    assert later.leader == -1
+    config.apply_dynamic({"unclean.leader.election.enable": "true"}, {"unclean.leader.election.enable": "false"})
+    later = after(image, list(broker_left(image, config, 1))).topics_by_name["orders"].partitions[0]
+    assert later.leader == 2
+
+
+@pytest.mark.parametrize(
+    ("partitions", "keeps"),
+    [
+        ([], True),
+        ([partition(0, (2, 3))], True),
+        ([partition(0, (1,))], False),
+        ([partition(0, (1, 2)), partition(1, (3, 1))], True),
+        ([partition(0, (1, 2)), partition(1, (1, 2), isr=(1,))], False),
+        ([partition(0, (1, 4))], False),
+        ([partition(0, (1, 2), isr=(2,), elr=(1,))], True),
+        ([partition(0, (1, 4), isr=(4,), leader=-1, elr=(1,))], False),
+    ],
+)
+def test_a_broker_can_be_spared_if_each_of_its_partitions_keeps_a_leader(
+    partitions: list[Message], keeps: bool
+) -> None:
+    image = cluster(broker(4, fenced=True), topic(), *partitions, brokers=3)
+    assert keeps_leaders_without(image, 1) == keeps

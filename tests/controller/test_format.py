@@ -13,10 +13,11 @@ from quire.controller.format import format_directory, format_node, unfinished_fo
 from quire.metadata.features import UnsupportedMetadataError
 from quire.protocol import uuids
 from quire.protocol.messages.metadata_records import FeatureLevelRecord
-from quire.raft.replicas import Endpoint
+from quire.raft.control_state import NO_VOTERS
+from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.raft.snapshot_file import read_snapshot
+from quire.storage.directory.meta_properties import MetaProperties, read_meta
 from quire.storage.errors import DataDirectoryError
-from quire.storage.meta_properties import MetaProperties, read_meta
 from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
 
@@ -49,8 +50,8 @@ def without_clock(content: bytes, header_timestamp_at: int | None = None) -> byt
 
 def test_the_files_are_kafkas() -> None:
     disk = SimDisk()
-    endpoint = Endpoint("CONTROLLER", "127.0.0.1", 39093)
-    format_directory(disk, "/data", META, now_ms=1, levels=KAFKAS_LEVELS, voter_endpoints=[endpoint])
+    voter = Voter(ReplicaKey(1, META.directory_id), (Endpoint("CONTROLLER", "127.0.0.1", 39093),))
+    format_directory(disk, "/data", META, now_ms=1, levels=KAFKAS_LEVELS, voters=VoterSet([voter]))
     bootstrap = disk.read_file("/data/bootstrap.checkpoint")
     assert without_clock(bootstrap) == without_clock((GOLDEN / "bootstrap.checkpoint").read_bytes())
     voters = disk.read_file(f"/data/__cluster_metadata-0/{VOTERS}")
@@ -118,7 +119,7 @@ def test_what_is_not_of_a_data_directory_keeps_all_from_being_formatted() -> Non
     for name in (".lock", ".kafka_cleanshutdown", "recovery-point-offset-checkpoint.tmp", "bootstrap.checkpoint.part"):
         disk.open(f"/two/{name}", create=True)
     disk.open("/two/notes.txt", create=True)
-    with pytest.raises(DataDirectoryError, match=r"/two holds notes\.txt"):
+    with pytest.raises(DataDirectoryError, match=r"/two contains notes\.txt"):
         format_node(disk, SimRandom(1), config, now_ms=1)
     assert not disk.exists("/one") and read_meta(disk, "/two") is None
     disk.remove("/two/notes.txt")
@@ -161,3 +162,50 @@ def test_a_crash_leaves_a_directory_that_can_be_formatted_again() -> None:
             assert number > 10
             return
     raise AssertionError("it never finished")
+
+
+def test_what_was_formatted_is_there_after_a_power_loss_with_all_folders_above_it() -> None:
+    for seed in range(10):
+        disk = SimDisk()
+        format_directory(disk, "/new/folder/data", META, now_ms=1)
+        left = disk.crash(SimRandom(seed))
+        assert left.exists("/new/folder/data/meta.properties"), f"seed {seed}"
+        assert read_meta(left, "/new/folder/data") == META
+
+
+CLUSTER = {
+    "log.dirs": "/data",
+    "process.roles": "broker,controller",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "host-1:9093,host-2:9093",
+}
+
+
+def test_a_first_voter_gets_all_of_them_and_the_directory_id_that_they_name() -> None:
+    voters = VoterSet(
+        Voter(ReplicaKey(id_, bytes([id_] * 16)), (Endpoint("CONTROLLER", f"host-{id_}", 9093),)) for id_ in (1, 2)
+    )
+    for node_id in (1, 2):
+        disk, config = SimDisk(), BrokerConfig({**CLUSTER, "node.id": str(node_id)})
+        format_node(disk, SimRandom(1), config, now_ms=1, cluster_id=META.cluster_id, initial_voters=voters)
+        assert read_meta(disk, "/data") == MetaProperties(META.cluster_id, node_id, bytes([node_id] * 16))
+        written = read_snapshot(disk, "/data/__cluster_metadata-0", VOTERS).control
+        assert (written.kraft_version, written.voters) == (1, voters)
+
+
+def test_a_node_that_is_not_one_of_the_first_voters_gets_no_voters() -> None:
+    for voters in (NO_VOTERS, VoterSet([Voter(ReplicaKey(1, bytes([1] * 16)))])):
+        disk = SimDisk()
+        config = BrokerConfig({**CLUSTER, "node.id": "4"})
+        format_node(disk, SimRandom(1), config, now_ms=1, cluster_id=META.cluster_id, initial_voters=voters)
+        assert read_meta(disk, "/data") is not None
+        assert not disk.exists("/data/__cluster_metadata-0")
+
+
+def test_the_only_voter_is_named_with_the_address_that_it_advertises() -> None:
+    disk = SimDisk()
+    config = BrokerConfig({**CLUSTER, "node.id": "1", "advertised.listeners": "PLAINTEXT://c:1,CONTROLLER://c:2"})
+    format_node(disk, SimRandom(1), config, now_ms=1)
+    voters = read_snapshot(disk, "/data/__cluster_metadata-0", VOTERS).control.voters
+    assert voters is not None and [voter.endpoints for voter in voters] == [(Endpoint("CONTROLLER", "c", 2),)]

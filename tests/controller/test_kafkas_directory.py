@@ -67,6 +67,6 @@ def test_quire_takes_over_and_leads() -> None:
     sim = SimController(kafkas_disk()).start()
     partitions = sim.image.topics_by_name["demo"].partitions
     assert all((each.leader, each.isr, each.elr) == (1, (1,), ()) for each in partitions.values())
-    assert sim.controller.log.epoch == 3
+    assert sim.replica.log.epoch == 3
     assert sim.create("new").topics[0].error_code == 0
     assert sorted(SimController(sim.disk.kill(), seed=2).open().image.topics_by_name) == ["demo", "new"]

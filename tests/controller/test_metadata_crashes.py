@@ -32,7 +32,7 @@ class Promises:
             assert response.topics[0].error_code == 0, response.topics[0].error_message
             self.created[name] = None
 
-        sim.controller.create_topics(CreateTopicsRequest(topics=[topic]), sim.now_ms()).when_done(answered)
+        sim.controller.create_topics(CreateTopicsRequest(topics=[topic])).when_done(answered)
 
     def delete(self, sim: SimController, name: str) -> None:
         self.deleting[name] = None
@@ -41,7 +41,7 @@ class Promises:
             self.deleted[name] = None
 
         request = DeleteTopicsRequest(topic_names=[name])
-        sim.controller.delete_topics(request, sim.now_ms()).when_done(answered)
+        sim.controller.delete_topics(request).when_done(answered)
 
     def check(self, sim: SimController) -> None:
         image = sim.image
@@ -61,18 +61,18 @@ def life(sim: SimController, promises: Promises) -> None:
         promises.create(sim, f"early-{number}")
     sim.run()
     promises.delete(sim, "early-1")
-    sim.controller.log.take_snapshot()
+    sim.replica.log.take_snapshot()
     for number in range(4):
         promises.create(sim, f"late-{number}")
         sim.run(3)
     promises.delete(sim, "late-0")
     sim.run()
-    sim.controller.log.take_snapshot()
+    sim.replica.log.take_snapshot()
     sim.run()
     promises.create(sim, "last")
     sim.heartbeat(want_shut_down=True)
     sim.heartbeat(want_shut_down=True)
-    sim.controller.close()
+    sim.replica.close()
 
 
 def lost_power(disk: SimDisk, random: SimRandom) -> SimDisk:
@@ -118,6 +118,6 @@ def test_answered_metadata_survives_any_number_of_crashes(seed: int) -> None:
             promises.create(sim, f"topic-{number}-{count}")
             sim.run(random.between(0, 15))
             if random.chance(0.3):
-                sim.controller.log.take_snapshot()
+                sim.replica.log.take_snapshot()
         disk = sim.disk.crash(random)
     promises.check(SimController(disk, seed=seed).start())

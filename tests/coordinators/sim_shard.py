@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from quire.config.broker_config import BrokerConfig
 from quire.coordinators.runtime.machine import StateMachine, Surroundings, TimedOperation
 from quire.coordinators.runtime.record import Origin, StateRecord, encode_key, encode_value
-from quire.coordinators.runtime.result import Result, WrittenBy
+from quire.coordinators.runtime.result import CoordinatorResult, WrittenBy
 from quire.metadata.image import ClusterImage
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -98,9 +98,9 @@ class SimShard(Generic[M]):
         self._appends: deque[_Append] = deque()
         self._load()
 
-    # What a coordinator's caller does
+    # --- What a coordinator's caller does
 
-    def run(self, operation: Callable[[int], Result[R]]) -> Pending[R | ApiError]:
+    def run(self, operation: Callable[[int], CoordinatorResult[R]]) -> Pending[R | ApiError]:
         """The answer, which is there at once where nothing has to be waited for."""
         answer: Pending[R | ApiError] = Pending()
         try:
@@ -136,7 +136,7 @@ class SimShard(Generic[M]):
         """Timers fire meanwhile."""
         self.clock.run_for(duration_ms)
 
-    # What may happen to it
+    # --- What may happen to it
 
     @property
     def held(self) -> int:
@@ -178,7 +178,7 @@ class SimShard(Generic[M]):
         changed = [name for name in names if _topic_id(before, name) != _topic_id(image, name)]
         self.machine.metadata_changed(changed, self.clock.now_ms())
 
-    # Inside
+    # --- Inside
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from quire.coordinators.runtime.machine import Surroundings
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
 from tests.coordinators.sim_shard import SimShard
@@ -37,18 +37,18 @@ class Generations:
     def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
         pass
 
-    def bump(self, group: str) -> Result[int]:
+    def bump(self, group: str) -> CoordinatorResult[int]:
         generation = self.known.get(group, 0) + 1
         value = GroupMetadataValue(protocol_type="consumer", generation=generation, protocol=None, leader=None)
-        return Result(generation, [StateRecord(GroupMetadataKey(group=group), value, 3)])
+        return CoordinatorResult(generation, [StateRecord(GroupMetadataKey(group=group), value, 3)])
 
-    def bump_later(self, group: str, delay_ms: int) -> Result[None]:
-        def operation(now_ms: int) -> Result[None]:
+    def bump_later(self, group: str, delay_ms: int) -> CoordinatorResult[None]:
+        def operation(now_ms: int) -> CoordinatorResult[None]:
             bumped = self.bump(group)
-            return Result(None, bumped.records)
+            return CoordinatorResult(None, bumped.records)
 
         self.surroundings.timers.schedule(group, delay_ms, operation)
-        return Result(None)
+        return CoordinatorResult(None)
 
 
 def test_an_answer_waits_for_its_records_although_the_machine_has_taken_them_over() -> None:
@@ -64,7 +64,7 @@ def test_an_answer_without_records_waits_for_what_was_written_before_it() -> Non
     shard = SimShard(Generations)
     shard.holding = True
     shard.run(lambda now_ms: shard.machine.bump("g"))
-    answer = shard.run(lambda now_ms: Result(shard.machine.known["g"]))
+    answer = shard.run(lambda now_ms: CoordinatorResult(shard.machine.known["g"]))
     assert not answer.done
     shard.commit()
     assert answer.value == 1

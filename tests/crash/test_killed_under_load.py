@@ -102,10 +102,9 @@ def create_topic(bootstrap: str, name: str, partitions: int = PARTITIONS) -> Non
 
 
 def stored_values(bootstrap: str, partition: int) -> list[tuple[int, bytes]]:
-    with WireConnection(bootstrap) as connection:
-        end = list_offset(connection, TOPIC, -1, partition=partition).offset
     consumer = confluent_consumer(bootstrap)
     try:
+        _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(TOPIC, partition), timeout=WAIT_S)
         consumer.assign([confluent_kafka.TopicPartition(TOPIC, partition, 0)])
         return [(message.offset(), message.value()) for message in confluent_read(consumer, end)]
     finally:

@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from quire.cli.dump.contents import TRANSACTION_STATES
-from quire.cli.dump.facts import Fact
+from quire.cli.storage.dump.contents import TRANSACTION_STATES
+from quire.cli.storage.dump.facts import Fact
 from quire.protocol.messages import group_records
-from quire.storage.producer_state import sequence_after
+from quire.storage.producers.producer_state import sequence_after
 
 Line = dict[str, Any]
 
@@ -88,7 +88,7 @@ def _without_members_own_bytes(said: Line) -> Line:
 
 
 def in_kafkas_words(path: Path, fact: Fact) -> Line | None:
-    """A fact of `quire.cli.dump` as `parse` would have it; None for what DumpLogSegments does not say."""
+    """A fact of `quire.cli.storage.dump` as `parse` would have it; None for what DumpLogSegments does not say."""
     fields: dict[str, Any] = fact.fields
     if fact.kind == "batch":
         horizon = fields["delete_horizon"]

@@ -54,7 +54,7 @@ def _read(
     while any(offset < ends[place] for place, offset in consumer.positions.items()):
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
-            found[fetched.place] += fetched.records()
+            found[fetched.topic_partition] += fetched.records()
     return found
 
 

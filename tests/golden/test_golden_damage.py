@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from quire.cli.dump.facts import Fact
-from quire.cli.dump.files import dump_file
-from quire.cli.dump.wanted import Wanted
+from quire.cli.storage.dump.facts import Fact
+from quire.cli.storage.dump.files import dump_file
+from quire.cli.storage.dump.wanted import Wanted
 from quire.seams import ReadableFile
-from tests.cli.memory_file import MemoryFile
+from tests.cli.storage.dump.memory_file import MemoryFile
 from tests.golden.recorded import FOLDERS
 
 (RECORDED,) = (folder / "data" for folder in FOLDERS if folder.name == "transactional")

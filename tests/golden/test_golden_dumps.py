@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from quire.cli.dump.files import dump_file
-from quire.cli.dump.read_only import ReadOnlyFile
-from quire.cli.dump.wanted import Wanted
+from quire.cli.storage.dump.files import dump_file
+from quire.cli.storage.dump.read_only import ReadOnlyFile
+from quire.cli.storage.dump.wanted import Wanted
 from tests.golden.kafka_dump import in_kafkas_words, parse
 from tests.golden.recorded import FOLDERS, NAMES, restore
 

@@ -86,7 +86,7 @@ class MemoryTransport:
         """What the client has sent and nobody has received."""
         return len(self._inbox)
 
-    # What the client does
+    # --- What the client does
 
     def send(self, data: bytes) -> None:
         self.sent_bytes += len(data)

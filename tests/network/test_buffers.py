@@ -274,11 +274,11 @@ def test_a_buffer_that_a_request_holds_is_not_used_again_before_it_lets_go() -> 
     assert pool.small() is not small
     assert pool.in_use_bytes == len(large)
     assert taken(pool, MB) is not large
-    pool.let_go(large[:5])
+    pool.unhold(large[:5])
     assert taken(pool, MB) is not large
-    pool.let_go(large[5:9])
+    pool.unhold(large[5:9])
     assert taken(pool, MB) is large
-    pool.let_go(small[:1])
+    pool.unhold(small[:1])
     assert pool.small() is small
 
 
@@ -286,7 +286,7 @@ def test_a_buffer_that_was_held_and_let_go_before_it_is_given_back_is_as_any_oth
     pool = BufferPool(3 * MB)
     large = taken(pool, MB)
     pool.hold(large[:10])
-    pool.let_go(large[:10])
+    pool.unhold(large[:10])
     pool.give_back(large)
     assert pool.in_use_bytes == 0
     assert taken(pool, MB) is large

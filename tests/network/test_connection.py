@@ -7,7 +7,7 @@ import pytest
 
 from quire.network.buffers import SMALL_BYTES
 from quire.network.connection import Connection
-from quire.network.handler import Answer, CloseConnection, ConnectionInfo
+from quire.network.handler import CloseConnection, ConnectionInfo, EncodedResponse
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.pending import Pending
@@ -32,16 +32,16 @@ class World:
         self.limits = limits or Limits()
         self.server = Server(self.network, self.host_clock, self.handle, self.limits)
         self.server.listen("PLAINTEXT", "127.0.0.1", 0)
-        self.parked: list[tuple[bytes, Pending[Answer]]] = []
+        self.parked: list[tuple[bytes, Pending[EncodedResponse]]] = []
         self.handled: list[bytes] = []
         self.infos: list[ConnectionInfo] = []
 
-    def handle(self, info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
+    def handle(self, info: ConnectionInfo, request: memoryview) -> EncodedResponse | Pending[EncodedResponse]:
         text = bytes(request)
         self.handled.append(text)
         self.infos.append(info)
         verb = text[:6].rstrip(b".")
-        actions: dict[bytes, Callable[[], Answer | Pending[Answer]]] = {
+        actions: dict[bytes, Callable[[], EncodedResponse | Pending[EncodedResponse]]] = {
             b"park": lambda: self.park(text),
             b"big": lambda: [frame(text), b"", frame(b"x" * MB)],
             b"silent": lambda: None,
@@ -55,13 +55,13 @@ class World:
             raise RuntimeError("a bug")
         return actions.get(verb, lambda: [frame(text)])()
 
-    def park(self, text: bytes) -> Pending[Answer]:
-        pending: Pending[Answer] = Pending()
+    def park(self, text: bytes) -> Pending[EncodedResponse]:
+        pending: Pending[EncodedResponse] = Pending()
         self.parked.append((text, pending))
         return pending
 
-    def done(self, text: bytes) -> Pending[Answer]:
-        pending: Pending[Answer] = Pending()
+    def done(self, text: bytes) -> Pending[EncodedResponse]:
+        pending: Pending[EncodedResponse] = Pending()
         pending.complete([frame(text)])
         return pending
 

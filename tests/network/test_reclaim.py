@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.network.handler import Answer, ConnectionInfo
+from quire.network.handler import ConnectionInfo, EncodedResponse
 from quire.network.limits import Limits
 from quire.network.reclaim import FILL_MS, GRACE_MS
 from quire.network.server import Server
@@ -24,7 +24,7 @@ class World:
         self.server = Server(self.network, self.clock, self.handle, Limits(request_memory_bytes_max=memory_bytes))
         self.server.listen("PLAINTEXT", "127.0.0.1", 0)
 
-    def handle(self, info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
+    def handle(self, info: ConnectionInfo, request: memoryview) -> EncodedResponse | Pending[EncodedResponse]:
         return Pending() if request[0] == ord("p") else [frame(b"answered")]
 
     def client(self, data: bytes = b"") -> MemoryTransport:

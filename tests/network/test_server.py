@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.network.handler import Answer, ConnectionInfo
+from quire.network.handler import ConnectionInfo, EncodedResponse
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.pending import Pending
@@ -18,16 +18,16 @@ class World:
         self.network = MemoryNetwork(self.clock)
         self.server = Server(self.network, self.clock, self.handle, limits, disconnected=self.disconnected)
         self.ports = [self.server.listen("INSIDE", "127.0.0.1", 9092), self.server.listen("OUTSIDE", "::1", 0)]
-        self.parked: list[tuple[bytes, Pending[Answer]]] = []
+        self.parked: list[tuple[bytes, Pending[EncodedResponse]]] = []
         self.listeners: list[str] = []
         self.gone: list[int] = []
         self.stops = 0
 
-    def handle(self, info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
+    def handle(self, info: ConnectionInfo, request: memoryview) -> EncodedResponse | Pending[EncodedResponse]:
         self.listeners.append(info.listener)
         if bytes(request[:4]) == b"echo":
             return [frame(bytes(request))]
-        pending: Pending[Answer] = Pending()
+        pending: Pending[EncodedResponse] = Pending()
         self.parked.append((bytes(request), pending))
         return pending
 

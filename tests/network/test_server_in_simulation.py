@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.network.handler import Answer, ConnectionInfo
+from quire.network.handler import ConnectionInfo, EncodedResponse
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.pending import Pending
@@ -46,11 +46,11 @@ class World:
         self.port = self.server.listen("PLAINTEXT", "", 0)
         self.clients: list[Client] = []
 
-    def handle(self, info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
-        answer: Answer = [frame(bytes(request))]
+    def handle(self, info: ConnectionInfo, request: memoryview) -> EncodedResponse | Pending[EncodedResponse]:
+        answer: EncodedResponse = [frame(bytes(request))]
         if self.random.below(3):
             return answer
-        pending: Pending[Answer] = Pending()
+        pending: Pending[EncodedResponse] = Pending()
         self.clock.call_later(self.random.below(20), lambda: pending.complete(answer))
         return pending
 

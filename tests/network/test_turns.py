@@ -57,7 +57,7 @@ class Waits:
         if self._error is not None:
             raise self._error
 
-    take_turn_of_gone = take_turn
+    take_turn_disconnected = take_turn
 
 
 def test_a_turn_that_fails_does_not_stop_the_others() -> None:
@@ -66,7 +66,7 @@ def test_a_turn_that_fails_does_not_stop_the_others() -> None:
     healthy, gone = Waits(), Waits()
     turns.wait(Waits(RuntimeError("a bug")))
     turns.wait(healthy)
-    turns.wait_gone(gone)
+    turns.wait_disconnected(gone)
     with pytest.raises(RuntimeError):
         clock.step()
     clock.run_for(0)

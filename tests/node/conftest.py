@@ -6,7 +6,7 @@ from typing import TypeVar
 import pytest
 
 from quire.config.broker_config import BrokerConfig
-from quire.network.handler import Answer, CloseConnection, ConnectionInfo
+from quire.network.handler import CloseConnection, ConnectionInfo, EncodedResponse
 from quire.node.dispatch import HEADER, Dispatcher
 from quire.node.node import Node
 from quire.pending import Pending
@@ -33,7 +33,7 @@ class SimulatedNode:
         self.clock = SimClock()
         self.disk = disk or SimDisk()
         random = SimRandom(seed)
-        network = SimNetwork(self.clock, random.stream("network"))
+        self.network = SimNetwork(self.clock, random.stream("network"))
         host_clock = HostClock(self.clock)
         self.jobs = SimJobs(host_clock, random.stream("jobs"))
         self.node = Node(
@@ -42,7 +42,7 @@ class SimulatedNode:
             random=random.stream("node"),
             disk=self.disk,
             jobs=self.jobs,
-            network=network.host("node"),
+            network=self.network.host("node"),
         )
         self.failures: list[str] = []
         self.node.failed = self.failures.append
@@ -103,7 +103,7 @@ class SimulatedNode:
         assert response.topics[0].error_code == 0, response
 
 
-def joined(parts: Answer) -> bytes | None:
+def joined(parts: EncodedResponse) -> bytes | None:
     assert not isinstance(parts, CloseConnection), parts
     if parts is None:
         return None

@@ -6,9 +6,9 @@ from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
-from quire.storage import checkpoints
+from quire.storage.directory import checkpoints
 from simulator.disk import SimDisk
-from simulator.operations import Operation
+from simulator.disk_calls import DiskCall
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
 from tests.node.test_retention_on_a_node import TOPIC, alter
@@ -40,7 +40,7 @@ def fill(node: SimulatedNode, count: int, first: int = 0) -> None:
 
 
 def partition(node: SimulatedNode) -> Partition:
-    return node.node.partitions.leader("t", None, 0)
+    return node.node.partitions.leader("t", None, 0).partition
 
 
 def offsets(node: SimulatedNode) -> list[int]:
@@ -189,7 +189,7 @@ def offsets_before_damage(node: SimulatedNode) -> list[int]:
 def test_a_disk_that_fails_while_it_is_cleaned_goes_offline() -> None:
     node = node_with_keys(50)
 
-    def is_cleaned(operation: Operation) -> bool:
+    def is_cleaned(operation: DiskCall) -> bool:
         return operation.kind == "sync" and operation.path.endswith(".log.cleaned")
 
     node.disk.fail_when(is_cleaned)

@@ -15,7 +15,7 @@ from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from quire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from quire.seams.disk import write_atomically
 from quire.storage.errors import DataDirectoryError
-from simulator.disk import Operation, SimDisk
+from simulator.disk import DiskCall, SimDisk
 from tests.node.conftest import SimulatedNode
 from tests.node.test_node import produce, values_of
 
@@ -67,7 +67,7 @@ def test_a_directory_that_fails_goes_offline_alone(kind: str, code: int, caplog:
     """Broken or suddenly read-only, whatever call is the first to hear of it."""
     node, first, second = two_topics()
     node.disk.fail_when(lambda operation: operation.path.startswith("/two/") and operation.kind == kind, code, times=99)
-    partition = node.node.partitions.leader(second, None, 0)
+    partition = node.node.partitions.leader(second, None, 0).partition
     with caplog.at_level(logging.ERROR):
         error = produce(node, second)
         assert error == (ErrorCode.KAFKA_STORAGE_ERROR if kind == "write" else 0)
@@ -99,7 +99,7 @@ def test_one_full_disk_of_two_is_told_to_its_writers_and_serves_again_by_itself(
     node, first, second = two_topics()
     room: list[str] = []
 
-    def is_full(operation: Operation) -> bool:
+    def is_full(operation: DiskCall) -> bool:
         return operation.path.startswith("/two/") and operation.kind in ("write", "create") and not room
 
     node.disk.fail_when(is_full, errno.ENOSPC, times=1 << 30)

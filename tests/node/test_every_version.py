@@ -12,7 +12,9 @@ from kio.serial import entity_reader
 from kio.serial.errors import OutOfBoundValue
 
 from quire.node.api import SERVED
+from quire.node.context import ANONYMOUS, Context
 from quire.node.dispatch import Route
+from quire.node.envelope import wrap
 from quire.protocol import apis
 from quire.protocol.codec import decode, encode
 from quire.protocol.errors import ApiError, ErrorCode
@@ -22,6 +24,7 @@ from quire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from quire.protocol.messages.describe_quorum import DescribeQuorumRequest
 from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from quire.protocol.records import Record, build_batch
@@ -40,7 +43,7 @@ EVERY_VERSION = [
     (listener, name, version)
     for name, served in SERVED.items()
     for listener, is_there in ((BROKER, served.on_broker), (CONTROLLER, served.on_controller))
-    for version in range(served.oldest, served.newest + 1)
+    for version in range(served.oldest_on(controller=listener == CONTROLLER), served.newest + 1)
     if is_there
 ]
 _KIO_CLASSES = {
@@ -101,6 +104,12 @@ def a_batch() -> bytes:
     return bytes(build_batch([Record(0, 0, b"key", b"value")]))
 
 
+def an_envelope() -> dict[str, Any]:
+    sender = Context("PLAINTEXT", ANONYMOUS, "app", "127.0.0.1:1", api_version=2)
+    envelope = wrap(sender, DescribeQuorumRequest())
+    return {field.name: getattr(envelope, field.name) for field in envelope.FIELDS}
+
+
 def values(running: Running, name: str, unused: str) -> Values:
     """What makes the request of an API ask for something that is there, and change nothing that others need."""
     of_api: dict[str, dict[str, Any]] = {
@@ -130,6 +139,7 @@ def values(running: Running, name: str, unused: str) -> Values:
         "DescribeQuorum": {"topic_name": "__cluster_metadata", "partition_index": 0},
         "DescribeTopicPartitions": {"name": TOPIC, "cursor": None},
         "DescribeTransactions": {"transactional_ids": ["payments", unused]},
+        "Envelope": an_envelope(),
         "FindCoordinator": {"key_type": 0, "key": GROUP, "coordinator_keys": [GROUP]},
         "IncrementalAlterConfigs": {
             "name": "retention.ms",
@@ -144,6 +154,8 @@ def values(running: Running, name: str, unused: str) -> Values:
         "ListGroups": {"states_filter": [], "types_filter": []},
         "ListTransactions": {"state_filters": [], "producer_id_filters": [], "transactional_id_pattern": None},
         "Produce": {"records": a_batch(), "transactional_id": None, "acks": -1},
+        "UnregisterBroker": {"broker_id": 77},
+        "ControllerRegistration": {"controller_id": 77},
         "UpdateFeatures": {"feature": "transaction.version", "max_version_level": 2, "validate_only": True},
     }
     everywhere = {
@@ -238,7 +250,7 @@ def test_a_request_with_every_field_filled_is_answered(
 @pytest.mark.parametrize(("listener", "name", "version"), EVERY_VERSION)
 def test_a_refusal_can_be_written_in_every_version(listener: str, name: str, version: int) -> None:
     key = apis.api_key(name)
-    route = Route(key, version)
+    route = Route(key, version, controller=False)
     requests = [filled(apis.request_class(key), version, values(Running({}, bytes(16)), name, "unused"))]
     # With acks=0 a refusal closes the connection, and a FindCoordinator without keys has no place for one.
     if name not in ("Produce", "FindCoordinator"):

@@ -18,12 +18,12 @@ from quire.protocol.messages.incremental_alter_configs import (
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.records import Record, build_batch, iterate_records
 from quire.replication.partition import Partition
-from simulator.disk import Operation, SimDisk
+from simulator.disk import DiskCall, SimDisk
 from simulator.random import SimRandom
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
 from tests.node.test_node import values_of
-from tests.storage.test_log_flush import after_power_loss
+from tests.storage.flushing.test_log_flush import after_power_loss
 
 MakeNode = Callable[..., SimulatedNode]
 Answer = Pending[bytes | None]
@@ -54,7 +54,7 @@ def written(node: SimulatedNode, value: bytes = b"v", *, acks: int = ACKS_ALL, s
 
 
 def partition_of(node: SimulatedNode) -> Partition:
-    return node.node.partitions.leader("t", None, 0)
+    return node.node.partitions.leader("t", None, 0).partition
 
 
 def values_in_all_segments(node: SimulatedNode) -> list[bytes | None]:
@@ -80,7 +80,7 @@ def log_syncs(disk: SimDisk) -> list[str]:
     """Fills up with the segments of `t` that are synced."""
     seen: list[str] = []
 
-    def note(operation: Operation) -> bool:
+    def note(operation: DiskCall) -> bool:
         if operation.kind == "sync" and operation.path.endswith(".log") and "/t-0/" in operation.path:
             seen.append(operation.path)
         return False
@@ -113,7 +113,7 @@ def test_with_1_a_repeated_batch_is_not_acknowledged_before_the_first_is_on_disk
 ) -> None:
     node = make_node(seed=seed).start()
     node.create_topic("t", flush_messages="1")
-    node.jobs.longest_ms = 500
+    node.jobs.longest_ms = 200  # The first flush of a log takes two jobs, within the second that a client waits.
     answers = [write(node, sequence=0) for _ in range(3)]
     assert not any(answer.done for answer in answers)
     node.clock.run_until(lambda: any(answer.done for answer in answers))

@@ -10,7 +10,7 @@ from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRe
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.produce import ProduceResponse
-from quire.storage import reserve
+from quire.storage.directory import reserve
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
 from tests.node.conftest import SimulatedNode
@@ -55,6 +55,20 @@ def test_topics_cannot_be_created_until_there_is_room_and_the_node_goes_on(caplo
     assert written(node, "before") == written(node, "first") == create(node, "third") == ErrorCode.NONE
     again = SimulatedNode(node.disk.crash(SimRandom(3)), seed=2).start()
     assert sorted(again.node.image.topics_by_name) == ["before", "first", "third"]
+
+
+def test_what_waits_for_room_counts_as_neither_done_nor_undone() -> None:
+    """It is lost if the node ends before there is room."""
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    fill(node)
+    waiting = node.send(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    node.clock.run_for(5_000)
+    assert not waiting.done
+    assert delete(node, "t") == create(node, "t") == ErrorCode.KAFKA_STORAGE_ERROR
+    make_room(node)
+    again = SimulatedNode(node.disk.kill(), seed=2).start()
+    assert delete(again, "t") == ErrorCode.NONE
 
 
 def test_a_node_is_stopped_though_its_disk_is_full() -> None:

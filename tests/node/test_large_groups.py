@@ -3,7 +3,7 @@
 import pytest
 
 from quire.coordinators.group.offsets import tombstones
-from quire.coordinators.runtime.shard import State
+from quire.coordinators.runtime.shard import ShardState
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -33,7 +33,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> SimulatedNode:
     node = SimulatedNode(settings={"offsets.topic.num.partitions": "1", "message.max.bytes": "20000"}).start()
     node.create_topic(TOPIC, PARTITIONS)
     node.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]), 6, FindCoordinatorResponse)
-    node.clock.run_until(lambda: all(shard.state is State.ACTIVE for shard in node.node.coordinators.groups))
+    node.clock.run_until(lambda: all(shard.state is ShardState.ACTIVE for shard in node.node.coordinators.groups))
     return node
 
 

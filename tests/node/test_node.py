@@ -17,7 +17,7 @@ from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.records import iterate_records
 from quire.storage.errors import DataDirectoryError
-from simulator.disk import Operation, SimDisk
+from simulator.disk import DiskCall, SimDisk
 from simulator.random import SimRandom
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -191,7 +191,7 @@ def test_a_stop_on_a_failing_disk_comes_to_its_end_or_says_that_it_cannot(
     produce(node, "a")
     calls: list[str] = []
 
-    def fails(operation: Operation) -> bool:
+    def fails(operation: DiskCall) -> bool:
         if operation.kind == kind:
             calls.append(operation.path)
         return operation.kind == kind and len(calls) > skipped

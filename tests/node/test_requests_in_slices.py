@@ -30,8 +30,8 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quire.node.slices.STEPS_PER_SLICE", 3)
     monkeypatch.setattr("quire.node.api.fetch.FEW_PARTITIONS", 1)
     monkeypatch.setattr("quire.node.offset_portions.PORTION", 2)
-    monkeypatch.setattr("quire.node.partitions._AT_ONCE", 2)
-    monkeypatch.setattr("quire.controller.controller._TURN_PORTIONS", 1)
+    monkeypatch.setattr("quire.node.partitions.opening.LOGS_PER_TURN", 2)
+    monkeypatch.setattr("quire.controller.command_runner._TURN_PORTIONS", 1)
 
 
 @pytest.fixture

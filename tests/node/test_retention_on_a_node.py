@@ -51,7 +51,7 @@ def alter(node: SimulatedNode, kind: int, name: str, settings: dict[str, str]) -
 
 
 def partition(node: SimulatedNode) -> Partition:
-    return node.node.partitions.leader("t", None, 0)
+    return node.node.partitions.leader("t", None, 0).partition
 
 
 def test_old_segments_go_when_it_is_their_time() -> None:
@@ -142,6 +142,6 @@ def test_a_partition_that_is_deleted_meanwhile_is_not_missed() -> None:
     node = node_with_records(10)
     held = partition(node)
     node.node.retention.look_at(held)
-    node.node.partitions._remove(node.node.image.topics_by_name["t"], 0)
+    node.node.partitions.metadata_updates.remove(node.node.image.topics_by_name["t"], 0)
     node.clock.run_for(100)
     assert not node.node.retention.is_busy

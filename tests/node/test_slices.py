@@ -107,8 +107,9 @@ def test_a_refusal_is_raised_at_once_or_becomes_the_result(slices: Slices) -> No
 
     there: Pending[ApiError | None] = Pending()
     there.complete(refusal)
-    with pytest.raises(ApiError):
+    with pytest.raises(ApiError) as raised:
         slices.run(refused(there))
+    assert raised.value is refusal
     later: Pending[ApiError | None] = Pending()
     running = slices.run(refused(later))
     assert isinstance(running, Pending)

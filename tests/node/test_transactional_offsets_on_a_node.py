@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.coordinators.runtime.shard import State
+from quire.coordinators.runtime.shard import ShardState
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -39,7 +39,7 @@ def node() -> SimulatedNode:
     node = SimulatedNode(settings=settings).start()
     node.create_topic(TOPIC, 1)
     node.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]), 6, FindCoordinatorResponse)
-    node.clock.run_until(lambda: all(shard.state is State.ACTIVE for shard in node.node.coordinators.groups))
+    node.clock.run_until(lambda: all(shard.state is ShardState.ACTIVE for shard in node.node.coordinators.groups))
     return node
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from quire.network.handler import Answer
+from quire.network.handler import EncodedResponse
 from quire.network.server import Server
 from quire.pending import Pending
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -47,9 +47,9 @@ def fetch_frame(node: SimulatedNode, offset: int) -> memoryview:
     return node.frame(request, 12)
 
 
-def answered(node: SimulatedNode, reply: Pending[Answer] | Answer) -> None:
+def answered(node: SimulatedNode, reply: Pending[EncodedResponse] | EncodedResponse) -> None:
     assert isinstance(reply, Pending) and not reply.done
-    answers: list[Answer] = []
+    answers: list[EncodedResponse] = []
     reply.when_done(answers.append)
     node.clock.run_until(lambda: bool(answers))
 

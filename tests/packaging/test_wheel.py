@@ -127,14 +127,20 @@ def test_the_sdist_has_what_a_build_needs_and_no_tests(sdist: Path) -> None:
 def test_the_wheel_has_the_license_the_types_and_the_compiled_modules(wheel: Path) -> None:
     names = ZipFile(wheel).namelist()
     assert {name for name in names if name.endswith(".so")} == {path.as_posix() for path in COMPILED}
-    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"pyspark_quire", "quire"}
+    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {
+        "pyspark_quire",
+        "quire",
+        "quire_samples",
+    }
     assert "quire/py.typed" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
-def test_the_commands_are_quire_and_no_other(environment: Path, tmp_path: Path) -> None:
-    assert sorted(path.name for path in environment.glob("quire*")) == ["quire"]
-    assert run(environment / "quire", "--help", cwd=tmp_path).startswith("Usage: quire ")
+def test_the_commands_are_quire_and_its_samples_and_no_other(environment: Path, tmp_path: Path) -> None:
+    commands = ["quire", "quire-samples"]
+    assert sorted(path.name for path in environment.glob("quire*")) == commands
+    for command in commands:
+        assert run(environment / command, "--help", cwd=tmp_path).startswith(f"Usage: {command} ")
 
 
 def test_what_is_imported_is_what_was_installed(environment: Path, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_text_longer_than_the_protocol_allows_is_refused() -> None:
     for version in (1, 5):  # with two-byte and with compact lengths
         longest = DeleteTopicsRequest(topic_names=["x" * 32_767])
         assert decode(DeleteTopicsRequest, encode(longest, version), version) == longest
-        with pytest.raises(EncodeError):
+        with pytest.raises(EncodeError, match=f"^DeleteTopicsRequest version {version}: "):
             encode(DeleteTopicsRequest(topic_names=["x" * 32_768]), version)
 
 

@@ -205,7 +205,7 @@ def test_the_length_of_a_slice_takes_up_to_five_bytes(size: int) -> None:
 
 
 def test_a_number_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(EncodeError):
+    with pytest.raises(EncodeError, match=r"^FetchResponse version 16: 'i' format requires"):
         encode_parts(response(partition_data(2**31, 0, 10, 9, 8, None, [slice_of(0, 9)])), 16)
 
 

@@ -75,15 +75,15 @@ def test_lists_too_long_for_the_short_way_are_written_all_the_same(version: int)
 
 
 @pytest.mark.parametrize(
-    "unfit",
+    ("unfit", "problem"),
     [
-        MetadataResponse(controller_id=2**31),
-        MetadataResponse(cluster_id="x" * 40_000),
-        MetadataResponse(topics=[MetadataResponseTopic(error_code=2**15)]),
+        (MetadataResponse(controller_id=2**31), "'i' format requires"),
+        (MetadataResponse(cluster_id="x" * 40_000), "cluster_id is longer than 32767 bytes"),
+        (MetadataResponse(topics=[MetadataResponseTopic(error_code=2**15)]), "'h' format requires"),
     ],
 )
-def test_what_does_not_fit_is_refused(unfit: MetadataResponse) -> None:
-    with pytest.raises(EncodeError):
+def test_what_does_not_fit_is_refused(unfit: MetadataResponse, problem: str) -> None:
+    with pytest.raises(EncodeError, match=f"^MetadataResponse version 12: {problem}"):
         codec.encode(unfit, 12)
 
 

@@ -131,7 +131,7 @@ def test_a_response_of_one_partition_takes_the_short_way(version: int) -> None:
 def test_a_number_that_does_not_fit_is_left_to_the_compiled_encoder(version: int) -> None:
     too_large = made_quickly()
     too_large.responses[0].partition_responses[0].index = 2**31
-    with pytest.raises(EncodeError):
+    with pytest.raises(EncodeError, match=f"^ProduceResponse version {version}: 'i' format requires"):
         answer_writer(version, lambda response, _: [codec.encode(response, version)])(too_large, 77)
 
 

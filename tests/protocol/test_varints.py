@@ -24,7 +24,7 @@ def test_seven_bits_go_into_each_byte(value: int, data: str) -> None:
 
 @pytest.mark.parametrize("data", ["ffffffff10", "ffffffffff", "8080808080"])
 def test_more_than_32_bits_are_refused(data: str) -> None:
-    with pytest.raises(ProtocolError):
+    with pytest.raises(ProtocolError, match=r"^a varint has more than 32 bits$"):
         varints.read(bytes.fromhex(data), 0)
 
 

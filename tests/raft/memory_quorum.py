@@ -1,118 +1,141 @@
 """A quorum in memory: several state machines, a network of lists, and disks that forget what was not synced.
 
-It carries out effects as the real shell does and writes down each in plain words, which is what the transcripts in
-`transcripts/` are made of. At every step it checks what must always hold: one leader per epoch, one history of
-committed records, and a high watermark that never moves back.
+It carries out effects as the real shell does and writes down each in plain words (`story.py`), which is what the
+transcripts in `transcripts/` are made of. At every step it checks what must always hold: one leader per epoch, one
+history of committed records, a high watermark that never moves back, voters that are those of the log, and fetches and
+appends that rest on what is on disk.
 """
 
+from quire.raft.control_state import ControlState
 from quire.raft.core import RaftCore
 from quire.raft.effects import (
     AnswerFetch,
     Append,
+    ChangeVoters,
+    ConnectionLost,
     Effect,
-    Event,
+    FetchSnapshot,
     HighWatermark,
-    InstallSnapshot,
     LeaderChanged,
     LogCleaned,
     LogSynced,
     PersistElection,
     Propose,
+    RaftEvent,
     Received,
     Resign,
+    RestartLog,
     Send,
-    SnapshotInstalled,
-    StartOfEpoch,
+    SnapshotFetched,
+    SnapshotPartFetched,
+    SnapshotRequested,
     SyncLog,
     Tick,
     Truncate,
     Unreachable,
+    VotersChanged,
 )
-from quire.raft.log_summary import LogPosition, LogSummary
-from quire.raft.messages import (
-    Batch,
-    BeginEpoch,
-    EndEpoch,
-    EpochAnswer,
-    FetchAnswer,
-    FetchRequest,
-    Message,
-    VoteAnswer,
-    VoteRequest,
-)
-from quire.raft.quorum_state import Election
-from quire.raft.replicas import ReplicaKey, VoterSet
+from quire.raft.log_summary import LogPosition
+from quire.raft.messages import BeginEpoch, EndEpoch, FetchAnswer, FetchRequest, Message, VoteAnswer, VoteRequest
+from quire.raft.replicas import ReplicaKey, Voter, VoterSet
 from quire.raft.roles.role import Kind
+from quire.raft.voter_changes import AddVoter, RemoveVoter, UpdateVoter, UpgradeKraftVersion, VoterChange
 from simulator.random import SimRandom
+from tests.raft.memory_node import MemoryNode
+from tests.raft.story import log_in_words, tell
 
 REQUESTS = (VoteRequest, BeginEpoch, EndEpoch, FetchRequest)
 
 
-class MemoryNode:
-    """One replica: its machine, its log, and what of both is on disk."""
-
-    def __init__(self, id_: int) -> None:
-        self.id = id_
-        self.core: RaftCore | None = None
-        self.election = Election()
-        self.start = LogPosition(0, 0)
-        self.batches: list[Batch] = []
-        self.synced_offset = 0
-        self.sync_wanted = False
-        self.high_watermark = -1
-
-    @property
-    def end_offset(self) -> int:
-        return self.batches[-1].next_offset if self.batches else self.start.offset
-
-    def summary(self) -> LogSummary:
-        summary = LogSummary(start=self.start, end_offset=self.start.offset)
-        for batch in self.batches:
-            summary.append(batch.epoch, batch.base_offset, batch.next_offset)
-        summary.synced_offset = summary.end_offset
-        return summary
-
-
 class MemoryQuorum:
-    def __init__(self, voters: int, observers: int = 0, seed: int = 1) -> None:
+    def __init__(self, voters: int, observers: int = 0, seed: int = 1, *, dynamic: bool = False) -> None:
+        """A dynamic quorum has its voters in the log, with directories; its observers know only bootstrap servers."""
         self.now_ms = 0.0
         self.random = SimRandom(seed)
-        self.voters = VoterSet.of_ids(range(1, voters + 1))
-        self.nodes = {id_: MemoryNode(id_) for id_ in range(1, voters + observers + 1)}
+        self.directories = 0
+        keys = [self._new_key(id_) for id_ in range(1, voters + observers + 1)]
+        self.static_voters = VoterSet(()) if dynamic else VoterSet.of_ids(range(1, voters + 1))
+        # All nodes: those of a shorter list might all have lost their disks, and know no leader.
+        self.bootstrap = [-1 - key.id for key in keys] if dynamic else []
+        self.dynamic = dynamic
+        formatted = ControlState(1, VoterSet(Voter(key) for key in keys[:voters])) if dynamic else ControlState()
+        self.nodes = {key.id: MemoryNode(key, formatted if key.id <= voters else ControlState()) for key in keys}
         self.network: list[tuple[int, int, Message]] = []
         self.cut_off: list[int] = []
+        self.cuts: set[tuple[int, int]] = set()
+        """Pairs of sender and receiver between which nothing arrives."""
+        self.slow_snapshots = False
+        self.fetch_max: int | None = None
+        """How many batches a fetch brings at most."""
         self.story: list[str] = []
         self.leaders: dict[int, int] = {}
         self.committed: dict[int, tuple[int, object]] = {}
+        self.controls: dict[int, ControlState] = {}
+        self.changes = 0
+        self.answers: dict[int, VotersChanged] = {}
 
-    # --- what a transcript can ask for
+    def _new_key(self, id_: int) -> ReplicaKey:
+        self.directories += 1
+        return ReplicaKey(id_, self.directories.to_bytes(16))
+
+    def core(self, id_: int) -> RaftCore:
+        core = self.nodes[id_].core
+        assert core is not None
+        return core
+
+    # --- Nodes
 
     def start(self, id_: int) -> None:
         node = self.nodes[id_]
         assert node.core is None
         random = self.random.stream(f"node {id_}")
-        node.core = RaftCore(ReplicaKey(id_), self.voters, node.summary(), random, voters_in_log=True)
+        history = node.log.history(self.static_voters)
+        node.high_watermark = node.start.offset or -1
+        node.core = RaftCore(node.key, history, node.log.summary(), random, bootstrap=self.bootstrap)
         self._carry_out(node, node.core.start(node.election, self.now_ms))
 
     def crash(self, id_: int) -> None:
         """Power loss: what was not synced is gone, and so is everything on its way."""
         node = self.nodes[id_]
-        node.core = None
-        node.batches = [batch for batch in node.batches if batch.next_offset <= node.synced_offset]
-        node.sync_wanted = False
-        node.high_watermark = -1
+        node.crash()
         self.network = [(sender, to, each) for sender, to, each in self.network if id_ not in (sender, to)]
         self.story.append(f"{id_} crashes, log ends at {node.end_offset}")
 
-    def step(self, id_: int, event: Event) -> None:
+    def kill(self, id_: int) -> None:
+        """A crash that every other node notices, because its connections close."""
+        self.crash(id_)
+        for node in self.nodes.values():
+            if node.core is not None:
+                self.step(node.id, ConnectionLost(id_))
+
+    def wipe(self, id_: int) -> None:
+        """A crash after which the disk is empty; formatted again, the node has a new directory id."""
+        if self.nodes[id_].core is not None:
+            self.crash(id_)
+        self.nodes[id_] = MemoryNode(self._new_key(id_), ControlState())
+        self.story.append(f"{id_} has an empty disk")
+
+    def lose_connection(self, id_: int, peer: int) -> None:
+        """A connection closes: requests on it fail, and the node notices at once."""
+        lost = [each for each in self.network if {each[0], each[1]} == {id_, peer}]
+        self.network = [each for each in self.network if each not in lost]
+        self.story.append(f"{id_} loses its connection to {peer}")
+        self.step(id_, ConnectionLost(peer))
+        for sender, to, message in lost:
+            self._lose(sender, to, message)
+
+    def step(self, id_: int, event: RaftEvent) -> None:
         node = self.nodes[id_]
-        assert node.core is not None
-        self._carry_out(node, node.core.step(event, self.now_ms))
+        self._carry_out(node, self.core(id_).step(event, self.now_ms))
+        assert self.core(id_).voters == node.log.history(self.static_voters).voters, (
+            "the voters are not those of the log"
+        )
+
+    # --- What a transcript can ask for
 
     def campaign(self, id_: int) -> None:
         """Time passes until this node's patience is at an end; the others do not notice."""
-        core = self.nodes[id_].core
-        assert core is not None
+        core = self.core(id_)
         kind = core.kind
         while core.kind is kind:
             self.now_ms = max(self.now_ms, core.deadline_ms)
@@ -122,9 +145,19 @@ class MemoryQuorum:
         """A campaign that is won, without the details."""
         self.campaign(id_)
         self.stabilize()
-        core = self.nodes[id_].core
-        assert core is not None and core.is_leader
+        core = self.core(id_)
+        assert core.is_leader
         self.story[:] = [f"{id_} leads epoch {core.epoch}"]
+
+    def win(self, id_: int) -> None:
+        """A campaign that is won, of which nothing but votes reaches anyone yet."""
+        while not self.core(id_).is_leader:
+            votes = [i for i, (*_, each) in enumerate(self.network) if isinstance(each, VoteRequest | VoteAnswer)]
+            if votes:
+                self.deliver(votes[0])
+            else:
+                self.campaign(id_)
+        self.story[:] = [f"{id_} leads epoch {self.core(id_).epoch}"]
 
     def propose(self, id_: int, payload: str) -> None:
         self.step(id_, Propose(1, payload))
@@ -132,40 +165,113 @@ class MemoryQuorum:
     def resign(self, id_: int) -> None:
         self.step(id_, Resign())
 
+    def change(self, leader_id: int, change: VoterChange) -> None:
+        self.changes += 1
+        self.step(leader_id, ChangeVoters(self.changes, change))
+
+    def add_voter(self, leader_id: int, id_: int) -> None:
+        self.change(leader_id, AddVoter(Voter(self.nodes[id_].key)))
+
+    def remove_voter(self, leader_id: int, id_: int) -> None:
+        """By the key that the leader knows; the node itself may have another directory by now."""
+        voter = self.core(leader_id).voters.get(id_)
+        self.change(leader_id, RemoveVoter(self.nodes[id_].key if voter is None else voter.key))
+
+    def upgrade(self, leader_id: int, version: int = 1) -> None:
+        """The voters of a static quorum tell the leader their directories, then the quorum becomes dynamic."""
+        for voter in self.core(leader_id).voters:
+            self.change(leader_id, UpdateVoter(Voter(self.nodes[voter.key.id].key)))
+        self.change(leader_id, UpgradeKraftVersion(version))
+
     def snapshot(self, id_: int, offset: int) -> None:
         """The log before `offset`, all committed, becomes a snapshot."""
-        node = self.nodes[id_]
+        node, core = self.nodes[id_], self.core(id_)
         assert offset <= node.high_watermark
         epoch = next(batch.epoch for batch in reversed(node.batches) if batch.next_offset <= offset)
-        node.start = LogPosition(epoch, offset)
-        node.batches = [batch for batch in node.batches if batch.base_offset >= offset]
-        self.step(id_, LogCleaned(node.start))
+        position, control = LogPosition(epoch, offset), core.control.at(offset)
+        node.clean(position, control)
+        self._check_control(offset, control)
+        self.step(id_, LogCleaned(position))
         self.story.append(f"{id_} has a snapshot up to {offset} of epoch {epoch}")
 
+    # --- Disk and network
+
     def sync(self, id_: int) -> None:
+        if self.nodes[id_].sync_running is None:
+            self.nodes[id_].begin_sync()
+        self.finish_sync(id_)
+
+    def finish_sync(self, id_: int) -> None:
+        done = self.nodes[id_].finish_sync()
+        self.story.append(f"{id_} synced {done.offset}")
+        self.step(id_, LogSynced(done.offset, done.cuts))
+
+    def fetch_snapshot(self, id_: int) -> None:
+        """Fetches the last part, unless the leader cannot be reached or has a newer one by now."""
         node = self.nodes[id_]
-        node.sync_wanted = False
-        node.synced_offset = node.end_offset
-        self.story.append(f"{id_} synced {node.synced_offset}")
-        self.step(id_, LogSynced(node.synced_offset))
+        assert node.snapshot_wanted is not None
+        (leader_id, position), node.snapshot_wanted = node.snapshot_wanted, None
+        leader = self.nodes[leader_id]
+        reached = not (self._is_cut(id_, leader_id) or self._is_cut(leader_id, id_)) and leader.core is not None
+        if not reached or leader.start != position:
+            self.story.append(f"{id_} cannot fetch the snapshot up to {position.offset} from {leader_id}")
+            self.step(id_, Unreachable(leader_id))
+            return
+        self.step(leader_id, SnapshotRequested(node.key))
+        node.snapshot = (position, leader.log.start_control)
+        self.story.append(f"{id_} has fetched the snapshot up to {position.offset}")
+        self.step(id_, SnapshotFetched(*node.snapshot))
+
+    def fetch_snapshot_part(self, id_: int) -> None:
+        node = self.nodes[id_]
+        assert node.snapshot_wanted is not None
+        leader_id, position = node.snapshot_wanted
+        if not self._is_cut(id_, leader_id) and self.nodes[leader_id].core is not None:
+            self.step(leader_id, SnapshotRequested(node.key))
+            self.step(id_, SnapshotPartFetched(position))
 
     def deliver(self, index: int = 0) -> None:
         sender, to, message = self.network.pop(index)
-        lost = sender in self.cut_off or to in self.cut_off or self.nodes[to].core is None
-        if not lost:
-            self.step(to, Received(sender, message))
-        elif isinstance(message, REQUESTS) and self.nodes[sender].core is not None:
-            self.story.append(f"{sender} cannot reach {to}")
-            self.step(sender, Unreachable(to))
+        receiver = self._resolve(to)
+        if self._is_cut(sender, receiver) or self.nodes[receiver].core is None:
+            self._lose(sender, to, message)
+        else:
+            self.step(receiver, Received(sender, message))
+
+    def deliver_between(self, sender: int, to: int) -> None:
+        """The oldest message from one to the other."""
+        self.deliver(next(i for i, each in enumerate(self.network) if each[:2] == (sender, to)))
+
+    def duplicate(self, index: int) -> None:
+        self.network.append(self.network[index])
+
+    def _resolve(self, to: int) -> int:
+        """Bootstrap server -2 is node 1, -3 is node 2."""
+        return to if to > 0 else -to - 1
+
+    def _is_cut(self, sender: int, to: int) -> bool:
+        return sender in self.cut_off or to in self.cut_off or (sender, to) in self.cuts
+
+    def _lose(self, sender: int, to: int, message: Message) -> None:
+        """The one that asked gets no answer, whichever way was lost."""
+        asked, silent = (sender, to) if isinstance(message, REQUESTS) else (to, sender)
+        if self.nodes[asked].core is not None:
+            self.story.append(f"{asked} cannot reach {silent}")
+            self.step(asked, Unreachable(silent))
+
+    # --- Time
 
     def stabilize(self) -> None:
         """Disks and network do what they have been asked to, in order, until there is nothing left to do."""
-        for _ in range(10_000):
-            waiting = [node.id for node in self.nodes.values() if node.sync_wanted]
-            if waiting:
-                self.sync(waiting[0])
+        for _ in range(20_000):
+            syncing = [node.id for node in self.nodes.values() if node.has_sync]
+            fetching = [node.id for node in self.nodes.values() if node.snapshot_wanted and not self.slow_snapshots]
+            if syncing:
+                self.sync(syncing[0])
             elif self.network:
                 self.deliver()
+            elif fetching:
+                self.fetch_snapshot(fetching[0])
             else:
                 return
         raise AssertionError("it does not settle")
@@ -173,16 +279,17 @@ class MemoryQuorum:
     def wait(self, duration_ms: float) -> None:
         """Time passes for everyone: each deadline fires when it comes, and things settle in between."""
         until_ms = self.now_ms + duration_ms
-        for _ in range(10_000):
+        for _ in range(20_000):
             self.stabilize()
-            running = [node for node in self.nodes.values() if node.core is not None]
-            due = min(running, key=lambda node: (node.core.deadline_ms, node.id))  # type: ignore[union-attr]
-            assert due.core is not None
-            if due.core.deadline_ms > until_ms:
+            running = [node.core for node in self.nodes.values() if node.core is not None]
+            due_ms = min(core.deadline_ms for core in running)
+            if due_ms > until_ms:
                 self.now_ms = until_ms
                 return
-            self.now_ms = max(self.now_ms, due.core.deadline_ms)
-            self.step(due.id, Tick())
+            self.now_ms = max(self.now_ms, due_ms)
+            self.step(
+                next(id_ for id_, node in self.nodes.items() if node.core and node.core.deadline_ms <= due_ms), Tick()
+            )
         raise AssertionError("too much happens at once")
 
     def status(self) -> None:
@@ -191,18 +298,20 @@ class MemoryQuorum:
                 self.story.append(f"{node.id} is down")
                 continue
             core = node.core
-            log = " ".join(f"{batch.base_offset}:{_payload(batch)}@{batch.epoch}" for batch in node.batches)
             start = f"snapshot {node.start.offset}, " if node.start.offset else ""
+            voters = (
+                f"voters {' '.join(map(str, core.voters.ids)) or 'unknown'}, " if core.control.kraft_version else ""
+            )
             self.story.append(
-                f"{node.id} {core.kind.value} in epoch {core.epoch}, leader {core.leader_id}, "
-                f"high watermark {core.high_watermark}, log {start}{log or 'empty'}"
+                f"{node.id} {core.kind.value} in epoch {core.epoch}, leader {core.leader_id}, {voters}"
+                f"high watermark {core.high_watermark}, log {start}{log_in_words(node.batches)}"
             )
 
-    # --- effects
+    # --- Effects
 
     def _carry_out(self, node: MemoryNode, effects: list[Effect]) -> None:
         for effect in effects:
-            line = _tell(effect)
+            line = tell(effect)
             if line:
                 self.story.append(f"{node.id} {line}")
             self._carry_out_one(node, effect)
@@ -213,102 +322,61 @@ class MemoryQuorum:
                 assert node.election.may_become(election), "a promise was broken"
                 node.election = election
             case Append(batch):
-                assert batch.base_offset == node.end_offset
-                node.batches.append(batch)
+                node.append(batch)
             case Truncate(offset):
-                node.batches = [batch for batch in node.batches if batch.next_offset <= offset]
-                node.synced_offset = min(node.synced_offset, offset)
+                node.truncate(offset)
+            case RestartLog(position):
+                node.restart(position)
             case SyncLog():
-                node.sync_wanted = True
+                node.sync_wanted = effect
             case Send(to, message):
-                self.network.append((node.id, to, message))
+                self._send(node, to, message)
             case AnswerFetch(to, request, epoch, high_watermark):
-                batches = tuple(batch for batch in node.batches if batch.base_offset >= request.offset)
+                batches = tuple(batch for batch in node.batches if batch.base_offset >= request.offset)[
+                    : self.fetch_max
+                ]
                 answer = FetchAnswer(epoch, node.id, request.asked_at, high_watermark, batches=batches)
                 self.network.append((node.id, to, answer))
-            case InstallSnapshot(leader_id, position):
-                self._install(node, leader_id, position)
+            case FetchSnapshot(leader_id, position):
+                node.snapshot_wanted = (leader_id, position)
             case HighWatermark(offset):
                 self._check_committed(node, offset)
             case LeaderChanged(leader_id, epoch):
                 if leader_id == node.id:
                     assert self.leaders.setdefault(epoch, node.id) == node.id, f"two leaders in epoch {epoch}"
+            case VotersChanged(request_id):
+                assert request_id not in self.answers, "answered twice"
+                self.answers[request_id] = effect
 
-    def _install(self, node: MemoryNode, leader_id: int, position: LogPosition) -> None:
-        """As if fetched in one piece, unless the leader cannot be reached or has a newer one by now."""
-        if leader_id in self.cut_off or node.id in self.cut_off or self.nodes[leader_id].start != position:
-            self.step(node.id, Unreachable(leader_id))
-            return
-        node.start, node.batches, node.synced_offset = position, [], position.offset
-        self.step(node.id, SnapshotInstalled(position))
+    def _send(self, node: MemoryNode, to: int, message: Message) -> None:
+        if isinstance(message, FetchRequest):
+            assert node.log == node.on_disk, "a fetch promises what is not on disk"
+        self.network.append((node.id, to, message))
+
+    # --- What must hold
 
     def _check_committed(self, node: MemoryNode, offset: int) -> None:
         assert offset > node.high_watermark, "the high watermark moved back"
         node.high_watermark = offset
+        assert node.core is not None
+        self._check_control(offset, node.core.control.at(offset))
         for batch in node.batches:
             if batch.next_offset <= offset:
                 record = (batch.epoch, batch.payload)
                 assert self.committed.setdefault(batch.base_offset, record) == record, "two committed histories"
 
+    def _check_control(self, offset: int, control: ControlState) -> None:
+        # Before the first leader's records, only formatted voters know the voters.
+        if control.voters is not None:
+            assert self.controls.setdefault(offset, control) == control, f"two voter sets at offset {offset}"
+
     def check_leaders_hold_what_is_committed(self) -> None:
         for node in self.nodes.values():
-            if node.core is not None and node.core.kind is Kind.LEADER:
-                newest = max(self.leaders)
-                if node.core.epoch == newest:
-                    held = {batch.base_offset: (batch.epoch, batch.payload) for batch in node.batches}
-                    for base_offset, record in self.committed.items():
-                        assert base_offset < node.start.offset or held.get(base_offset) == record, "a commit was lost"
+            if node.core is not None and node.core.kind is Kind.LEADER and node.core.epoch == max(self.leaders):
+                held = {batch.base_offset: (batch.epoch, batch.payload) for batch in node.batches}
+                for base_offset, record in self.committed.items():
+                    assert base_offset < node.start.offset or held.get(base_offset) == record, "a commit was lost"
 
-
-def _payload(batch: Batch) -> str:
-    return "leader-change" if isinstance(batch.payload, StartOfEpoch) else str(batch.payload)
-
-
-def _tell(effect: Effect) -> str:
-    match effect:
-        case PersistElection(election):
-            voted = f", voted {election.voted.id}" if election.voted else ""
-            leader = f", leader {election.leader_id}" if election.leader_id is not None else ""
-            return f"persists epoch {election.epoch}{voted}{leader}"
-        case Append(batch):
-            return f"appends {batch.base_offset}:{_payload(batch)}@{batch.epoch}"
-        case Truncate(offset):
-            return f"truncates to {offset}"
-        case Send(to, message):
-            return f"-> {to} {_say(message)}"
-        case AnswerFetch(to, request, epoch, high_watermark):
-            return f"-> {to} records from {request.offset}, epoch {epoch}, high watermark {high_watermark}"
-        case InstallSnapshot(leader_id, position):
-            return f"installs the snapshot up to {position.offset} of {leader_id}"
-        case HighWatermark(offset):
-            return f"knows {offset} committed"
-        case LeaderChanged(leader_id, epoch):
-            return f"leader of epoch {epoch}: {'unknown' if leader_id is None else leader_id}"
-    return ""
-
-
-def _say(message: Message) -> str:
-    match message:
-        case VoteRequest(epoch, _, last, pre_vote):
-            asked = "would you vote" if pre_vote else "vote"
-            return f"{asked} for me in epoch {epoch}? my log ends at {last.offset} of epoch {last.epoch}"
-        case VoteAnswer(epoch, leader_id, granted):
-            return f"{'yes' if granted else 'no'}, epoch {epoch}{_led_by(leader_id)}"
-        case BeginEpoch(epoch):
-            return f"I lead epoch {epoch}"
-        case EndEpoch(epoch, _, successors):
-            return f"I leave epoch {epoch}, next are {', '.join(map(str, successors))}"
-        case EpochAnswer(epoch, leader_id):
-            return f"noted, epoch {epoch}{_led_by(leader_id)}"
-        case FetchRequest(epoch, _, offset, last_epoch, high_watermark):
-            return f"fetch from {offset} after epoch {last_epoch}, in epoch {epoch}, knowing {high_watermark} committed"
-        case FetchAnswer(epoch, leader_id, _, diverging=diverging, snapshot=snapshot):
-            if diverging is not None:
-                return f"we agree up to {diverging.offset} of epoch {diverging.epoch}"
-            if snapshot is not None:
-                return f"start from the snapshot up to {snapshot.offset} of epoch {snapshot.epoch}"
-            return f"not from me, epoch {epoch}{_led_by(leader_id)}"
-
-
-def _led_by(leader_id: int | None) -> str:
-    return "" if leader_id is None else f" is led by {leader_id}"
+    def is_wiped(self, voter: Voter) -> bool:
+        """Whether the node of a voter has lost the disk that voted."""
+        return not voter.key.matches(self.nodes[voter.key.id].key)

@@ -6,10 +6,12 @@ from quire.protocol.messages.metadata_records import ConfigRecord
 from quire.protocol.schema import Message
 from quire.raft.log_store import FOLDER, CommittedBatch
 from quire.raft.log_summary import LogPosition
-from quire.raft.metadata_log import MetadataLog, SnapshotContent, VersionedRecord
+from quire.raft.metadata_log import MetadataLog
+from quire.raft.peers import Peers
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.raft.settings import MetadataLogSettings
 from quire.raft.snapshot_file import encode_snapshot, file_name, write_snapshot
+from quire.raft.snapshot_taker import SnapshotContent, VersionedRecord
 from simulator.clock import SimClock
 from simulator.disk import SimDisk
 from simulator.jobs import SimJobs
@@ -44,6 +46,7 @@ class SimLog:
         seed: int = 1,
         settings: MetadataLogSettings | None = None,
         static_voters: VoterSet | None = None,
+        peers: Peers | None = None,
     ) -> None:
         random = SimRandom(seed)
         self.disk = disk
@@ -64,6 +67,7 @@ class SimLog:
             failed=self.failures.append,
             settings=settings,
             static_voters=static_voters,
+            peers=peers,
         )
 
     def open(self) -> "SimLog":

@@ -40,9 +40,18 @@ def test_truncating_forgets_epochs_that_are_gone() -> None:
 
 def test_truncating_takes_back_what_was_synced() -> None:
     log = three_epochs()
-    log.sync(30)
+    log.sync(30, 0)
     log.truncate(12)
-    assert log.synced_offset == 12
+    assert not log.is_cut_synced
+    log.sync(12, 1)
+    assert log.is_synced
+
+
+def test_a_sync_from_before_a_truncation_says_nothing_about_the_log_after_it() -> None:
+    log = three_epochs()
+    log.truncate(12)
+    log.sync(30, 0)
+    assert not log.is_cut_synced
 
 
 def test_a_log_that_starts_at_a_snapshot_knows_the_epoch_it_starts_in() -> None:
@@ -61,4 +70,6 @@ def test_a_snapshot_in_place_of_the_log_is_its_end() -> None:
     log = three_epochs()
     log.restart_at(LogPosition(7, 100))
     assert log.last == LogPosition(7, 100)
-    assert log.synced_offset == 100
+    assert not log.is_synced
+    log.sync(100, 1)
+    assert log.is_synced

@@ -47,39 +47,6 @@ class Recorder:
         self.closed_reasons.append(reason)
 
 
-class HeldJobs:
-    """Jobs that run when the test says so."""
-
-    def __init__(self) -> None:
-        self.held: list[Callable[[], None]] = []
-        self.submitted = 0
-
-    def submit(
-        self,
-        work: Callable[[], T],
-        done: Callable[[T], None],
-        failed: Callable[[Exception], None],
-        *,
-        computes: bool = False,
-    ) -> None:
-        def run() -> None:
-            try:
-                result = work()
-            except Exception as error:
-                failed(error)
-            else:
-                done(result)
-
-        self.submitted += 1
-        self.held.append(run)
-
-    def stop(self) -> None:
-        self.held.clear()
-
-    def run_one(self) -> None:
-        self.held.pop(0)()
-
-
 class ColdFile(RealFile):
     """A file that is never in the page cache."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quire.network.handler import Answer, ConnectionInfo
+from quire.network.handler import ConnectionInfo, EncodedResponse
 from quire.network.limits import Limits
 from quire.network.server import Server
 from quire.pending import Pending
@@ -25,11 +25,11 @@ class EchoWorld(RealWorld):
         self.server = Server(self.network, self.clock, self.handle, Limits())
         self.port = self.server.listen("PLAINTEXT", "127.0.0.1", 0)
 
-    def handle(self, info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
+    def handle(self, info: ConnectionInfo, request: memoryview) -> EncodedResponse | Pending[EncodedResponse]:
         answer = frame(bytes(request))
         if not answer.startswith(b"wait", 4):
             return [answer]
-        pending: Pending[Answer] = Pending()
+        pending: Pending[EncodedResponse] = Pending()
         self.clock.call_later(1, lambda: pending.complete([answer]))
         return pending
 
@@ -88,9 +88,9 @@ def test_what_a_client_sent_behind_a_request_in_progress_is_handled_although_it_
     world: EchoWorld, together: bool
 ) -> None:
     handled: list[bytes] = []
-    waiting: list[Pending[Answer]] = []
+    waiting: list[Pending[EncodedResponse]] = []
 
-    def handle(info: ConnectionInfo, request: memoryview) -> Answer | Pending[Answer]:
+    def handle(info: ConnectionInfo, request: memoryview) -> EncodedResponse | Pending[EncodedResponse]:
         handled.append(bytes(request))
         if not handled[-1].startswith(b"wait"):
             return [frame(handled[-1])]
@@ -112,9 +112,9 @@ def test_what_a_client_sent_behind_a_request_in_progress_is_handled_although_it_
 def test_a_client_that_reset_its_connection_behind_its_request_is_known_to_be_gone_while_that_waits(
     world: EchoWorld,
 ) -> None:
-    waiting: list[Pending[Answer]] = []
+    waiting: list[Pending[EncodedResponse]] = []
 
-    def handle(info: ConnectionInfo, request: memoryview) -> Pending[Answer]:
+    def handle(info: ConnectionInfo, request: memoryview) -> Pending[EncodedResponse]:
         waiting.append(Pending())
         return waiting[0]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from quire.seams import FileSlice, Part
-from tests.real.real_world import HeldJobs, RealWorld
+from tests.real.real_world import RealWorld
+from tests.storage.manual_jobs import ManualJobs
 
 MB = 1024 * 1024
 
@@ -24,7 +25,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[RealWorld]:
 
 @pytest.fixture(params=["uvloop", "asyncio"])
 def cold_world(request: pytest.FixtureRequest) -> Iterator[RealWorld]:
-    made = RealWorld(request.param, jobs=HeldJobs())
+    made = RealWorld(request.param, jobs=ManualJobs())
     yield made
     made.close()
 
@@ -309,14 +310,14 @@ def test_a_cold_slice_is_read_by_a_job_while_others_are_served(
 ) -> None:
     world = cold_world
     jobs = world.jobs
-    assert isinstance(jobs, HeldJobs)
+    assert isinstance(jobs, ManualJobs)
     client, server = world.client()
     other, neighbour = world.client()
     stored = content(size)
     file = world.cold(f"{tmp_path}/log", stored)
     server.transport.write([b"head", FileSlice(file, 0, size), b"tail"])
     server.transport.write([b"next"])
-    assert jobs.submitted == 1
+    assert len(jobs) == 1
     neighbour.transport.write([b"served"])
     assert world.read(other, 6) == b"served"
     assert world.read(client, 4) == b"head"
@@ -324,8 +325,8 @@ def test_a_cold_slice_is_read_by_a_job_while_others_are_served(
         world.turn()
     assert server.transport.queued_bytes == size + 8
     received = bytearray()
-    while jobs.held:
-        jobs.run_one()
+    while jobs:
+        jobs.run_next()
         received += world.read(client, min(MB, size - len(received)))
         for _ in range(3):
             world.turn()
@@ -336,14 +337,14 @@ def test_a_cold_slice_is_read_by_a_job_while_others_are_served(
 def test_a_cold_slice_is_not_needed_any_more_when_the_client_has_left(cold_world: RealWorld, tmp_path: Path) -> None:
     world = cold_world
     jobs = world.jobs
-    assert isinstance(jobs, HeldJobs)
+    assert isinstance(jobs, ManualJobs)
     client, server = world.client()
     file = world.cold(f"{tmp_path}/log", content(1000))
     server.transport.write([FileSlice(file, 0, 1000)])
     client.close()
     world.until(lambda: len(server.closed_reasons) == 1)
     file.close()
-    jobs.run_one()
+    jobs.run_next()
     world.turn()
     assert len(server.closed_reasons) == 1
     assert world.disk.descriptors == 0
@@ -352,14 +353,14 @@ def test_a_cold_slice_is_not_needed_any_more_when_the_client_has_left(cold_world
 def test_closing_waits_for_a_cold_slice(cold_world: RealWorld, tmp_path: Path) -> None:
     world = cold_world
     jobs = world.jobs
-    assert isinstance(jobs, HeldJobs)
+    assert isinstance(jobs, ManualJobs)
     client, server = world.client()
     file = world.cold(f"{tmp_path}/log", content(1000))
     server.transport.write([FileSlice(file, 0, 1000)])
     server.transport.close()
     world.turn()
     assert server.closed_reasons == []
-    jobs.run_one()
+    jobs.run_next()
     assert world.read(client, 2000) == content(1000)
     world.until(lambda: server.closed_reasons == ["closed by this side"])
 
@@ -369,12 +370,12 @@ def test_a_read_that_fails_in_the_job_ends_the_connection_only(
 ) -> None:
     world = cold_world
     jobs = world.jobs
-    assert isinstance(jobs, HeldJobs)
+    assert isinstance(jobs, ManualJobs)
     client, server = world.client()
     other, healthy = world.client()
     file = world.cold(f"{tmp_path}/log", content(100))
     server.transport.write([FileSlice(file, 50, 100)])
-    jobs.run_one()
+    jobs.run_next()
     world.until(lambda: len(server.closed_reasons) == 1)
     other.send(b"fine")
     world.until(lambda: healthy.data == b"fine")

@@ -31,7 +31,7 @@ def at_once() -> Expansion:
 @pytest.mark.parametrize("source", Compression)
 @pytest.mark.parametrize("kept", [None, *Compression])
 @pytest.mark.parametrize("append_time", [False, True])
-def test_what_is_too_long_at_once_is_as_good_in_a_job(
+def test_a_check_that_takes_long_has_the_same_result_in_a_job(
     source: Compression, kept: Compression | None, append_time: bool
 ) -> None:
     settings = LARGE._replace(compression=kept, log_append_time=append_time)
@@ -56,7 +56,7 @@ def test_what_is_too_long_at_once_is_as_good_in_a_job(
         (500_000, Compression.LZ4, LARGE._replace(compression=Compression.NONE)),
     ],
 )
-def test_what_is_short_is_done_at_once(size: int, compression: Compression, settings: PartitionSettings) -> None:
+def test_a_check_that_is_short_runs_at_once(size: int, compression: Compression, settings: PartitionSettings) -> None:
     expansion = at_once()
     assert BatchCheck(batch(size, compression), settings, NOW_MS).run(expansion)
     repeated = 0
@@ -65,7 +65,7 @@ def test_what_is_short_is_done_at_once(size: int, compression: Compression, sett
         assert repeated < 20, "together they are long"
 
 
-def test_what_is_wrong_is_raised_where_the_batch_is_needed() -> None:
+def test_an_error_is_raised_where_the_batch_is_needed() -> None:
     broken = batch(100)
     broken[-1] ^= 1
     check = BatchCheck(broken, LARGE, NOW_MS)
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_raised_where_the_batch_is_needed() -> None:
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_batch_that_is_too_large_as_its_topic_keeps_it_is_refused() -> None:
+def test_a_batch_that_is_too_large_as_its_topic_stores_it_is_refused() -> None:
     settings = PartitionSettings(max_message_bytes=1000, compression=Compression.NONE)
     check = BatchCheck(batch(5000, Compression.ZSTD), settings, NOW_MS)
     assert check.run(at_once())

@@ -1,13 +1,14 @@
-"""flush.messages: what a producer is told, and what readers see, before and after a flush."""
+"""flush.messages: what is acknowledged, and what readers see, before and after a flush."""
 
 import pytest
 
 from quire.protocol.errors import ErrorCode
-from quire.replication.partition import Partition
-from quire.replication.waiting import CommitWait
+from quire.replication.commit_wait import CommitWait
+from quire.replication.leader_role import LeaderRole
 from quire.storage import LogConfig
 from simulator.clock import SimClock
-from tests.replication.test_partition import NOW, Leader, batch
+from tests.replication.leader import NOW, Leader, batch
+from tests.storage.batches import finish_flush
 
 NEVER = LogConfig().flush_messages
 
@@ -15,45 +16,48 @@ Answers = dict[str, ErrorCode]
 
 
 class FlushingLeader(Leader):
-    """A leader whose flushes end when the test says so."""
+    """A leader whose flushes end when the test calls `finish_flush`."""
 
     def __init__(self, flush_messages: int, isr: tuple[int, ...] = (1,)) -> None:
         super().__init__(isr=isr, log_config=LogConfig(flush_messages=flush_messages))
         self.answers: Answers = {}
 
     def write(self, name: str, *, acks_all: bool = True, sequence: int | None = None) -> None:
-        """Appends one record and waits, if need be, as the produce handler does."""
+        """Appends one record and waits, if necessary, as the produce handler does."""
         producer = {} if sequence is None else {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
         offset = self.append(name.encode(), acks_all=acks_all, **producer)
 
-        def finish(failed: dict[Partition, ErrorCode]) -> None:
-            self.answers[name] = failed.get(self.partition, ErrorCode.NONE)
+        role = self.role
 
-        if self.partition.may_acknowledge(offset, acks_all):
+        def finish(failed: dict[LeaderRole, ErrorCode]) -> None:
+            self.answers[name] = failed.get(role, ErrorCode.NONE)
+
+        if role.may_acknowledge(offset, acks_all):
             finish({})
         else:
             wait = CommitWait()
             wait.when_done(finish)
-            wait.wait_for(self.partition, offset + 1, acks_all=acks_all)
+            wait.wait_for(role, offset + 1, acks_all=acks_all)
 
     def change_flush_messages(self, flush_messages: int) -> None:
         self.log.config = LogConfig(flush_messages=flush_messages)
         self.partition.change_settings(self.partition.settings)
 
     def finish_flush(self, *, meanwhile: tuple[str, ...] = ()) -> None:
-        """Runs the flush that was asked for; `meanwhile` is written after it began and before it ended."""
-        assert self.to_flush.pop() is self.partition, "nobody asked for a flush"
+        """Runs the flush that the leader wants; `meanwhile` is written after it began and before it ended."""
+        role = self.to_flush.pop()
+        assert role.partition is self.partition
         plan = self.log.start_flush()
         assert plan is not None
         for name in meanwhile:
             self.write(name)
         plan.run()
-        self.log.finish_flush(plan)
-        self.partition.flushed()
+        finish_flush(self.log, plan)
+        role.flushed()
 
 
 @pytest.mark.parametrize("acks_all", [True, False], ids=["acks=all", "acks=1"])
-def test_with_1_nobody_hears_of_a_record_that_is_not_on_disk(acks_all: bool) -> None:
+def test_with_1_a_record_is_neither_acknowledged_nor_read_before_it_is_on_disk(acks_all: bool) -> None:
     leader = FlushingLeader(1)
     leader.write("a", acks_all=acks_all)
     assert leader.answers == {}
@@ -75,7 +79,7 @@ def test_acks_1_waits_for_this_nodes_disk_and_not_for_its_followers() -> None:
     assert leader.answers == {"one": ErrorCode.NONE, "all": ErrorCode.NONE}
 
 
-def test_what_comes_during_a_flush_shares_the_next_one() -> None:
+def test_records_appended_during_a_flush_share_the_next_one() -> None:
     leader = FlushingLeader(1)
     leader.write("first")
     names = tuple(f"writer {number}" for number in range(50))
@@ -87,7 +91,7 @@ def test_what_comes_during_a_flush_shares_the_next_one() -> None:
     assert not leader.to_flush
 
 
-def test_with_3_two_records_are_acknowledged_at_once_and_the_third_is_with_the_flush_it_starts() -> None:
+def test_with_3_two_records_are_acknowledged_at_once_and_the_third_after_the_flush_that_it_starts() -> None:
     leader = FlushingLeader(3)
     leader.write("a")
     leader.write("b", acks_all=False)
@@ -101,7 +105,7 @@ def test_with_3_two_records_are_acknowledged_at_once_and_the_third_is_with_the_f
     assert list(leader.answers) == ["a", "b", "c", "d"]
 
 
-def test_never_are_so_many_acknowledged_records_off_the_disk() -> None:
+def test_fewer_acknowledged_records_than_flush_messages_are_not_on_disk() -> None:
     leader = FlushingLeader(3)
     for number in range(3):
         leader.write(f"{number}")
@@ -113,7 +117,7 @@ def test_never_are_so_many_acknowledged_records_off_the_disk() -> None:
     assert leader.partition.high_watermark - leader.log.recovery_point < 3
 
 
-def test_a_batch_that_was_sent_before_is_not_acknowledged_before_the_original_is_on_disk() -> None:
+def test_a_repeated_batch_is_not_acknowledged_before_the_original_is_on_disk() -> None:
     leader = FlushingLeader(1)
     leader.write("original", sequence=0)
     leader.answers.clear()
@@ -124,20 +128,20 @@ def test_a_batch_that_was_sent_before_is_not_acknowledged_before_the_original_is
     assert leader.log.end_offset == 1
 
 
-def test_a_change_to_1_flushes_what_is_there_and_holds_for_what_was_acknowledged_before() -> None:
+def test_a_change_to_1_flushes_what_is_there_and_applies_to_what_was_acknowledged_before() -> None:
     leader = FlushingLeader(NEVER)
     leader.write("a", sequence=0)
     assert leader.answers.pop("a") is ErrorCode.NONE
     leader.change_flush_messages(1)
     leader.write("a", sequence=0)
-    assert leader.answers == {}, "the same batch once more: its acknowledgement now means more"
+    assert leader.answers == {}, "the same batch again: its acknowledgement now means more"
     assert leader.read(0) == [b"a"], "what was readable stays readable"
     leader.finish_flush()
     assert leader.answers == {"a": ErrorCode.NONE}
     assert leader.log.recovery_point == 1
 
 
-def test_a_change_back_answers_whoever_waits() -> None:
+def test_a_change_back_answers_the_writes_that_wait() -> None:
     leader = FlushingLeader(1)
     leader.write("a")
     leader.write("b", acks_all=False)
@@ -146,64 +150,65 @@ def test_a_change_back_answers_whoever_waits() -> None:
     assert leader.read(0) == [b"a", b"b"]
 
 
-def test_a_flush_without_room_is_a_storage_error_now_and_is_asked_for_again() -> None:
+def test_a_flush_without_room_is_a_storage_error_now_and_is_retried() -> None:
     leader = FlushingLeader(1)
     leader.write("a")
     leader.write("b", acks_all=False)
     leader.to_flush.clear()
-    leader.partition.flush_failed()
+    leader.role.flush_failed()
     assert leader.answers == {"a": ErrorCode.KAFKA_STORAGE_ERROR, "b": ErrorCode.KAFKA_STORAGE_ERROR}
     assert leader.read(0) == []
-    leader.partition.flush_again()
+    leader.role.retry_flush()
     leader.finish_flush()
     assert leader.read(0) == [b"a", b"b"]
 
 
-def test_the_next_append_asks_again_for_a_flush_that_failed() -> None:
+def test_the_next_append_retries_a_flush_that_failed() -> None:
     leader = FlushingLeader(1)
     leader.write("a", sequence=0)
     leader.to_flush.clear()
-    leader.partition.flush_failed()
+    leader.role.flush_failed()
     leader.write("a", sequence=0)
     leader.finish_flush()
     assert leader.answers == {"a": ErrorCode.NONE}
 
 
-def test_who_waits_too_long_is_told_so_and_the_flush_goes_on() -> None:
+def test_a_write_that_waits_too_long_times_out_and_the_flush_goes_on() -> None:
     leader = FlushingLeader(1)
     clock = SimClock()
     leader.append(b"a")
-    told: list[dict[Partition, ErrorCode]] = []
+    told: list[dict[LeaderRole, ErrorCode]] = []
     wait = CommitWait()
     wait.when_done(told.append)
-    wait.wait_for(leader.partition, 1, acks_all=True)
+    wait.wait_for(leader.role, 1, acks_all=True)
     wait.start(clock, 100)
     clock.run_for(100)
-    assert told == [{leader.partition: ErrorCode.REQUEST_TIMED_OUT}]
+    assert told == [{leader.role: ErrorCode.REQUEST_TIMED_OUT}]
     leader.finish_flush()
     assert (len(told), leader.read(0)) == (1, [b"a"])
-    assert not leader.partition.commit_waits
+    assert not leader.role.commit_waits
 
 
-def test_a_request_to_two_partitions_is_answered_when_the_last_of_them_is_settled() -> None:
+def test_a_request_to_two_partitions_is_answered_when_the_last_of_them_is_done() -> None:
     one, other = FlushingLeader(1), FlushingLeader(1)
     for leader in (one, other):
         leader.append(b"a")
-    told: list[dict[Partition, ErrorCode]] = []
+    told: list[dict[LeaderRole, ErrorCode]] = []
     wait = CommitWait()
     wait.when_done(told.append)
-    wait.wait_for(one.partition, 1, acks_all=True)
-    wait.wait_for(other.partition, 1, acks_all=True)
-    one.partition.resign(ErrorCode.KAFKA_STORAGE_ERROR)
+    failing = one.role
+    wait.wait_for(failing, 1, acks_all=True)
+    wait.wait_for(other.role, 1, acks_all=True)
+    one.partition.leave_role(ErrorCode.KAFKA_STORAGE_ERROR)
     assert told == []
     other.finish_flush()
-    assert told == [{one.partition: ErrorCode.KAFKA_STORAGE_ERROR}]
+    assert told == [{failing: ErrorCode.KAFKA_STORAGE_ERROR}]
 
 
-def test_a_flush_that_ends_after_the_leadership_did_says_nothing() -> None:
+def test_a_flush_that_ends_after_the_leadership_commits_nothing() -> None:
     leader = FlushingLeader(1)
     leader.write("a")
-    leader.partition.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    leader.partition.leave_role(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert leader.answers == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     leader.finish_flush()
     assert leader.partition.high_watermark == 0
@@ -214,11 +219,11 @@ def test_a_flush_that_ends_after_the_leadership_did_says_nothing() -> None:
 def test_a_transaction_is_open_to_readers_until_its_marker_is_on_disk() -> None:
     leader = FlushingLeader(1)
     partition = leader.partition
-    admission = partition.admissions.take(7, 0, bumps_epoch=True)
+    guard = leader.role.guards.acquire(7, 0, bumps_epoch=True)
     records = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
-    partition.append(records, True, NOW, admission, in_transaction=True)
+    leader.role.append(records, True, NOW, guard, in_transaction=True)
     leader.finish_flush()
-    partition.end_transaction(7, 1, committed=True, coordinator_epoch=0, bumps_epoch=True, now_ms=NOW)
+    leader.role.end_transaction(7, 1, committed=True, coordinator_epoch=0, bumps_epoch=True, now_ms=NOW)
     assert (partition.high_watermark, partition.last_stable_offset) == (1, 0)
     leader.finish_flush()
     assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)

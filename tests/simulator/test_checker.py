@@ -1,8 +1,5 @@
 """The checker against answers made by hand: each promise has an answer that breaks it, and one that does not."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from quire.protocol.messages.fetch import PartitionData
@@ -10,9 +7,10 @@ from quire.protocol.records import Record, build_batch
 from simulator.checker import Checker
 from simulator.ledger import FLUSH_MESSAGES, Floor, Known, Ledger, Setting, TopicBook
 from simulator.violation import Violation
+from tests.simulator.expected_violation import expect
 
 NOBODY_KNOWS = Floor(0, 0)
-NOTHING_TOLD_IS_LOST = "with flush.messages=1 a power loss takes nothing that anybody was told of"
+NOTHING_TOLD_IS_LOST = "with flush.messages=1 a power loss loses nothing that a client has seen"
 
 
 class Run:
@@ -64,13 +62,6 @@ def run() -> Run:
     return Run()
 
 
-@contextmanager
-def expect(promise: str) -> Iterator[None]:
-    with pytest.raises(Violation) as broken:
-        yield
-    assert broken.value.promise == promise
-
-
 def test_what_was_acknowledged_may_be_read_there(run: Run) -> None:
     run.acknowledge(0, b"a", b"b")
     assert run.fetch(b"a", b"b", wanted=1, floor=run.book.floor()) == [b"b"]
@@ -116,12 +107,12 @@ def test_the_start_never_goes_back_and_never_moves_unasked(run: Run) -> None:
     run.checker.deleted_records(run.book, 0, NOBODY_KNOWS, 2)
     with expect("the log start offset never goes back"):
         run.fetch(log_start_offset=1, high_watermark=9, floor=run.book.floor())
-    with expect("nothing is deleted unasked or before its time"):
+    with expect("no record is deleted unasked or before it expires"):
         run.fetch(log_start_offset=3, high_watermark=9, floor=run.book.floor())
 
 
 def test_nobody_reads_past_the_high_watermark(run: Run) -> None:
-    with expect("nobody reads past the high watermark"):
+    with expect("no client reads past the high watermark"):
         run.fetch(b"a", b"b", high_watermark=1)
 
 

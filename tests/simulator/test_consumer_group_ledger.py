@@ -1,14 +1,11 @@
 """Consumer groups against answers made by hand: who may own a partition, and when a group has come to rest."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from simulator.consumer_group_ledger import NEVER_BACK, ONE_OWNER, ConsumerGroupBook, ConsumerMemberBook, Standing
 from simulator.ledger import Counts, TopicBook
 from simulator.ticks import Ticks
-from simulator.violation import Violation
+from tests.simulator.expected_violation import expect
 
 
 class Run:
@@ -34,13 +31,6 @@ class Run:
 @pytest.fixture
 def run() -> Run:
     return Run()
-
-
-@contextmanager
-def expect(promise: str) -> Iterator[None]:
-    with pytest.raises(Violation) as broken:
-        yield
-    assert broken.value.promise == promise
 
 
 def test_nobody_gets_what_another_has(run: Run) -> None:

@@ -9,22 +9,22 @@ from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.records import BatchHeader
 from quire.raft.log_store import LogStore
 from quire.seams import File
-from quire.storage import batch_scan, segment_scan
 from quire.storage.append_info import AppendInfo
-from quire.storage.batch_scan import DamagedBatchError
-from quire.storage.batch_walk_native import BatchWalk
-from quire.storage.checkpoints import TopicPartition
+from quire.storage.deleting.retention import Expired
+from quire.storage.directory.checkpoints import TopicPartition
+from quire.storage.directory.remembered_offsets import RememberedOffsets
+from quire.storage.flushing.log_flush import FlushPlan
 from quire.storage.log import Log
-from quire.storage.log_flush import FlushPlan
-from quire.storage.producer_state import ProducerState, RememberedBatch
-from quire.storage.remembered_offsets import RememberedOffsets
-from quire.storage.retention import Expired
-from quire.storage.segment_scan import Visitor
+from quire.storage.producers.producer_state import ProducerState, RememberedBatch
+from quire.storage.scanning import batch_scan, segment_scan
+from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.scanning.batch_walk_native import BatchWalk
+from quire.storage.scanning.segment_scan import Visitor
 from simulator.plan import plan_of
 from simulator.world import World
 
 MOST_SEEDS = 25
-NOTHING_TOLD_IS_LOST = "with flush.messages=1 a power loss takes nothing that anybody was told of"
+NOTHING_TOLD_IS_LOST = "with flush.messages=1 a power loss loses nothing that a client has seen"
 
 
 def broken_promise(topic_settings: Mapping[str, str] = {}, **faults: int) -> str:
@@ -109,8 +109,12 @@ def test_metadata_that_is_committed_before_it_is_on_disk_is_found(monkeypatch: p
         done(self._log.end_offset)
 
     monkeypatch.setattr(LogStore, "sync", hasty)
-    # A block of producer ids is metadata too.
-    promises = ("committed metadata survives everything", "a producer id is given once")
+    # A block of producer ids is metadata too, and the log itself is looked at.
+    promises = (
+        "committed metadata survives everything",
+        "a producer id is given once",
+        "what is committed in the metadata log is the same on every node, and stays",
+    )
     assert broken_promise(power_loss=1) in promises
 
 
@@ -120,7 +124,7 @@ SHORT_LIVED = {
     "retention.bytes": "20000",
     "retention.ms": "2000",
 }
-UNTIMELY = ("nothing is deleted unasked or before its time", "the high watermark never goes back for a reader")
+UNTIMELY = ("no record is deleted unasked or before it expires", "the high watermark never goes back for a reader")
 
 
 def test_a_retention_that_takes_one_segment_too_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_aborted_records_that_are_shown_are_found(monkeypatch: pytest.MonkeyPatc
         return (batch for batch in walk_batches(self.batches) if not batch.is_control)
 
     monkeypatch.setattr(Fetched, "visible_batches", unfiltered)
-    assert broken_promise() == "a consumer shows what there is"
+    assert broken_promise() == "a consumer returns what is visible"
 
 
 def test_a_consumer_that_skips_what_it_has_read_ahead_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,4 +104,4 @@ def test_a_consumer_that_skips_what_it_has_read_ahead_is_found(monkeypatch: pyte
         return piece
 
     monkeypatch.setattr(Position, "take", forgetful)
-    assert broken_promise() == "a consumer reads on where it was"
+    assert broken_promise() == "a consumer continues at its position"

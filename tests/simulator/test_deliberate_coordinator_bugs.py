@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from quire.coordinators.group.classic import classic_groups, syncs
+from quire.coordinators.group.classic import classic_groups, sync_group
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.group_record import restore
 from quire.coordinators.group.classic.member import Member
-from quire.coordinators.group.classic.rounds import Rounds
+from quire.coordinators.group.classic.rebalance import Rebalance
 from quire.coordinators.group.classic.sessions import Sessions
-from quire.coordinators.group.consumer import changes, heartbeat, manager
+from quire.coordinators.group.consumer import changes, consumer_groups, heartbeat
 from quire.coordinators.group.consumer.member import CurrentAssignment
 from quire.coordinators.group.consumer.member import Member as ConsumerMember
 from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconcile
@@ -20,7 +20,7 @@ from quire.coordinators.group.machine import GroupMachine
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.runtime import loader
 from quire.coordinators.runtime.machine import Caller
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.coordinators.runtime.shard import Shard
 from quire.coordinators.transaction import end_txn
 from quire.coordinators.transaction.marker_sender import MarkerSender
@@ -33,7 +33,7 @@ from quire.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCom
 from quire.protocol.messages.sync_group import SyncGroupResponse
 from quire.replication.partition import Partition
 from quire.seams import FileSlice
-from quire.storage.transaction_index import AbortedTransaction
+from quire.storage.indexes.transaction_index import AbortedTransaction
 from simulator.consumer_group_ledger import ONE_OWNER as OWNED_BY_TWO
 from simulator.group_ledger import AS_MADE, NEVER_BACK, ONE_OWNER
 from simulator.offset_ledger import NEVER_EARLIER, NOT_LOST
@@ -46,6 +46,7 @@ MOST_SEEDS = 25
 HANGS = "the node never hangs"
 ENDED_ONLY = "an offset of an open or aborted transaction does not count"
 EPOCH_ONCE = "a producer epoch is given once"
+ONE_BY_ONE = "a producer's transactions come one after the other"
 STABLE = "the last stable offset never goes back for a reader"
 
 
@@ -93,7 +94,7 @@ class TestTransactions:
         right = vars(Partition)["last_stable_offset"].fget
         wrong = property(lambda self: min(right(self) + 1, self.high_watermark))
         monkeypatch.setattr(Partition, "last_stable_offset", wrong)
-        assert broken_promise(with_transactions) in (NOT_SHOWN, "nobody reads past the last stable offset")
+        assert broken_promise(with_transactions) in (NOT_SHOWN, "no client reads past the last stable offset")
 
     def test_aborted_transactions_that_readers_are_not_told_of_are_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def silent(self: Partition, offset: int, part: FileSlice) -> list[AbortedTransaction]:
@@ -111,14 +112,25 @@ class TestTransactions:
         assert broken_promise(with_transactions) in (FENCED, ATOMIC, NOT_SHOWN, "errors have a cause")
 
     def test_an_answer_that_does_not_wait_for_the_log_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        give = Shard._give_answers
+        complete = Shard._complete_deferred
 
         def hasty(self: Shard[GroupMachine]) -> None:
             self._committed = self._last_number
-            give(self)
+            complete(self)
 
-        monkeypatch.setattr(Shard, "_give_answers", hasty)
-        promises = (ATOMIC, ALL_SHOWN, NOT_LOST, NEVER_EARLIER, HANGS, FENCED, EPOCH_ONCE, "errors have a cause")
+        monkeypatch.setattr(Shard, "_complete_deferred", hasty)
+        # If the decision is lost, the next transaction begins although the last one has no marker: ONE_BY_ONE.
+        promises = (
+            ATOMIC,
+            ALL_SHOWN,
+            NOT_LOST,
+            NEVER_EARLIER,
+            HANGS,
+            FENCED,
+            EPOCH_ONCE,
+            ONE_BY_ONE,
+            "errors have a cause",
+        )
         assert broken_promise(with_transactions, bad_own_requests=2, kill=1) in promises
 
     def test_offsets_of_aborted_transactions_that_count_are_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,11 +144,11 @@ class TestTransactions:
 
 
 def trusting(
-    decide: Callable[[Transaction, EndTxnRequest], end_txn.Outcome],
-) -> Callable[[Transaction, EndTxnRequest], end_txn.Outcome]:
+    decide: Callable[[Transaction, EndTxnRequest], end_txn.EndTxnAction],
+) -> Callable[[Transaction, EndTxnRequest], end_txn.EndTxnAction]:
     """Takes everybody for the last producer of its id."""
 
-    def decided(transaction: Transaction, request: EndTxnRequest) -> end_txn.Outcome:
+    def decided(transaction: Transaction, request: EndTxnRequest) -> end_txn.EndTxnAction:
         request.producer_epoch = transaction.producer_epoch
         return decide(transaction, request)
 
@@ -150,11 +162,11 @@ class TestGroups:
 
         def forgetful(
             self: GroupMachine, request: OffsetCommitRequest, caller: Caller, now_ms: int
-        ) -> Result[OffsetCommitResponse]:
+        ) -> CoordinatorResult[OffsetCommitResponse]:
             nonlocal calls
             calls += 1
             result = commit(self, request, caller, now_ms)
-            return result if calls % 5 else Result(result.response)
+            return result if calls % 5 else CoordinatorResult(result.response)
 
         monkeypatch.setattr(GroupMachine, "offset_commit", forgetful)
         assert broken_promise(with_groups) in (NOT_LOST, NEVER_EARLIER)
@@ -166,7 +178,7 @@ class TestGroups:
                 protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=first.assignment
             )
 
-        monkeypatch.setattr(syncs, "_response", confused)
+        monkeypatch.setattr(sync_group, "_response", confused)
         assert broken_promise(with_groups) in (ONE_OWNER, AS_MADE)
 
     def test_a_generation_that_goes_back_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +187,7 @@ class TestGroups:
             group.generation -= 2
 
         monkeypatch.setattr(classic_groups, "restore", older)
-        promises = (NEVER_BACK, "nobody who is heard of is put out")
+        promises = (NEVER_BACK, "a live member is not removed")
         assert broken_promise(with_groups, kill=1) in promises
 
     def test_a_session_that_is_too_short_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,15 +195,15 @@ class TestGroups:
             assert member.expire is not None
             self._timers.schedule(member.session_key, member.session_timeout_ms / 10, member.expire)
 
-        monkeypatch.setattr(Sessions, "heard_of", impatient)
-        assert broken_promise(with_groups) == "nobody who is heard of is put out"
+        monkeypatch.setattr(Sessions, "renew_session", impatient)
+        assert broken_promise(with_groups) == "a live member is not removed"
 
     def test_a_group_that_waits_for_ever_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def patient(self: Rounds, group: ClassicGroup, delay_ms: int) -> None:
-            """Whoever does not join again is waited for."""
+        def patient(self: Rebalance, group: ClassicGroup, delay_ms: int) -> None:
+            """Waits for members that do not join again."""
 
-        monkeypatch.setattr(Rounds, "_complete_after", patient)
-        monkeypatch.setattr(Sessions, "heard_of", lambda self, member: None)
+        monkeypatch.setattr(Rebalance, "_complete_join_after", patient)
+        monkeypatch.setattr(Sessions, "renew_session", lambda self, member: None)
         assert broken_promise(with_groups) in (HANGS, "every request is answered")
 
 
@@ -206,23 +218,23 @@ class TestConsumerGroups:
         assert broken_promise(with_consumer_groups) == OWNED_BY_TWO
 
     def test_a_session_that_is_too_short_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        heard = ConsumerSessions.heard
+        renew = ConsumerSessions.renew_session
 
         def impatient(self: ConsumerSessions, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
-            heard(self, group_id, member_id, timeout_ms // 20, now_ms)
+            renew(self, group_id, member_id, timeout_ms // 20, now_ms)
 
-        monkeypatch.setattr(ConsumerSessions, "heard", impatient)
-        assert broken_promise(with_consumer_groups) in ("nobody who is heard of is put out", OWNED_BY_TWO)
+        monkeypatch.setattr(ConsumerSessions, "renew_session", impatient)
+        assert broken_promise(with_consumer_groups) in ("a live member is not removed", OWNED_BY_TWO)
 
     def test_a_member_that_is_never_told_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        answer = heartbeat.answer
+        respond = heartbeat.heartbeat_response
 
         def silent(
-            member: ConsumerMember, interval_ms: int, *, tell_assignment: bool
+            member: ConsumerMember, interval_ms: int, *, with_assignment: bool
         ) -> ConsumerGroupHeartbeatResponse:
-            return answer(member, interval_ms, tell_assignment=False)
+            return respond(member, interval_ms, with_assignment=False)
 
-        monkeypatch.setattr(manager, "answer", silent)
+        monkeypatch.setattr(consumer_groups, "heartbeat_response", silent)
         assert broken_promise(with_consumer_groups) == HANGS
 
 

@@ -68,7 +68,7 @@ def test_a_log_that_starts_where_it_may_is_fine_and_one_offset_later_is_not() ->
     held = book(9000, 9000, 10, 9000, retention_ms="5000")
     checker.listed_start(held, 0, NOBODY_KNOWS, 2)
     checker.out_of_range(held, 0, held.floor(), 1)
-    with pytest.raises(Violation, match="nothing is deleted unasked or before its time"):
+    with pytest.raises(Violation, match="no record is deleted unasked or before it expires"):
         checker.listed_start(held, 0, NOBODY_KNOWS, 3)
     with pytest.raises(Violation, match="the high watermark never goes back"):
         checker.out_of_range(held, 0, held.floor(), 2)

@@ -1,18 +1,15 @@
 """Groups against answers made by hand: who may own what, in which generation, and who is let in."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from simulator.group_ledger import AS_MADE, NEVER_BACK, ONE_OWNER, GroupBook, MemberBook, Standing
 from simulator.ledger import Counts
 from simulator.ticks import Ticks
-from simulator.violation import Violation
+from tests.simulator.expected_violation import expect
 
 UUID = "-00000000-0000-0000-0000-00000000000"
 P0, P1 = ("t", 0), ("t", 1)
-REPLACED = "a static member that was replaced is let in nowhere"
+REPLACED = "a static member that was replaced is refused"
 
 
 class Run:
@@ -33,13 +30,6 @@ class Run:
 @pytest.fixture
 def run() -> Run:
     return Run()
-
-
-@contextmanager
-def expect(promise: str) -> Iterator[None]:
-    with pytest.raises(Violation) as broken:
-        yield
-    assert broken.value.promise == promise
 
 
 def test_each_member_is_told_its_own_share(run: Run) -> None:

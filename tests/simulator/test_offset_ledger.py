@@ -1,14 +1,11 @@
 """Committed offsets against answers made by hand: which attempt may be in force, and which must be."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from simulator.ledger import Ledger, TopicBook
 from simulator.offset_ledger import NEVER_EARLIER, NO_OFFSET, NOT_LOST, CommitAttempt, OffsetLedger
 from simulator.transaction_ledger import TransactionBook
-from simulator.violation import Violation
+from tests.simulator.expected_violation import expect
 
 ABORTED = "an offset of an open or aborted transaction does not count"
 
@@ -45,13 +42,6 @@ class Run:
 @pytest.fixture
 def run() -> Run:
     return Run()
-
-
-@contextmanager
-def expect(promise: str) -> Iterator[None]:
-    with pytest.raises(Violation) as broken:
-        yield
-    assert broken.value.promise == promise
 
 
 def test_the_last_acknowledged_commit_is_in_force(run: Run) -> None:

@@ -2,7 +2,7 @@
 
 from quire.protocol.messages.fetch import AbortedTransaction
 from quire.protocol.records import Record, build_batch, read_header
-from quire.storage.end_marker import build_end_marker
+from quire.storage.producers.end_marker import build_end_marker
 from simulator.read_committed import Filter, Marker, as_marker, marker_of
 
 

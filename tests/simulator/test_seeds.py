@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from simulator.main import summary
+from simulator.main import Kind, summary
 from simulator.plan import plan_of
 from simulator.world import World
 
@@ -20,7 +20,7 @@ SCALE = 0.7
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_promise_holds(seed: int) -> None:
     outcome = World(seed, plan_of(seed, scale=SCALE)).run()
-    assert outcome.violation is None, summary(outcome, SCALE)
+    assert outcome.violation is None, summary(outcome, Kind(scale=SCALE).options)
     assert outcome.counts.checks > 0
 
 

@@ -137,3 +137,53 @@ def test_a_host_that_stood_still_finds_its_clock_gone_on_and_its_timers_late() -
     assert host.now_ms() == before + 5000
     clock.run_for(100)
     assert fired == [5100]
+
+
+def test_a_fast_clock_shows_more_time_and_its_timers_come_early() -> None:
+    clock = SimClock(start_ms=0)
+    host = HostClock(clock, rate=2.0)
+    fired: list[tuple[float, float]] = []
+    host.call_later(100, lambda: fired.append((clock.monotonic_ms(), host.monotonic_ms())))
+    clock.run_for(50)
+    assert fired == [(50, 100)]
+    assert host.now_ms() == 100
+
+
+def test_a_timer_waits_until_a_clock_that_became_slower_shows_its_time() -> None:
+    clock = SimClock(start_ms=0)
+    host = HostClock(clock)
+    fired: list[tuple[float, float]] = []
+    host.call_later(100, lambda: fired.append((clock.monotonic_ms(), host.monotonic_ms())))
+    clock.run_for(50)
+    host.drift(0.5)
+    clock.run_for(99)
+    assert fired == []
+    clock.run_for(1)
+    assert fired == [(150, 100)]
+
+
+def test_a_cancelled_timer_of_a_slower_clock_does_not_come() -> None:
+    clock = SimClock()
+    host = HostClock(clock)
+    fired: list[str] = []
+    timer = host.call_later(100, lambda: fired.append("late"))
+    host.drift(0.5)
+    clock.run_for(150)
+    timer.cancel()
+    clock.run_for(1000)
+    assert fired == [] and timer.cancelled
+
+
+def test_a_delay_that_is_lost_in_rounding_still_lets_time_pass() -> None:
+    clock = SimClock()
+    host = HostClock(clock, rate=1.1)
+    clock.run_for(10_000)
+    deadline_ms = host.monotonic_ms() + 1e-12
+
+    def wait() -> None:
+        if host.monotonic_ms() < deadline_ms:
+            host.call_later(deadline_ms - host.monotonic_ms(), wait)
+
+    wait()
+    clock.run_until_idle()
+    assert host.monotonic_ms() >= deadline_ms

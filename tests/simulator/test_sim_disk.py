@@ -8,7 +8,7 @@ import pytest
 
 from quire.seams import Disk, FileSlice
 from quire.seams.disk import write_atomically
-from simulator.disk import Crashed, Operation, SimDisk, SimFile
+from simulator.disk import Crashed, DiskCall, SimDisk, SimFile
 from simulator.random import SimRandom
 from simulator.trace import Trace
 
@@ -254,7 +254,7 @@ def test_an_injected_error_hits_the_chosen_call_only() -> None:
     file.pwritev([b"c"], 1)
     assert file.pread(2, 0) == b"ac"
 
-    def is_read_of_log(operation: Operation) -> bool:
+    def is_read_of_log(operation: DiskCall) -> bool:
         return operation.kind == "read" and operation.path == "log"
 
     disk.fail_when(is_read_of_log, times=2)

@@ -33,7 +33,7 @@ def test_the_last_record_of_a_key_stays() -> None:
     held = book(2 * KEYS)
     for missing in range(KEYS, 2 * KEYS):
         left = [offset for offset in range(2 * KEYS) if offset != missing]
-        with pytest.raises(Violation, match="a record goes only for a later one with its key"):
+        with pytest.raises(Violation, match="compaction removes a record only for a later one with its key"):
             check_survivors(held, records(*left), 0, 2 * KEYS)
 
 

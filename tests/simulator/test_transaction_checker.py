@@ -1,8 +1,5 @@
 """Transactions against answers made by hand: each promise has an answer that breaks it, and one that does not."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from quire.protocol.records import Record
@@ -10,7 +7,7 @@ from simulator.ledger import Ledger, PartitionBook, TopicBook
 from simulator.read_committed import Marker
 from simulator.transaction_checker import ALL_SHOWN, FENCED, NOT_SHOWN, TransactionChecker
 from simulator.transaction_ledger import ATOMIC, Init, Session, TransactionBook
-from simulator.violation import Violation
+from tests.simulator.expected_violation import expect
 
 COMMIT = Marker(1, 0, commits=True).value
 ABORT = Marker(1, 0, commits=False).value
@@ -60,13 +57,6 @@ def records_of(*values: bytes) -> list[Record]:
 @pytest.fixture
 def run() -> Run:
     return Run()
-
-
-@contextmanager
-def expect(promise: str) -> Iterator[None]:
-    with pytest.raises(Violation) as broken:
-        yield
-    assert broken.value.promise == promise
 
 
 class TestReaders:

@@ -15,7 +15,7 @@ from simulator.machine import Death
 from simulator.main import summary
 from simulator.own_requests import LOST
 from simulator.plan import Plan, TopicPlan
-from simulator.world import Outcome, World
+from simulator.world import RunReport, World
 
 MORE_THAN_ENOUGH = 500
 ENOUGH = 8
@@ -112,7 +112,7 @@ class Doomed(Scripted):
         self.world.machine.doom(self.death, self.number)
 
     def trouble_came(self) -> bool:
-        return self.scene.life.number > 1
+        return self.scene.starts > 1
 
 
 class Unheard(Scripted):
@@ -141,7 +141,7 @@ def at_every_step(kind: type[Scripted], protocol: int, end: str, *, durable: boo
     pytest.fail("there is no end of it")
 
 
-def run(kind: type[Scripted], protocol: int, end: str, *, durable: bool, **trouble: object) -> tuple[bool, Outcome]:
+def run(kind: type[Scripted], protocol: int, end: str, *, durable: bool, **trouble: object) -> tuple[bool, RunReport]:
     actors: list[Scripted] = []
 
     def cast(world: World) -> list[SimClient]:

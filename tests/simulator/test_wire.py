@@ -4,7 +4,7 @@ from quire.protocol.codec import encode
 from quire.protocol.messages.headers import ResponseHeader
 from quire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from quire.seams import Transport
-from simulator.clients.own_client import Nobody
+from simulator.clients.own_client import IgnoringReceiver
 from simulator.clients.wire import Wire
 from simulator.clock import SimClock
 from simulator.life import Life
@@ -14,7 +14,7 @@ from simulator.random import SimRandom
 TIMEOUT_MS = 1000.0
 
 
-class SlowNode(Nobody):
+class SlowNode(IgnoringReceiver):
     """Answers a heartbeat when it is told to."""
 
     def __init__(self, transport: Transport) -> None:
@@ -35,7 +35,7 @@ def _connected(clock: SimClock) -> tuple[Wire, SlowNode]:
         return nodes[-1]
 
     def connected(transport: Transport) -> Wire:
-        wires.append(Wire(clock, transport, "client", Life(1, 0)))
+        wires.append(Wire(clock, transport, "client", Life("node", 1), 0))
         return wires[-1]
 
     def failed(error: Exception) -> None:

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from pyspark_quire.spark_process import SentToTasks, answer_at_once, find_connection, settle_in
+from pyspark_quire.spark_process import SentToTasks, acknowledge_at_once, find_connection, speed_up_this_process
 from tests.spark.probe_source import ProbeSource
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has no such setting")
@@ -39,14 +39,14 @@ def test_a_connection_that_answers_is_told_to_acknowledge_and_to_send_at_once(
         other.recv(100)
         other.sendall(b"answer")
         one.recv(100)
-    answer_at_once(other.fileno())
+    acknowledge_at_once(other.fileno())
     assert acknowledges_at_once(other)
     assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_the_connection_stays_open(ends: tuple[socket.socket, socket.socket]) -> None:
     one, other = ends
-    answer_at_once(other.fileno())
+    acknowledge_at_once(other.fileno())
     other.sendall(b"still here")
     assert one.recv(100) == b"still here"
 
@@ -54,7 +54,7 @@ def test_the_connection_stays_open(ends: tuple[socket.socket, socket.socket]) ->
 def test_a_connection_without_tcp_is_left_as_it_is() -> None:
     one, other = socket.socketpair(socket.AF_UNIX)
     with closing(one), closing(other):
-        answer_at_once(other.fileno())
+        acknowledge_at_once(other.fileno())
         other.sendall(b"still here")
         assert one.recv(100) == b"still here"
 
@@ -62,8 +62,8 @@ def test_a_connection_without_tcp_is_left_as_it_is() -> None:
 def test_in_a_process_that_is_not_spark_s_nothing_is_done() -> None:
     before = gc.get_freeze_count()  # a node that ran in this process may have set something aside
     assert find_connection() is None
-    settle_in()
-    settle_in()
+    speed_up_this_process()
+    speed_up_this_process()
     assert gc.get_freeze_count() == before
 
 

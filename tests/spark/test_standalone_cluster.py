@@ -14,10 +14,11 @@ from deltalake import DeltaTable
 from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.producer import Producer
 from quire.client.shell_blocking import BlockingClient
-from quire.inventory.processor import ProcessorConfig
 from quire.testing import Cluster
+from quire_samples.inventory.processor import ProcessorConfig
 from tests.cli.command import QUIRE, environment, quire
-from tests.inventory.running import carry_out, records
+from tests.samples.command import samples
+from tests.samples.inventory.running import carry_out, records
 from tests.spark import standalone_job
 from tests.spark.conftest import ROOT, spark_environment
 from tests.spark.standalone_cluster import StandaloneCluster, standalone_cluster
@@ -51,8 +52,8 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalo
 def test_the_pipelines_do_on_a_cluster_what_they_do_on_one_machine(
     servers: str, client: BlockingClient, spark_cluster: StandaloneCluster, tmp_path: Path
 ) -> None:
-    assert quire("demo", "shop", "--events", str(EVENTS), "--rate", "0", servers=servers).returncode == 0
-    assert quire("demo", "inventory", "--commands", str(COMMANDS), "--rate", "0", servers=servers).returncode == 0
+    assert samples("shop", "send", "--events", str(EVENTS), "--rate", "0", servers=servers).returncode == 0
+    assert samples("inventory", "send", "--commands", str(COMMANDS), "--rate", "0", servers=servers).returncode == 0
     carry_out(client, ProcessorConfig(), COMMANDS)
     run = subprocess.run(
         [
@@ -72,7 +73,9 @@ def test_the_pipelines_do_on_a_cluster_what_they_do_on_one_machine(
     assert clean["rows"] == EVENTS
     assert sum(clean["counts"].values()) + clean["duplicates"] + clean["late"] == EVENTS
     assert len(DeltaTable(tmp_path / "lake" / "shop" / "events").to_pyarrow_table()) == EVENTS
-    checked = quire("inventory", "check", "--lake", str(tmp_path / "lake/inventory/events"), "--json", servers=servers)
+    checked = samples(
+        "inventory", "check", "--lake", str(tmp_path / "lake/inventory/events"), "--json", servers=servers
+    )
     report = json.loads(checked.stdout)
     assert (checked.returncode, report["agrees"], report["events_not_in_lake"]) == (0, True, 0), report
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from types import ModuleType
 
 import quire.storage
-from quire.storage import batch_walk_native
-from quire.storage.batch_walk_native import BatchWalk
+from quire.storage.scanning import batch_walk_native
+from quire.storage.scanning.batch_walk_native import BatchWalk
 
 MAX_OFFSET = (1 << 63) - 1
 
 
 @cache
-def interpreted_module(name: str = "batch_walk_native") -> ModuleType:
-    source = Path(quire.storage.__file__).with_name(f"{name}.py")
-    loader = SourceFileLoader(f"{name}_interpreted", str(source))
+def interpreted_module(name: str = "scanning/batch_walk_native") -> ModuleType:
+    source = Path(quire.storage.__file__).parent / f"{name}.py"
+    loader = SourceFileLoader(f"{source.stem}_interpreted", str(source))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
     module = module_from_spec(spec)

@@ -8,12 +8,14 @@ from quire.protocol.records.reader import iterate_records
 from quire.protocol.records.record import Record
 from quire.seams import Disk, FileSlice
 from quire.storage.append_info import AppendInfo
+from quire.storage.flushing.log_flush import FlushPlan
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
-from quire.storage.range_check import read_checked
+from quire.storage.scanning.range_check import read_checked
 
 FOLDER = "data/orders-0"
 NOW_MS = 1_700_000_000_000
+SMALL_SEGMENTS = LogConfig(segment_bytes=300, index_interval_bytes=100)
 
 
 def batch(
@@ -38,6 +40,11 @@ def batch(
         transactional=transactional,
         control=control,
     )
+
+
+def letters(count: int) -> list[bytes]:
+    """Values of which two fit into a segment of `SMALL_SEGMENTS`."""
+    return [bytes([65 + at]) * 50 for at in range(count)]
 
 
 def emptied(data: bytearray) -> bytearray:
@@ -129,3 +136,9 @@ def read_all(log: Log, start_offset: int | None = None, max_bytes: int = 1 << 20
 
 def values_of(log: Log) -> list[bytes]:
     return [value for _, value in read_all(log)]
+
+
+def finish_flush(log: Log, plan: FlushPlan) -> None:
+    """What follows the first run of a plan."""
+    while not log.finish_flush(plan):
+        plan.run()

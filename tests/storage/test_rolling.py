@@ -5,7 +5,7 @@ from quire.storage.rolling import has_room
 from quire.storage.segment import Segment
 from simulator.disk import SimDisk
 from tests.storage.batches import NOW_MS
-from tests.storage.test_segment import CONFIG, add, new_segment, reopened
+from tests.storage.segment.filled_segments import CONFIG, add, new_segment, reopened
 
 
 def room(segment: Segment, config: LogConfig, **changes: int) -> bool:

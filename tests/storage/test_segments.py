@@ -1,6 +1,6 @@
 import pytest
 
-from quire.storage.index_file import IndexCache
+from quire.storage.indexes.index_file import IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.segment import Segment
 from quire.storage.segments import Segments

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from quire.real.disk import RealDisk, RealFile
+from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.errors import DataDirectoryError
 from quire.storage.log_config import LogConfig
-from quire.storage.log_directory import LogDirectory
 from simulator.clock import SimClock
 from simulator.random import SimRandom
-from tests.storage.batches import append, append_values, batch, open_log, read_all, values_of
+from tests.storage.batches import append, append_values, batch, finish_flush, open_log, read_all, values_of
+from tests.storage.loading import load_logs
 from tests.storage.manual_jobs import ManualJobs
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=500, index_interval_bytes=100)
@@ -44,7 +45,7 @@ def test_many_logs_live_with_few_descriptors_through_stops_and_starts(world: Wor
     expected: dict[tuple[str, int], list[bytes]] = {}
     for generation in range(3):
         directory = world.open()
-        directory.load_logs(lambda topic: SMALL_SEGMENTS)
+        load_logs(directory, world.jobs, lambda topic: SMALL_SEGMENTS)
         for partition in range(20):
             log = directory.open_log("orders", partition, SMALL_SEGMENTS, topic_id=bytes(16))
             values = [f"{generation} {partition} {number}".encode() * 5 for number in range(15)]
@@ -138,5 +139,5 @@ def test_a_flush_passes_over_an_index_whose_segment_is_deleted_while_it_is_being
     assert plan is not None
     assert any(path.endswith(".index") for path in plan.paths)
     plan.run()
-    log.finish_flush(plan)
+    finish_flush(log, plan)
     assert log.recovery_point == 10

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -90,7 +90,7 @@ def test_a_requested_failure_comes_as_often_as_asked_for(cluster: Cluster) -> No
 
 
 def test_a_requested_failure_can_be_taken_back(cluster: Cluster) -> None:
-    cluster.fail_next("CreateTopics", "THROTTLING_QUOTA_EXCEEDED", count=99)
+    cluster.fail_next("CreateTopics", "THROTTLING_QUOTA_EXCEEDED", count=99, required=False)
     cluster.clear_faults()
     assert create(cluster, "not-failing") == ErrorCode.NONE
 
@@ -123,7 +123,8 @@ def test_data_and_address_stay_through_kill_and_restart() -> None:
     with Cluster() as cluster:
         address = cluster.bootstrap_servers
         assert create(cluster, "kept") == ErrorCode.NONE
-        for end in (cluster.kill, lambda: None):
+        ends: list[Callable[[], None]] = [cluster.kill, lambda: None]
+        for end in ends:
             (pid,) = cluster.pids.values()
             end()
             cluster.restart()
@@ -170,34 +171,43 @@ def test_the_log_is_printed_when_a_block_fails(capfd: pytest.CaptureFixture[str]
 
 
 TEST_PROCESS = """
-    import os, sys, time
+    import os, signal, sys, threading, time
     from quire.testing import Cluster
     cluster = Cluster()
+    if sys.argv[1] == "threaded":
+        starting = threading.Thread(target=cluster.start)
+        starting.start()
+        starting.join()
     cluster.start()
     if sys.argv[1] == "forking" and os.fork() == 0:
         time.sleep(60)  # holds a copy of the pipe's end, as a pool of workers would
-    print(*cluster.pids.values(), os.getpid(), flush=True)
+    (pid,) = cluster.pids.values()
+    if sys.argv[1] == "paused":
+        os.kill(pid, signal.SIGSTOP)
+    print(pid, os.getpid(), flush=True)
     time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("kind", ["plain", "forking"])
-def test_no_node_outlives_a_test_process_that_is_killed(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["plain", "forking", "threaded", "paused"])
+def test_nothing_outlives_a_test_process_that_is_killed(kind: str, tmp_path: Path) -> None:
     script = textwrap.dedent(TEST_PROCESS)
     with subprocess.Popen(
         [sys.executable, "-c", script, kind],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},  # nobody is left to remove what it leaves behind
+        env=os.environ | {"TMPDIR": str(tmp_path)},
     ) as process:
         assert process.stdout is not None
         node_pid = int(process.stdout.readline().split()[0])
         assert is_running(node_pid)
+        assert list(tmp_path.iterdir())
         os.kill(process.pid, signal.SIGKILL)
         wait_until_gone(node_pid)
         if kind == "forking":
             os.killpg(process.pid, signal.SIGKILL)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_a_killed_test_process_left_is_removed_by_the_next_cluster_and_no_sooner(
@@ -210,8 +220,6 @@ def test_what_a_killed_test_process_left_is_removed_by_the_next_cluster_and_no_s
         left_over = tmp_path / "quire-testing-abcdefgh"
         left_over.mkdir()
         (left_over / ".lock").touch()
-        for each in (folder, left_over):
-            os.utime(each, (0, 0))
         with Cluster():
             assert folder.exists(), "its cluster may start again"
             assert not left_over.exists()

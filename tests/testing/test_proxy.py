@@ -57,3 +57,11 @@ def test_waiting_says_what_was_counted_when_it_gives_up(quire_cluster: Cluster) 
         with pytest.raises(TimeoutError, match="requests"):
             proxy.wait_until(lambda it: it.requests["Produce"] == 1, timeout_s=0.05)
         assert time.monotonic() - began < 2
+
+
+def test_an_api_that_does_not_exist_is_refused(quire_cluster: Cluster) -> None:
+    with Proxy(quire_cluster.bootstrap_servers) as proxy:
+        with pytest.raises(ValueError, match="there is no API 'produce'"):
+            proxy.lose_answers("produce", 1)
+        with pytest.raises(ValueError, match="there is no API 'produce'"):
+            proxy.hold_answers("produce")

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import click
 
-from quire.cli.main import quire as cli
+from quire.cli.main import quire
+from quire_samples.main import samples
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAMS: dict[str, click.Group] = {"quire": quire, "quire-samples": samples}
 CODE = re.compile(r"```(?:sh|bash|console|text)?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 
 
@@ -18,7 +20,7 @@ def shown_commands() -> list[tuple[str, str]]:
         for block, inline in CODE.findall(path.read_text()):
             for line in (block or inline).splitlines():
                 command = line.strip().removeprefix("$ ").strip()
-                if command.startswith(("make ", "quire ")):
+                if command.startswith(("make ", "quire ", "quire-samples ")):
                     found.append((path.name, command))
     return found
 
@@ -32,12 +34,13 @@ def test_every_make_target_in_the_docs_exists() -> None:
 
 
 def test_every_quire_command_in_the_docs_exists() -> None:
-    context = click.Context(cli)
     for document, command in shown_commands():
-        if not command.startswith("quire "):
+        program, *words = command.split()
+        if program not in PROGRAMS:
             continue
-        here: click.Command = cli
-        for word in command.split()[1:]:
+        here: click.Command = PROGRAMS[program]
+        context = click.Context(here)
+        for word in words:
             if not isinstance(here, click.Group) or word.startswith(("-", "[", "<")):
                 break
             for choice in word.split("|"):

@@ -4,15 +4,15 @@ import re
 from pathlib import Path
 from struct import Struct
 
-from quire.cli.dump.folders import Kind
-from quire.cli.dump.small_files import dump_small_file
+from quire.cli.storage.dump.folders import Kind
+from quire.cli.storage.dump.small_files import dump_small_file
 from quire.protocol import uuids
 from quire.protocol.messages.metadata_records import TopicRecord
 from quire.protocol.records import Record, check_crc, decode_batch, read_header
 from quire.raft.record_frame import decode_frame
-from quire.storage.offset_index import OffsetIndex
-from quire.storage.time_index import TimeIndex
-from quire.storage.transaction_index import TransactionIndex
+from quire.storage.indexes.offset_index import OffsetIndex
+from quire.storage.indexes.time_index import TimeIndex
+from quire.storage.indexes.transaction_index import TransactionIndex
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats.md"
 LINE = re.compile(r"((?:[0-9a-f]{2} ?)+)(?:\s{3,}|$)(.*)")

@@ -35,9 +35,15 @@ OUTSIDE = {
 MAY_TOUCH_THE_OUTSIDE = (
     "quire/real/",
     "quire/cli/",
+    "quire/console/",
     "quire/testing/",
     "quire/spark/",
     "quire/client/shell_",
+    "quire_samples/inventory/cli/",
+    "quire_samples/live/",
+    "quire_samples/paced_sending.py",
+    "quire_samples/shop/send.py",
+    "pyspark_quire/one_sentence.py",  # sets the switch of the process that Spark runs us in
     "pyspark_quire/spark_process.py",  # it is about the process that Spark runs us in, and knows nothing of ours
 )
 LONGEST_FILE = 500
@@ -68,6 +74,16 @@ def test_only_the_real_side_of_the_seams_touches_the_outside(path: Path) -> None
         return
     touched = OUTSIDE & set(imported(path))
     assert not touched, f"{name(path)} imports {sorted(touched)}: go through quire.seams instead"
+
+
+NODE = [path for path in SOURCES if name(path).startswith("src/quire/node/")]
+CONTROLLER_DOOR = "src/quire/node/to_controller.py"
+
+
+@pytest.mark.parametrize("path", [path for path in NODE if name(path) != CONTROLLER_DOOR], ids=name)
+def test_a_node_reaches_the_active_controller_through_its_door_alone(path: Path) -> None:
+    found = re.findall(r"active_controller|ActiveController|\.active\b", path.read_text())
+    assert not found, f"{name(path)} uses {found[0]}: call a method of ToController instead"
 
 
 @pytest.mark.parametrize("path", SIMULATOR, ids=name)
@@ -102,16 +118,33 @@ def test_no_note_to_self_without_a_reason(path: Path) -> None:
         assert not note or len(note[2].strip(" :")) > 20, f"{name(path)}:{number}: {line.strip()}"
 
 
-COMMANDS = [path for path in SOURCES if "quire/cli/" in name(path) and path.name != "terminal.py"]
+COMMANDS = [
+    path
+    for path in SOURCES
+    if re.search("/quire/(cli|console)/|/quire_samples/", name(path)) and path.name != "terminal.py"
+]
 PRINTS = {"print", "click.echo", "click.secho", "click.echo_via_pager", "click.confirm", "click.prompt"}
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=name)
 def test_commands_print_through_the_one_place_that_escapes_control_characters(path: Path) -> None:
-    """`quire.cli.terminal`: what others wrote must not tell a terminal what to do."""
+    """`quire.console.terminal`: what others wrote must not tell a terminal what to do."""
     tree = ast.parse(path.read_text())
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     assert not called & PRINTS
     assert not {call for call in called if re.fullmatch(r"sys\.std(out|err)(\.buffer)?\.writ\w*", call)}
     taken = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert "draw" not in taken or path.name == "watch.py"
+    assert "draw" not in taken or path.name == "live_screen.py"
+
+
+@pytest.mark.parametrize("path", SOURCES + SIMULATOR, ids=name)
+def test_sections_of_a_file_begin_in_one_style(path: Path) -> None:
+    """A comment between two empty lines names a section: `# --- Reading`."""
+    lines = ["", *path.read_text().splitlines(), ""]
+    alone = [
+        line.strip()
+        for before, line, after in zip(lines, lines[1:], lines[2:], strict=False)
+        if line.lstrip().startswith("# ") and not before.strip() and not after.strip()
+    ]
+    odd = [comment for comment in alone if not re.fullmatch(r"# --- [A-Z`].*[^-. ]", comment)]
+    assert not odd, f"{name(path)}: write {odd[0]} as `# --- Title`"

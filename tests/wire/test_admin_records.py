@@ -56,8 +56,9 @@ def test_an_empty_partition_starts_and_ends_at_zero(admin: AdminClient, make_top
 
 def test_offsets_of_a_partition_that_is_not_there(admin: AdminClient, make_topic: MakeTopic) -> None:
     asked = TopicPartition(make_topic(), 7)
-    with pytest.raises(KafkaException):
+    with pytest.raises(KafkaException) as caught:
         admin.list_offsets({asked: OffsetSpec.latest()}, request_timeout=2)[asked].result(WAIT_S)
+    assert caught.value.args[0].code() == KafkaError._NOENT, "librdkafka finds no leader for it"
 
 
 def test_records_before_an_offset_are_deleted_and_the_rest_is_served(

@@ -1,12 +1,17 @@
 """The programs in examples/ do what they say, also when they are killed."""
 
+import importlib.util
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
 from quire.testing import WireConnection
 from tests.free_ports import free_port
 from tests.wire.clients import Confluent, Message, eventually
 from tests.wire.conftest import MakeTopic, NewName
 from tests.wire.raw_offsets import committed
 from tests.wire.readers import read_confluent
-from tests.wire.running_example import RunningExample
+from tests.wire.running_example import EXAMPLES, RunningExample
 
 
 def write(bootstrap: str, topic: str, *values: bytes) -> None:
@@ -67,8 +72,37 @@ def test_the_copier_can_be_stopped_while_there_is_no_broker() -> None:
         copier.terminate()
 
 
-def test_a_topic_that_is_not_there_is_one_sentence(bootstrap: str, new_group: NewName) -> None:
-    arguments = ("--group", new_group(), "--bootstrap-servers", bootstrap)
-    with RunningExample("at_least_once_consumer.py", "nobody-made-it", *arguments) as consumer:
-        assert consumer.complaint().startswith("cannot go on: Subscribed topic not available: nobody-made-it")
-        eventually(consumer.has_ended)
+def test_the_consumer_reports_a_topic_that_is_missing_and_reads_it_once_it_exists(
+    bootstrap: str, new_group: NewName
+) -> None:
+    topic = group = new_group()
+    arguments = ("at_least_once_consumer.py", topic, "--group", group, "--bootstrap-servers", bootstrap)
+    with RunningExample(*arguments) as consumer:
+        assert consumer.complaint().startswith(f"continuing after: Subscribed topic not available: {topic}")
+        write(bootstrap, topic, b"one")
+        assert consumer.lines(1) == [f"{topic}-0 0: one"]
+        consumer.stop()
+
+
+def test_the_copier_reports_a_topic_that_is_missing_and_copies_it_once_it_exists(
+    bootstrap: str, make_topic: MakeTopic, new_transactional_id: NewName
+) -> None:
+    source, sink = new_transactional_id(), make_topic()
+    arguments = ("exactly_once_copy.py", source, sink, "--name", source, "--bootstrap-servers", bootstrap)
+    with RunningExample(*arguments) as copier:
+        assert copier.complaint().startswith(f"continuing after: Subscribed topic not available: {source}")
+        write(bootstrap, source, b"one")
+        eventually(lambda: read_confluent(bootstrap, sink) == [b"ONE"])
+        copier.stop()
+
+
+@pytest.mark.parametrize("name", ["at_least_once_consumer", "exactly_once_copy"])
+def test_only_a_fatal_error_ends_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.end_if_fatal(KafkaError(KafkaError._ALL_BROKERS_DOWN, "all brokers are down"))
+    assert capsys.readouterr().err == "continuing after: all brokers are down\n"
+    with pytest.raises(KafkaException):
+        example.end_if_fatal(KafkaError(KafkaError._FENCED, "fenced", fatal=True))

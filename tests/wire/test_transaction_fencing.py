@@ -10,11 +10,13 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from quire.testing import WireConnection
-from tests.wire.clients import eventually
+from tests.wire.clients import OTHER_BROKER, eventually
 from tests.wire.conftest import MakeTopic, NewName
 from tests.wire.raw_transactions import transaction_state
 from tests.wire.readers import read_confluent
 from tests.wire.transactional_producers import PRODUCERS, transactional
+
+ERRORS = (KafkaException, kafka.errors.KafkaError, aiokafka.errors.KafkaError)
 
 
 @contextlib.contextmanager
@@ -95,7 +97,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(
     with transactional(client, bootstrap, transactional_id, timeout_ms=1000) as slow:
         write(slow, topic, b"too slow")
         eventually(lambda: transaction_state(connection, transactional_id) == "CompleteAbort")
-        with pytest.raises((KafkaException, kafka.errors.KafkaError, aiokafka.errors.KafkaError)):
+        with fenced(client) if OTHER_BROKER is None else pytest.raises(ERRORS):
             slow.commit()
     with transactional(client, bootstrap, transactional_id) as producer:
         write(producer, topic, b"in time")

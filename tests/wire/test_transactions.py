@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import confluent_kafka
 import pytest
 
 from quire.testing import Proxy, WireConnection
@@ -194,6 +195,36 @@ def test_a_lost_answer_leaves_the_transaction_whole(
         assert proxy.lost[api] == 1
     eventually(lambda: read_confluent(bootstrap, sink) == [b"0", b"1", b"2"])
     eventually(lambda: committed(connection, group, source, require_stable=True).committed_offset == 3)
+
+
+def test_what_a_producer_commits_is_there_after_it_gave_up_a_batch_that_was_written(
+    bootstrap: str, make_topic: MakeTopic, new_transactional_id: NewName
+) -> None:
+    """librdkafka gives the sequence numbers of a batch that it has given up to the next transaction."""
+    topic, kept = make_topic(), list[bytes]()
+    lost_connections: list[Any] = []
+    with Proxy(bootstrap) as proxy:
+        settings = {"retry.backoff.ms": 5000, "retry.backoff.max.ms": 5000, "error_cb": lost_connections.append}
+        with transactional("confluent-kafka", proxy.address, new_transactional_id(), **settings) as producer:
+            producer.begin()
+            producer.send(topic, b"0")
+            producer.commit()
+            proxy.lose_answers("Produce", 1)
+            producer.begin()
+            producer.send(topic, b"given up")
+            eventually(lambda: producer.producer.poll(0.01) is not None and bool(lost_connections))
+            producer.abort()
+            for number in range(1, 4):
+                producer.begin()
+                producer.send(topic, b"%d" % number)
+                try:
+                    producer.commit()
+                    kept.append(b"%d" % number)
+                except confluent_kafka.KafkaException as error:
+                    assert error.args[0].txn_requires_abort()
+                    producer.abort()
+    assert kept[-1:] == [b"3"]
+    eventually(lambda: read_confluent(bootstrap, topic) == [b"0", *kept])
 
 
 def test_a_transactional_id_is_listed_as_what_it_is(

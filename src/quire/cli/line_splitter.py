@@ -1,8 +1,8 @@
-"""Whole lines out of chunks of bytes, without their ends: LF, or CRLF."""
+"""Splits chunks of bytes into lines, without their line ends (LF or CRLF)."""
 
 
 class LineSplitter:
-    """What the last chunk left open is a line at the end."""
+    """Keeps an incomplete line for the next chunk; at the end of input it is a line."""
 
     __slots__ = ("_open",)
 

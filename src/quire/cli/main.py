@@ -1,9 +1,9 @@
-"""`quire`: the root of the command line. Nothing is imported here that a command does not need itself."""
+"""`quire`: the root of the command line. It imports a command only when that command is called."""
 
 import click
 
 from quire import __version__
-from quire.cli.lazy import Entry, RootGroup
+from quire.console.groups import Entry, RootGroup
 
 EPILOG = """\b
 Examples:
@@ -14,27 +14,28 @@ Examples:
 
 \b
 Exit codes:
-  0 done    1 failed    2 wrong usage    3 no broker reachable, or no answer in time
-  4 what was named does not exist    130 interrupted
+  0 done    1 failed    2 wrong usage    3 no broker reachable, or no response in time
+  4 not found    130 interrupted (Ctrl-C)    143 terminated (SIGTERM)
 """
 
 COMMANDS = {
-    "start": Entry("quire.cli.start:start", "Start a node and serve until stopped."),
-    "storage": Entry("quire.cli.storage:storage", "Prepare and inspect data directories."),
-    "topics": Entry("quire.cli.topics:topics", "List, create, describe, alter and delete topics."),
-    "configs": Entry("quire.cli.configs:configs", "Show and change settings of topics and brokers."),
-    "groups": Entry("quire.cli.groups:groups", "List, describe and delete groups, reset their offsets."),
-    "transactions": Entry("quire.cli.transactions:transactions", "List, describe and abort transactions."),
-    "produce": Entry("quire.cli.produce:produce", "Write lines to a topic."),
-    "consume": Entry("quire.cli.consume:consume", "Read a topic."),
-    "dump-log": Entry("quire.cli.dump_log:dump_log", "Show what is in the files of a data directory."),
-    "verify": Entry("quire.cli.verify:verify", "Check data directories of nodes that are not running."),
-    "pipelines": Entry("quire.cli.pipelines:pipelines", "Run data pipelines on Spark."),
-    "dlq": Entry("quire.cli.dlq:dlq", "Look at dead letters and send them back."),
-    "demo": Entry("quire.cli.demo:demo", "Send made-up events, to try pipelines on."),
-    "inventory": Entry("quire.cli.inventory:inventory", "Run an inventory that can be audited, and check it."),
-    "view": Entry("quire.cli.view:view", "Serve what topics add up to, over HTTP."),
-    "cluster": Entry("quire.cli.cluster:cluster", "Show nodes, controller, features and quorum."),
+    "start": Entry("quire.cli.node.start:start", "Start a node and serve until stopped."),
+    "storage": Entry("quire.cli.storage.storage:storage", "Prepare and inspect data directories."),
+    "topics": Entry("quire.cli.cluster.topics:topics", "List, create, describe, alter and delete topics."),
+    "configs": Entry("quire.cli.cluster.configs:configs", "Show and change settings of topics and brokers."),
+    "groups": Entry("quire.cli.groups.groups:groups", "List, describe and delete groups, and reset offsets."),
+    "transactions": Entry("quire.cli.transactions.transactions:transactions", "List, describe and abort transactions."),
+    "produce": Entry("quire.cli.records.produce:produce", "Write lines to a topic."),
+    "consume": Entry("quire.cli.records.consume:consume", "Read a topic."),
+    "dump-log": Entry("quire.cli.storage.dump_log:dump_log", "Show the contents of the files of a data directory."),
+    "verify": Entry("quire.cli.storage.verify:verify", "Check data directories of nodes that are not running."),
+    "pipelines": Entry("quire.cli.pipelines.pipelines:pipelines", "Run data pipelines on Spark."),
+    "dlq": Entry("quire.cli.pipelines.dlq:dlq", "Show dead letters, and send them back."),
+    "cluster": Entry("quire.cli.cluster.cluster:cluster", "Show nodes, controller, features and the status."),
+    "completion": Entry("quire.cli.completion:completion", "Print the script for completion in bash, zsh or fish."),
+    "quorum": Entry("quire.cli.cluster.quorum:quorum", "Show the metadata quorum, add and remove controllers."),
+    "brokers": Entry("quire.cli.cluster.brokers:brokers", "List brokers, and unregister one."),
+    "version": Entry("quire.cli.version:version", "Show the versions of Quire, Kafka's protocol and Python."),
 }
 
 

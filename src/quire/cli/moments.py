@@ -1,6 +1,7 @@
-"""Moments and stretches of time as people type them.
+"""Points in time and durations as options of commands.
 
-A moment is milliseconds, or ISO 8601 with local time where no zone is given; a duration is ISO 8601's, as in PT1H30M.
+A point in time is milliseconds since 1970, or ISO 8601 (local time unless it has a zone); a duration is ISO 8601, such
+as PT1H30M.
 """
 
 import re

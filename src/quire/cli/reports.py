@@ -1,37 +1,53 @@
-"""What came of a command that was given several names: a line for each, and the exit code of the first failure."""
+"""The results of a command with several names: a line for each, and the exit code of the first failure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import click
 
-from quire.cli.failures import explain, sentence
-from quire.cli.output import print_json
-from quire.cli.terminal import echo
+from quire.console.explain import explain
+from quire.console.failure import Failure, fail_with_all
+from quire.console.output import print_json
+from quire.console.terminal import echo, echo_failure
 from quire.protocol.errors import ApiError
 
-Outcome = tuple[str, str | ApiError, dict[str, object]]
+
+class NameResult(NamedTuple):
+    """What the command did to one name: a few words, or the error; and the details for JSON."""
+
+    name: str
+    result: str | ApiError
+    details: dict[str, object]
 
 
-def report(outcomes: Sequence[Outcome], as_json: bool) -> None:
-    """Prints every outcome; failures go to standard error, and the first of them decides the exit code."""
-    failures = [(name, result) for name, result, _ in outcomes if isinstance(result, ApiError)]
+def report(results: Sequence[NameResult], as_json: bool, explained: Mapping[str, Failure] | None = None) -> None:
+    """Prints every result. Failures go to standard error, and the first one decides the exit code.
+
+    `explained` has the failures of names for which the caller knows more than the error says.
+    """
+    failures = {name: explain(result, name) for name, result, _ in results if isinstance(result, ApiError)}
+    failures |= explained or {}
     if as_json:
         print_json(
             [
                 {"name": name, **details}
                 | ({"error": result.code.name, "message": str(result)} if isinstance(result, ApiError) else {})
-                for name, result, details in outcomes
+                for name, result, details in results
             ]
         )
-    for name, result, _ in outcomes:
+    for name, result, _ in results:
         if isinstance(result, ApiError):
-            if len(outcomes) > 1 or as_json:
-                echo(f"quire: {name}: {sentence(result, name)}", err=True)
+            if len(results) > 1 or as_json:
+                echo_failure("quire", f"{name}: {failures[name].message}")
         elif not as_json:
             echo(f"{name}: {result}")
     if failures:
-        name, error = failures[0]
-        failure = explain(error, name)
-        if len(outcomes) > 1 or as_json:
+        failure = next(iter(failures.values()))
+        if len(results) > 1 or as_json:
             raise click.exceptions.Exit(failure.exit_code)
         raise failure
+
+
+def fail_for_each(errors: Mapping[str, ApiError]) -> None:
+    """Ends the command if there are errors: a line for each name, and the exit code of the first."""
+    fail_with_all([explain(error, name) for name, error in errors.items()])

@@ -1,20 +1,24 @@
-"""Partitions as people name them, and as they are shown: `orders` for all of a topic, `orders:0,3` for some of it."""
+"""Partitions in arguments and in output: `orders` is a whole topic, `orders:0,3` are two of its partitions."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import click
 
-from quire.cli.output import numbers
+from quire.cli.missing_topics import topic_failures
 from quire.client.admin.topics import describe_topics
+from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
 from quire.client.shell_blocking import BlockingClient
+from quire.console.explain import explain
+from quire.console.failure import fail_with_all
+from quire.console.output import numbers
 from quire.protocol.errors import ApiError, ErrorCode
 
 
 class Scope(NamedTuple):
     topic: str
-    partitions: tuple[int, ...]  # none: all of them
+    partitions: tuple[int, ...]  # empty: all partitions
 
     def __str__(self) -> str:
         return f"{self.topic}:{','.join(map(str, self.partitions))}" if self.partitions else self.topic
@@ -37,25 +41,35 @@ class ScopeType(click.ParamType[Scope]):
 
 
 def resolve(client: BlockingClient, scopes: Sequence[Scope]) -> list[TopicPartition]:
-    """The partitions that are meant, each once; raises for what is not there."""
+    """The partitions of the scopes, each once; ends the command if some do not exist, and names all of them."""
     found = client.run(describe_topics(client.cluster, [scope.topic for scope in scopes]))
     places: dict[TopicPartition, None] = {}
+    missing: dict[str, ApiError] = {}
+    without: list[ApiError] = []
     for scope in scopes:
         topic = found[scope.topic]
         if isinstance(topic, ApiError):
-            raise topic
+            missing[scope.topic] = topic
+            continue
         for partition in scope.partitions or sorted(topic.partitions):
-            if partition not in topic.partitions:
-                raise ApiError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"topic {scope.topic} has no partition {partition}, only 0 to {len(topic.partitions) - 1}",
-                )
-            places[TopicPartition(scope.topic, partition)] = None
+            place = TopicPartition(scope.topic, partition)
+            if partition in topic.partitions:
+                places[place] = None
+            else:
+                without.append(_no_partition(topic, partition))
+    fail_with_all([*topic_failures(client, missing), *map(explain, without)])
     return list(places)
 
 
+def _no_partition(topic: Topic, partition: int) -> ApiError:
+    return ApiError(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"topic {topic.name} has no partition {partition}, only 0 to {len(topic.partitions) - 1}",
+    )
+
+
 def in_one_cell(places: Sequence[TopicPartition]) -> str:
-    """`orders:0,1 users:3`, in the way that partitions are named on the command line."""
+    """`orders:0,1 users:3`: the notation of the command line."""
     return " ".join(f"{topic}:{numbers(indexes)}" for topic, indexes in by_topic(places).items()) or "-"
 
 

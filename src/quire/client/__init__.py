@@ -1,21 +1,21 @@
 """Quire's own client: admin, producer and consumer, for any broker that speaks Kafka's protocol.
 
-The logic is built on the seams of `quire.seams`, like a node is: it asks a Clock for the time and a Network for
-connections, and waits through `Pending`. The same code therefore runs blocking in the command line and in Spark's tasks
+Like a node, the client uses the seams in `quire.seams`: a Clock for the time, a Connector for connections, and
+`Pending` for results that come later. So the same code runs blocking in the command line and in Spark's tasks
 (`shell_blocking`), on an asyncio loop (`shell_asyncio`) and in the simulator. From the bottom up:
 
     connection   one connection's bytes: frames, correlation ids, version negotiation
-    link         a connection that comes back: waiting calls, time-outs, back-off
-    metadata     what the cluster looks like, as last heard
+    link         a connection that reconnects: waiting calls, time-outs, back-off
+    metadata     a cache of the cluster's brokers, topics and leaders
     cluster      sends a request to the right broker
     leaders, coordinators
-                 send each of them its share of a question, and ask again while they move
+                 divide a request among leaders or coordinators, and retry while these move
     accumulator, partition_queue, transactions
-                 a producer's records, their order and numbering, and what they are part of
+                 a producer's records, their order and sequence numbers, and their transactions
     fetch_session, fetcher
-                 reading ahead of the caller
+                 fetching ahead of the caller
     group_offsets
-                 how far a group has come
+                 the committed offsets of a group
     admin, producer, consumer
 
 Only files named `shell_*` touch sockets and real clocks.

@@ -1,8 +1,8 @@
-"""Gathers a producer's records: which partition each goes to, and the batch of that partition which is being filled.
+"""Collects a producer's records: chooses a partition for each, and adds it to the open batch of that partition.
 
-Records come one by one, as many values at once, or as the bytes of a whole batch that somebody else has encoded; in
-every partition they stay in the order they came. `Producer` owns this, and decides when a batch that is not full is
-closed and what is sent.
+Records are added one by one, as a list of values, or as the bytes of a whole batch that the caller has encoded; within
+a partition they keep their order. `Producer` owns this, and decides when a batch that is not full is closed and what is
+sent.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Record
 
 Headers = list[tuple[str, bytes | None]]
-NO_HEADERS: Headers = []  # shared by the records that have none; nobody may add to it
+NO_HEADERS: Headers = []  # shared by all records without headers; must not be changed
 
 
 class _Outlet:
@@ -35,7 +35,7 @@ class _Outlet:
 
 
 class Accumulator:
-    """`opening` is called before a batch is begun and may refuse, `filled` with the queue whose open batch is full."""
+    """`opening` is called before a batch is begun and may raise, `filled` with the queue whose open batch is full."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Accumulator:
         return batch.add(Record(0, timestamp_ms, key, value, headers or NO_HEADERS), size_bytes)
 
     def add_values(self, topic: str, values: Sequence[bytes], headers: Headers | None, partition: int | None) -> None:
-        """Many records without keys, a batch's worth to a partition."""
+        """Adds many records without keys, one batch at a time to a partition."""
         outlet = self._outlets.get(topic) or self._new_outlet(topic)
         known = self._known(topic)
         now_ms = self._clock.now_ms()
@@ -109,7 +109,7 @@ class Accumulator:
             start, start_bytes = stop, ends[stop - 1]
 
     def add_encoded(self, topic: str, partition: int, plain: bytearray, count: int, timestamp_ms: int) -> Delivery:
-        """A whole batch, which stays one however large it is, behind what was added to its partition before."""
+        """Adds a whole batch, which is not divided, behind the records that were added to its partition before."""
         outlet = self._outlets.get(topic) or self._new_outlet(topic)
         queue = outlet.queues.get(partition) or self._new_queue(outlet, partition)
         batch = self._new_batch(queue)
@@ -121,7 +121,7 @@ class Accumulator:
     def _known(self, topic: str) -> Topic:
         known = self._cluster.metadata.topics.get(topic)
         if known is None or not known.partitions:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} is not there, or not prepared")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} does not exist, or was not prepared")
         return known
 
     def _new_outlet(self, topic: str) -> _Outlet:
@@ -135,13 +135,13 @@ class Accumulator:
         if partition not in partitions:
             raise ClientError(f"topic {outlet.name} has no partition {partition}; it has 0 to {len(partitions) - 1}")
         queue = PartitionQueue(TopicPartition(outlet.name, partition))
-        self.queues[queue.place] = outlet.queues[partition] = queue
+        self.queues[queue.topic_partition] = outlet.queues[partition] = queue
         return queue
 
     def _new_batch(self, queue: PartitionQueue) -> Batch:
         self._opening()
         if queue.open is not None:
             self._filled(queue)
-        queue.open = Batch(queue.place, self._order, self._clock.monotonic_ms() + self._delivery_timeout_ms)
+        queue.open = Batch(queue.topic_partition, self._order, self._clock.monotonic_ms() + self._delivery_timeout_ms)
         self._order += 1
         return queue.open

@@ -1,14 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, no-any-return"
-"""From columns as Arrow lays them out in memory to the records of batches, without an object for any row.
+"""Encodes columns in Arrow's memory layout as the records of batches, without an object per row.
 
-One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
-with identical results. Nothing here knows pyarrow: a column of texts or bytes is where each value ends (`offsets`), the
-bytes of all of them (`data`) and a bitmap of those that are not null. What a record looks like is told in
-`protocol.records.records_native`, which reads them.
+Cython compiles the module if there is a C compiler at installation; interpreted it gives the same results. It does not
+use pyarrow: a column of strings or bytes consists of the end of each value (`offsets`), the bytes of all values
+(`data`) and a bitmap of the values that are not null. `protocol.records.records_native` describes the records.
 
-Three loops, in the order a sink runs them: `choose_partitions` as Kafka's default partitioner does, `encode_rows` into
-one `Lane` a partition, and `digest_rows`, an order-free hash by which a batch of rows is recognised.
+There are three loops, in the order in which a sink runs them: `choose_partitions` is Kafka's default partitioner,
+`encode_rows` writes into one `Lane` per partition, and `digest_rows` is a hash that does not depend on the order, by
+which a batch of rows is recognised.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ALL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
 @cython.cclass
 class Column:
-    """Texts or bytes, each of which may be null; `start` is the row of the buffers that is row 0 here."""
+    """Strings or bytes, each of which may be null; `start` is the row of the buffers that is row 0 here."""
 
     offsets: cython.const[cython.int][::1]
     data: cython.const[cython.uchar][::1]
@@ -127,7 +127,7 @@ class Lane:
 
     @cython.cfunc
     def _grow(self, needed: cython.Py_ssize_t, most: cython.Py_ssize_t) -> cython.void:
-        """Room for `needed` bytes in all: twice as much as before, and beyond `most` no more than it takes."""
+        """Makes room for `needed` bytes in total: twice as much as before, but not more than `most` and `needed`."""
         size: cython.Py_ssize_t = max(2 * len(self.data), _FIRST_BYTES)
         grown: bytearray = bytearray(max(min(size, most), needed))
         if self.count:
@@ -140,7 +140,7 @@ class Lane:
 @cython.inline
 @cython.exceptval(check=False)
 def _varint_size(value: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Of a number that is not negative; -1 takes one byte."""
+    """The size of a number that is not negative; -1 takes one byte."""
     size: cython.Py_ssize_t = 1
     while value >= 64:
         value >>= 7
@@ -187,7 +187,7 @@ def _put_sized(
 @cython.inline
 @cython.exceptval(check=False)
 def _sized(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """What a value of that size takes in a record, its length included."""
+    """The size of a value in a record, with its length."""
     return 1 if size < 0 else _varint_size(size) + size
 
 
@@ -229,10 +229,10 @@ def encode_rows(
     sticky: cython.int,
     batch_bytes: cython.Py_ssize_t,
 ) -> int:
-    """Adds the rows from `row` up to `stop` to the lanes of their partitions, `sticky`'s where none is chosen.
+    """Adds the rows from `row` up to `stop` to the lanes of their partitions; `sticky` is for rows without one.
 
-    Returns the first row that is not in: `stop`, or one whose lane is full and must be taken before it goes on. A batch
-    has `batch_bytes` at most, before compression, or a single record. All records have the batch's own timestamp.
+    Returns the first row that was not added: `stop`, or a row whose lane is full; the caller takes that batch first. A
+    batch has at most `batch_bytes` before compression, or a single record. All records have the batch's timestamp.
     """
     chosen: cython.const[cython.int][::1] = partitions
     lane: Lane
@@ -280,10 +280,10 @@ def encode_rows(
 def choose_partitions(
     out: memoryview, keys: Column | None, wanted: memoryview | None, wanted_validity: Buffer | None, count: cython.int
 ) -> int:
-    """The partition of each row: the one wanted, else the one of its key, else NO_PARTITION.
+    """The partition of each row: the one in `wanted`, or else the one of its key, or else NO_PARTITION.
 
-    `wanted` and its bitmap begin at the first row's number and bit 0. Returns the first row that wants a partition
-    which is not among the `count` there are, or -1.
+    `wanted` and its bitmap begin at the first row's number and bit 0. Returns the first row whose `wanted` partition is
+    not below `count`, or -1.
     """
     chosen: cython.int[::1] = out
     numbers: cython.const[cython.int][::1] = wanted
@@ -354,10 +354,10 @@ def digest_rows(
     wanted_validity: Buffer | None,
     count: cython.Py_ssize_t,
 ) -> int:
-    """The sum, in 64 bits, of a hash of each of the first `count` rows: the same whatever their order.
+    """The sum, in 64 bits, of the hashes of the first `count` rows, so that their order does not matter.
 
-    Each hash is of all that the row says: `seed` (where it goes), the partition it wants, key, value and headers, with
-    null told from empty. It is for telling by accident different rows apart, not for keeping them from who tries.
+    A hash covers the whole row: `seed` (the topic), the wanted partition, key, value and headers; null and empty
+    differ. It detects accidental differences; it is no protection against an attacker.
     """
     numbers: cython.const[cython.int][::1] = wanted
     validity: cython.const[cython.uchar][::1] = wanted_validity

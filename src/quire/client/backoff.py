@@ -1,4 +1,4 @@
-"""How long to wait before trying again: doubling each time, spread so that clients do not march in step."""
+"""How long to wait before a retry: twice as long each time, with jitter so that clients do not retry together."""
 
 from quire.seams import Random
 

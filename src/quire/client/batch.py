@@ -1,4 +1,4 @@
-"""Records gathered for one partition, and word of what became of them."""
+"""A producer's batch of records for one partition, and the result of its delivery."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,19 +15,19 @@ SEQUENCES = 1 << 31
 
 
 class Identity(NamedTuple):
-    """An idempotent producer, as InitProducerId named it."""
+    """The identity of an idempotent producer, from InitProducerId."""
 
     producer_id: int
     epoch: int
 
 
 class Delivery:
-    """What became of a batch: `done` comes with None when every record is in the log, with the reason when none is."""
+    """The result of a batch: `done` is None if all of its records are in the log, and the error if none is."""
 
-    __slots__ = ("base_offset", "count", "done", "place", "timestamp_ms")
+    __slots__ = ("base_offset", "count", "done", "timestamp_ms", "topic_partition")
 
-    def __init__(self, place: TopicPartition) -> None:
-        self.place = place
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
         self.count = 0
         self.base_offset = -1
         self.timestamp_ms = -1
@@ -39,7 +39,7 @@ class Delivery:
 
 
 class Receipt:
-    """One record's part in a delivery."""
+    """One record of a delivery."""
 
     __slots__ = ("delivery", "index")
 
@@ -49,7 +49,7 @@ class Receipt:
 
     @property
     def partition(self) -> int:
-        return self.delivery.place.partition
+        return self.delivery.topic_partition.partition
 
     @property
     def delivered(self) -> bool:
@@ -57,13 +57,13 @@ class Receipt:
 
     @property
     def offset(self) -> int:
-        """Where the record is in its partition; -1 before it is delivered, and with acks=0."""
+        """The record's offset; -1 before it is delivered, and with acks=0."""
         base = self.delivery.base_offset
         return -1 if base < 0 else base + self.index
 
 
 def estimate_bytes(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None) -> int:
-    """The most a record can take in a batch that is not compressed."""
+    """The largest possible size of a record in a batch that is not compressed."""
     size = RECORD_OVERHEAD_BYTES
     if key is not None:
         size += len(key)
@@ -76,7 +76,7 @@ def estimate_bytes(key: bytes | None, value: bytes | None, headers: Sequence[tup
 
 
 class Batch:
-    """Grows while it is open; once encoded it is sent as it is, however often that takes."""
+    """Grows while it is open. Once it is encoded, all retries send the same bytes."""
 
     __slots__ = (
         "_encoded",
@@ -93,8 +93,8 @@ class Batch:
         "uncertain",
     )
 
-    def __init__(self, place: TopicPartition, order: int, deadline_ms: float) -> None:
-        self.delivery = Delivery(place)
+    def __init__(self, topic_partition: TopicPartition, order: int, deadline_ms: float) -> None:
+        self.delivery = Delivery(topic_partition)
         self.order = order
         self.deadline_ms = deadline_ms
         self.records: list[Record] = []
@@ -102,14 +102,14 @@ class Batch:
         self.identity: Identity | None = None
         self.sequence = -1
         self.retried = False
-        self.uncertain = False  # whether it may be in the log although nobody said so
+        self.uncertain = False  # whether it may be in the log without an acknowledgement
         self._encoded: bytearray | None = None
         self._plain: bytearray | None = None
         self._timestamp_ms = -1
 
     @property
-    def place(self) -> TopicPartition:
-        return self.delivery.place
+    def topic_partition(self) -> TopicPartition:
+        return self.delivery.topic_partition
 
     @property
     def records_bytes(self) -> int:
@@ -129,14 +129,14 @@ class Batch:
         self.delivery.count = len(self.records)
 
     def fill(self, plain: bytearray, count: int, timestamp_ms: int) -> None:
-        """Makes these records the whole of it: encoded behind room for the header, all with one timestamp."""
+        """Sets the whole content: encoded records behind room for the header, all with one timestamp."""
         self._plain = plain
         self._timestamp_ms = timestamp_ms
         self.size_bytes = len(plain)
         self.delivery.count = count
 
     def stamp(self, identity: Identity, sequence: int) -> None:
-        """Makes it the producer's next batch; from here on a broker recognises it when it comes again."""
+        """Gives it a sequence number, with which a broker recognises a retry."""
         self.identity = identity
         self.sequence = sequence
         self._encoded = None

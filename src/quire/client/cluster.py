@@ -1,7 +1,7 @@
-"""A cluster as a client sees it: it knows the brokers, keeps one link to each it needs, and sends requests to them.
+"""A cluster as a client sees it: it knows the brokers, keeps one link to each broker in use, and sends requests.
 
-`call(ANY, ...)` goes to a broker that is reachable, trying every address it knows once before it gives up; a call to a
-node id goes to that node or fails. Nothing is retried here: what a failure means is up to the caller.
+`call(ANY, ...)` goes to a reachable broker, and tries every known address once before it fails; a call to a node id
+goes to that node or fails. Nothing is retried here: the caller decides what a failure means.
 """
 
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from typing import TypeVar, cast
 
 from quire.client.connection import Versions
 from quire.client.errors import UnreachableError
-from quire.client.link import Link, Outcome
+from quire.client.link import CallResult, Link
 from quire.client.metadata import Metadata
 from quire.client.servers import Address
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from quire.protocol.schema import Message
-from quire.seams import Clock, Network, Random
+from quire.seams import Clock, Connector, Random
 from quire.steps import Steps, perform, wait
 
 ANY = -1
@@ -32,7 +32,7 @@ class Cluster:
         *,
         clock: Clock,
         random: Random,
-        network: Network,
+        network: Connector,
         client_id: str = "quire",
         request_timeout_ms: float = REQUEST_TIMEOUT_MS,
     ) -> None:
@@ -55,10 +55,10 @@ class Cluster:
         timeout_ms: float | None = None,
         answered: bool = True,
         versions: Versions | None = None,
-    ) -> Pending[Outcome]:
-        """Sends a request to a node, or to ANY; comes back with the answer or a ClientError.
+    ) -> Pending[CallResult]:
+        """Sends a request to a node, or to ANY; the result is the response or a ClientError.
 
-        `versions` are the only ones that can say what the request says; without it, all that the client knows.
+        `versions` limits the versions to those that can express the request; the default is all versions.
         """
         if timeout_ms is None:
             timeout_ms = self.request_timeout_ms
@@ -66,7 +66,7 @@ class Cluster:
             return perform(self._call_any(request, timeout_ms, versions))
         broker = self.metadata.brokers.get(node)
         if broker is None:
-            unknown: Pending[Outcome] = Pending()
+            unknown: Pending[CallResult] = Pending()
             unknown.complete(UnreachableError(f"node {node} is not part of the cluster now"))
             return unknown
         return self.link(broker.address).call(request, timeout_ms, answered=answered, versions=versions)
@@ -80,13 +80,13 @@ class Cluster:
         timeout_ms: float | None = None,
         versions: Versions | None = None,
     ) -> Steps[R]:
-        """The same inside an operation: waits for the answer, raises the failure."""
+        """The same inside an operation: waits for the response, or raises the failure."""
         answer = yield from wait(self.call(node, request, timeout_ms=timeout_ms, versions=versions))
         assert isinstance(answer, response)
         return answer
 
     def refresh(self, topics: Iterable[str] | None, *, create: bool = False) -> Steps[None]:
-        """Hears about these topics anew (None: all of them); `create` lets the broker make missing ones."""
+        """Refreshes the metadata of these topics (None: all of them); `create` allows the broker to create them."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
         response = yield from self.ask(ANY, request, MetadataResponse)
@@ -97,7 +97,7 @@ class Cluster:
         self.metadata.apply(response)
 
     def feature_level(self, name: str) -> int:
-        """The level at which the cluster has finalized a feature, as the newest word of its brokers has it; 0: off."""
+        """The finalized level of a feature, from the newest ApiVersions response of any broker; 0: off."""
         for link in self._links.values():
             heard = None if link.session is None else link.session.connection.features
             if heard is not None and heard.finalized_features_epoch > self._features_epoch:
@@ -113,7 +113,7 @@ class Cluster:
         return link
 
     def beside(self) -> "Cluster":
-        """The same cluster over connections of its own, where nothing waits behind a fetch that waits for records."""
+        """The same cluster with separate connections, on which no request waits behind a long-polling fetch."""
         other = Cluster(
             self._servers,
             clock=self.clock,
@@ -129,12 +129,12 @@ class Cluster:
         for link in self._links.values():
             link.close()
 
-    def _call_any(self, request: Message, timeout_ms: float, versions: Versions | None) -> Steps[Outcome]:
+    def _call_any(self, request: Message, timeout_ms: float, versions: Versions | None) -> Steps[CallResult]:
         failure: UnreachableError | None = None
         candidates = self._candidates()
         for link in candidates:
             try:
-                return cast(Outcome, (yield from wait(link.call(request, timeout_ms, versions=versions))))
+                return cast(CallResult, (yield from wait(link.call(request, timeout_ms, versions=versions))))
             except UnreachableError as error:
                 failure = error
         if len(candidates) == 1 and failure is not None:
@@ -143,7 +143,7 @@ class Cluster:
         raise UnreachableError(f"none of {names} is reachable; the last one said: {failure}")
 
     def _candidates(self) -> list[Link]:
-        """Every address there is, the likeliest first: connected ones by load, untried ones, then those that failed."""
+        """Every known address, the best first: connected ones by load, untried ones, then those that have failed."""
         known = [broker.address for broker in self.metadata.brokers.values()]
         addresses = list(dict.fromkeys([*known, *self._servers]))
         start = self.random.below(len(addresses))

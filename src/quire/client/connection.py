@@ -1,9 +1,9 @@
-"""One connection to one broker, as bytes: frames, correlation ids and which versions both sides speak.
+"""The bytes of one connection to one broker: frames, correlation ids and the versions that both sides support.
 
-Nothing here knows a socket. A new connection asks for ApiVersions first. A broker that does not know our version of
-that request answers error 35 in version 0 with the ranges it has, and is asked again in a version it does know
-(KIP-511). After that every request goes out in the highest version both sides have. Answers come in the order of the
-requests. `Link` calls this; whoever owns a transport could.
+This module does not use sockets; `Link` passes the bytes between it and a transport. A new connection requests
+ApiVersions first. A broker that does not support our version of that request returns error 35 in version 0 with its
+own range, and the request is sent again in a version that it supports (KIP-511). After that every request uses the
+highest version that both sides support. Responses come in the order of the requests.
 """
 
 import struct
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from quire import __version__
 from quire.client.errors import ClientError, UnsupportedError
+from quire.client.wrong_server import FIRST_CORRELATION_ID, FIRST_FRAME_BYTES_MAX, WrongServerError, what_answered
 from quire.protocol import apis
 from quire.protocol.codec import decode, decoder, encode
 from quire.protocol.errors import ErrorCode, ProtocolError
@@ -22,17 +23,17 @@ from quire.protocol.schema import Message
 ROOM_BYTES = 64 * 1024
 FRAME_BYTES_MAX = 512 * 1024 * 1024
 
-Versions = tuple[int, int]  # the oldest and the newest that can carry a request
+Versions = tuple[int, int]  # the oldest and the newest version that can express a request
 
 _LENGTH = struct.Struct(">i")
 
 
-class Answer(NamedTuple):
+class CorrelatedResponse(NamedTuple):
     correlation_id: int
     message: Message
 
 
-class _Sent(NamedTuple):
+class _SentRequest(NamedTuple):
     correlation_id: int
     api_key: int
     version: int
@@ -54,8 +55,8 @@ class Connection:
     def __init__(self, client_id: str, software_version: str = __version__) -> None:
         self._client_id = client_id
         self._software_version = software_version
-        self._correlation_id = 0
-        self._in_flight: deque[_Sent] = deque()
+        self._correlation_id = FIRST_CORRELATION_ID
+        self._in_flight: deque[_SentRequest] = deque()
         self._room = bytearray(ROOM_BYTES)
         self._filled = 0
         self.outgoing: list[bytes] = []
@@ -63,7 +64,7 @@ class Connection:
         self.features: ApiVersionsResponse | None = None
 
     def start(self) -> None:
-        """Asks for the broker's versions; the first thing on a connection."""
+        """Sends the first request, which asks for the broker's versions."""
         self._ask_versions(apis.VALID_VERSIONS[ApiVersionsRequest.API_KEY][1])
 
     @property
@@ -75,35 +76,37 @@ class Connection:
         return len(self._in_flight)
 
     def version_for(self, api_key: int, versions: Versions | None = None) -> int:
-        """The highest version of an API that both sides speak; `versions` narrows ours down."""
-        assert self.ready, "a version was asked for before the broker had named its own"
+        """The highest version of an API that both sides support; `versions` limits those of the client."""
+        assert self.ready, "a version was requested before the broker's versions are known"
         ours, theirs = versions or apis.VALID_VERSIONS[api_key], self.versions.get(api_key)
         if theirs is None:
-            raise UnsupportedError(f"the broker does not offer {apis.API_NAMES[api_key]}")
+            raise UnsupportedError(f"the broker does not support {apis.API_NAMES[api_key]}")
         version = min(ours[1], theirs[1])
         if version < max(ours[0], theirs[0]):
             raise UnsupportedError(
-                f"the broker speaks {apis.API_NAMES[api_key]} {theirs[0]} to {theirs[1]}, "
+                f"the broker supports {apis.API_NAMES[api_key]} {theirs[0]} to {theirs[1]}, "
                 f"this client {ours[0]} to {ours[1]}"
             )
         return version
 
     def send(self, request: Message, *, answered: bool = True, versions: Versions | None = None) -> int:
-        """Puts a request into `outgoing` and returns its correlation id; `answered=False` for Produce with acks=0."""
+        """Adds a request to `outgoing` and returns its correlation id; `answered=False` for Produce with acks=0."""
         return self._frame(request, self.version_for(request.API_KEY, versions), answered)
 
     def buffer(self) -> memoryview:
-        """Room for the next bytes. A large frame gets memory of its own, which its records then keep."""
+        """Memory for the next bytes. A large frame has memory of its own, which its records then use."""
         return memoryview(self._room)[self._filled :]
 
-    def received(self, size: int) -> list[Answer]:
-        """`size` bytes are in the room last asked for; the answers that are whole now, oldest first."""
+    def received(self, size: int) -> list[CorrelatedResponse]:
+        """The last `buffer` holds `size` bytes; returns the responses that are complete now, oldest first."""
         self._filled += size
-        answers: list[Answer] = []
+        answers: list[CorrelatedResponse] = []
         position = 0
         while self._filled - position >= 4:
             (length,) = _LENGTH.unpack_from(self._room, position)
-            if not 4 <= length <= FRAME_BYTES_MAX:
+            if not 4 <= length <= FRAME_BYTES_MAX or (length > FIRST_FRAME_BYTES_MAX and not self.ready):
+                if not self.ready:
+                    raise WrongServerError(what_answered(bytes(memoryview(self._room)[position : self._filled])))
                 raise ProtocolError(f"a frame of {length} bytes came; is this a Kafka port without TLS?")
             end = position + 4 + length
             if self._filled < end:
@@ -115,13 +118,13 @@ class Connection:
         return answers
 
     def _cut(self, start: int, end: int) -> memoryview:
-        """One frame. The room goes with it when the frame fills it, so that records are not copied."""
+        """One frame. If it fills the whole memory, it takes the memory over, so that records are not copied."""
         if start == 4 and end == len(self._room) and end > ROOM_BYTES:
             return memoryview(self._room)[start:]
         return memoryview(bytes(memoryview(self._room)[start:end]))
 
     def _make_room(self, consumed: int) -> None:
-        """Drops what was taken, and fits the room to the frame that has begun."""
+        """Drops the consumed bytes, and fits the memory to the frame that has begun."""
         held = self._filled - consumed
         needed = ROOM_BYTES
         if held >= 4:
@@ -134,23 +137,23 @@ class Connection:
             self._room[:held] = self._room[consumed : self._filled]
         self._filled = held
 
-    def _take(self, frame: memoryview, answers: list[Answer]) -> None:
+    def _take(self, frame: memoryview, answers: list[CorrelatedResponse]) -> None:
         if not self._in_flight:
-            raise ProtocolError("the broker answered a question that nobody asked")
+            raise ProtocolError("the broker sent a response without a request")
         sent = self._in_flight.popleft()
         header_version = apis.response_header_version(sent.api_key, sent.version)
         header, position = decoder(ResponseHeader, header_version)(frame, 0)
         if header.correlation_id != sent.correlation_id:
-            raise ProtocolError(f"an answer came for request {header.correlation_id}, not {sent.correlation_id}")
+            raise ProtocolError(f"a response came for request {header.correlation_id}, not {sent.correlation_id}")
         if sent.api_key == ApiVersionsRequest.API_KEY and not self.ready:
             self._negotiate(frame, position, sent)
             return
         message = decode(apis.response_class(sent.api_key), frame, sent.version, position)
-        answers.append(Answer(sent.correlation_id, message))
+        answers.append(CorrelatedResponse(sent.correlation_id, message))
 
-    def _negotiate(self, frame: memoryview, position: int, sent: _Sent) -> None:
+    def _negotiate(self, frame: memoryview, position: int, sent: _SentRequest) -> None:
         error = ErrorCode(int.from_bytes(frame[position : position + 2], "big", signed=True))
-        # The body of that one error is version 0 whatever was asked, so that any client can read it.
+        # The body of this error is always in version 0, so that any client can read it.
         version = 0 if error == ErrorCode.UNSUPPORTED_VERSION else sent.version
         response: ApiVersionsResponse = decode(ApiVersionsResponse, frame, version, position)
         ranges = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
@@ -159,7 +162,7 @@ class Connection:
             self._ask_versions(min(newest, sent.version - 1))
             return
         if error != ErrorCode.NONE:
-            raise ClientError(f"the broker refused to name its versions: {error.name}")
+            raise ClientError(f"the broker refused the ApiVersions request: {error.name}")
         self.versions = ranges
         self.features = response
 
@@ -181,5 +184,5 @@ class Connection:
         self.outgoing.append(_LENGTH.pack(len(head) + len(body)) + head)
         self.outgoing.append(body)
         if answered:
-            self._in_flight.append(_Sent(correlation_id, request.API_KEY, version))
+            self._in_flight.append(_SentRequest(correlation_id, request.API_KEY, version))
         return correlation_id

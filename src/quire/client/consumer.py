@@ -1,8 +1,8 @@
-"""The consumer: reads assigned partitions from where it is told, all of their leaders at once.
+"""The consumer: reads assigned partitions from given offsets, from all of their leaders at once.
 
-`assign` finds the starting offsets; from then on `poll` hands over what has come, and asks for more in the same breath,
-so brokers work while the caller reads (`fetcher`). An offset that is no longer there is an error unless the caller
-chose where to go then.
+`assign` finds the starting offsets. After that `poll` returns the records that have arrived and requests more, so that
+brokers work while the caller reads (`fetcher`). An offset that no longer exists is an error, unless `reset` says where
+to continue.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from quire.steps import Steps, perform
 
 
 class Start(NamedTuple):
-    """Where to begin: at an offset, or at the first record at or after a time; neither: where it has been read to."""
+    """Where to begin: at an offset, at the first record at or after a time, or (both None) at the current position."""
 
     offset: int | None = None
     timestamp_ms: int | None = None
@@ -28,12 +28,12 @@ class Start(NamedTuple):
 
 BEGINNING = Start(timestamp_ms=EARLIEST)
 END = Start(timestamp_ms=LATEST)
-GO_ON = Start()
+CURRENT = Start()
 
 
 @dataclass(slots=True, frozen=True)
 class ConsumerConfig(FetchConfig):
-    """`reset` is where to go on when an offset is gone; None makes it an error."""
+    """`reset` is where to continue if an offset does not exist; with None that is an error."""
 
     reset: Start | None = None
 
@@ -43,9 +43,9 @@ class Consumer:
         self,
         cluster: Cluster,
         config: ConsumerConfig | None = None,
-        moved: Callable[[TopicPartition, int], None] = lambda place, offset: None,
+        moved: Callable[[TopicPartition, int], None] = lambda topic_partition, offset: None,
     ) -> None:
-        """`moved` is told when an offset was not there any more, and where reading goes on instead."""
+        """`moved` is called when an offset did not exist, with the offset at which reading continues."""
         self.config = config or ConsumerConfig()
         self._cluster = cluster
         self._moved = moved
@@ -56,33 +56,33 @@ class Consumer:
     def assign(
         self, starts: Mapping[TopicPartition, Start], ends: Mapping[TopicPartition, int] | None = None
     ) -> Steps[None]:
-        """Reads these partitions from now on, and no others; up to an end, where there is one.
+        """Reads exactly these partitions from now on, up to an end if there is one.
 
-        What is handed over may go beyond the end, since batches come whole, but nothing behind it is asked for.
+        `poll` may return records beyond the end, because batches come whole, but nothing behind it is requested.
         """
         if starts:
-            yield from self._cluster.refresh(sorted({place.topic for place in starts}))
-        for place in starts:
-            topic = self._cluster.metadata.topics.get(place.topic)
-            if topic is None or place.partition not in topic.partitions:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} does not exist")
+            yield from self._cluster.refresh(sorted({topic_partition.topic for topic_partition in starts}))
+        for topic_partition in starts:
+            topic = self._cluster.metadata.topics.get(topic_partition.topic)
+            if topic is None or topic_partition.partition not in topic.partitions:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic_partition} does not exist")
         resolved = yield from self._resolve(starts)
-        offsets = self.positions | resolved  # as they are now: reading went on while the others were asked about
-        self._fetcher.assign({place: offsets[place] for place in starts}, ends)
+        offsets = self.positions | resolved  # the current positions: reading continued while `_resolve` waited
+        self._fetcher.assign({topic_partition: offsets[topic_partition] for topic_partition in starts}, ends)
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset to be read, by partition; what `poll` handed over counts as read."""
-        return {place: position.read_offset for place, position in self._fetcher.positions.items()}
+        """The next offset to be read, by partition; what `poll` has returned counts as read."""
+        return {topic_partition: position.read_offset for topic_partition, position in self._fetcher.positions.items()}
 
     def poll(self) -> list[Fetched]:
-        """What has come, at most one piece per partition, and asks for more. Raises what reading cannot go on after."""
+        """Returns what has arrived, at most one piece per partition, and requests more. Raises the error of `fail`."""
         if self._failure is not None:
             raise self._failure
         return self._fetcher.take()
 
     def arrival(self) -> Pending[None]:
-        """Comes back when `poll` has something to say."""
+        """Completed when `poll` has records or an error."""
         arrival: Pending[None] = Pending()
         if self._failure is not None or any(position.pieces for position in self._fetcher.positions.values()):
             arrival.complete(None)
@@ -91,13 +91,13 @@ class Consumer:
         return arrival
 
     def fail(self, error: Exception) -> None:
-        """Reading cannot go on, which `poll` says; the first reason counts."""
+        """Makes `poll` raise this error; the first error counts."""
         if self._failure is None:
             self._failure = error
         self.wake()
 
     def wake(self) -> None:
-        """Lets whoever waits for an arrival look again."""
+        """Completes the pending `arrival`, so that its waiter calls `poll` again."""
         if self._arrival is not None:
             arrival, self._arrival = self._arrival, None
             arrival.complete_once(None)
@@ -105,7 +105,7 @@ class Consumer:
     def close(self) -> None:
         self._fetcher.close()
 
-    # -- what the fetcher reports -----------------------------------------------------------------------------------
+    # --- The fetcher's side
 
     def arrived(self) -> None:
         self.wake()
@@ -118,7 +118,7 @@ class Consumer:
             self.fail(
                 ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"offset {position.offset} of {position.place} is not there; "
+                    f"offset {position.offset} of {position.topic_partition} does not exist; "
                     f"the partition begins at {max(log_start_offset, 0)}",
                 )
             )
@@ -127,22 +127,28 @@ class Consumer:
         def found(outcome: dict[TopicPartition, int] | Exception) -> None:
             if isinstance(outcome, Exception):
                 if passes(outcome):
-                    self._fetcher.retry(position)  # which leads here again
+                    self._fetcher.retry(position)  # which calls this method again
                 else:
                     self.fail(outcome)
                 return
-            offset = outcome[position.place]
+            offset = outcome[position.topic_partition]
             self._fetcher.resume(position, offset)
-            self._moved(position.place, offset)
+            self._moved(position.topic_partition, offset)
             self.wake()
 
-        perform(self._resolve({position.place: self.config.reset})).when_done(found)
+        perform(self._resolve({position.topic_partition: self.config.reset})).when_done(found)
 
     def _resolve(self, starts: Mapping[TopicPartition, Start]) -> Steps[dict[TopicPartition, int]]:
-        offsets = {place: start.offset for place, start in starts.items() if start.offset is not None}
-        times = {place: start.timestamp_ms for place, start in starts.items() if start.timestamp_ms is not None}
+        offsets = {
+            topic_partition: start.offset for topic_partition, start in starts.items() if start.offset is not None
+        }
+        times = {
+            topic_partition: start.timestamp_ms
+            for topic_partition, start in starts.items()
+            if start.timestamp_ms is not None
+        }
         isolation_level = int(self.config.read_committed)
         found = yield from list_offsets(self._cluster, times, isolation_level=isolation_level)
-        after_all = {place: LATEST for place, at in found.items() if at.offset < 0}
+        after_all = {topic_partition: LATEST for topic_partition, at in found.items() if at.offset < 0}
         found |= yield from list_offsets(self._cluster, after_all, isolation_level=isolation_level)
-        return offsets | {place: at.offset for place, at in found.items()}
+        return offsets | {topic_partition: at.offset for topic_partition, at in found.items()}

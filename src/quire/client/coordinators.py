@@ -1,9 +1,9 @@
-"""Asks coordinators: finds who coordinates each group or transactional id, and sends each of them its share.
+"""Finds the coordinators of groups or transactional ids, divides a request among them, and retries while they move.
 
-A coordinator moves when the leader of its partition does, and takes a moment to load: `ask_coordinators` then asks
-again, somebody else if need be, until the cluster's request timeout is over. Who coordinates what is remembered in the
-cluster's metadata and forgotten when the node does not answer for it. The admin operations for groups and transactions
-stand on this, and so does a member of a group.
+A coordinator moves when the leader of its partition does, and needs a moment to load its state. `ask_coordinators` then
+retries, with another node if necessary, until the cluster's request time-out is over. The cluster's metadata caches the
+coordinators; an entry is removed when the node is no longer the coordinator. The admin operations for groups and
+transactions use this, and so do members of a group.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,14 +24,14 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 BATCHED: Versions = (4, 6)
-"""The versions of FindCoordinator that take several keys at once."""
+"""The versions of FindCoordinator with several keys in one request."""
 
 ASK_AGAIN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""Refusals after which nothing was done, and which pass."""
+"""Errors after which nothing was done, and a retry helps."""
 
 
 class CoordinatorType(IntEnum):
@@ -49,11 +49,13 @@ def ask_coordinators(
     *,
     versions: Versions | None = None,
     repeatable: bool = True,
+    timeout_ms: float | None = None,
 ) -> Steps[dict[str, T | ApiError]]:
-    """Sends each coordinator one request that `build` makes of its keys; `read` says what was answered for each.
+    """Sends each coordinator one request, which `build` makes from its keys; `read` takes the response apart again.
 
-    A request that is not `repeatable` is not sent again when the connection broke before the answer, because then
-    nobody knows whether it was carried out; that failure is raised.
+    A request that is not `repeatable` is not sent again if the connection was lost before the response, because it is
+    unknown whether the coordinator has carried it out; the failure is raised. `timeout_ms` is for requests that
+    coordinators answer late on purpose; the default is the cluster's.
     """
     results: dict[str, T | ApiError] = {}
     missing = list(dict.fromkeys(keys))
@@ -62,12 +64,15 @@ def ask_coordinators(
     while missing:
         found = yield from find_coordinators(cluster, kind, missing)
         by_node: dict[int, list[str]] = {}
-        for key, place in found.items():
-            if isinstance(place, ApiError):
-                results[key] = place
+        for key, coordinator in found.items():
+            if isinstance(coordinator, ApiError):
+                results[key] = coordinator
             else:
-                by_node.setdefault(place, []).append(key)
-        calls = [cluster.call(node, build(asked), versions=versions) for node, asked in by_node.items()]
+                by_node.setdefault(coordinator, []).append(key)
+        calls = [
+            cluster.call(node, build(asked), versions=versions, timeout_ms=timeout_ms)
+            for node, asked in by_node.items()
+        ]
         for (node, asked), outcome in zip(by_node.items(), (yield gather(calls)), strict=True):
             if isinstance(outcome, ClientError):
                 results |= dict.fromkeys(asked, _out_of_reach(node, outcome, repeatable))
@@ -95,15 +100,24 @@ def ask_coordinator(
     *,
     versions: Versions | None = None,
     repeatable: bool = True,
+    timeout_ms: float | None = None,
 ) -> Steps[M]:
-    """The same for a request about one group or transactional id; `refused` finds its error, if it has one."""
+    """The same for a request about one group or transactional id; `refused` returns the error of a response."""
 
     def read(answer: M) -> dict[str, M | ApiError]:
         code = refused(answer)
         return {key: ApiError(code, f"the coordinator of {key} did not answer ({code.name})") if code else answer}
 
     found = yield from ask_coordinators(
-        cluster, kind, [key], lambda _: request, response, read, versions=versions, repeatable=repeatable
+        cluster,
+        kind,
+        [key],
+        lambda _: request,
+        response,
+        read,
+        versions=versions,
+        repeatable=repeatable,
+        timeout_ms=timeout_ms,
     )
     answer = found[key]
     if isinstance(answer, ApiError):
@@ -112,7 +126,7 @@ def ask_coordinator(
 
 
 def find_coordinators(cluster: Cluster, kind: CoordinatorType, keys: Sequence[str]) -> Steps[dict[str, int | ApiError]]:
-    """The node that coordinates each key, from memory where it is known."""
+    """The coordinator of each key, from the cache if it is there."""
     known = cluster.metadata.coordinators
     unknown = [key for key in keys if (kind, key) not in known]
     failures: dict[str, ApiError] = {}
@@ -138,9 +152,9 @@ def ask_every_broker(
     *,
     versions: Versions | None = None,
 ) -> Steps[tuple[dict[int, M], ApiError | ClientError | None]]:
-    """What each broker answers for what it coordinates, by node, and why some did not, if any failed to.
+    """The response of each broker about what it coordinates, by node, and the first failure, if there is one.
 
-    Only a broker that has loaded what it coordinates can tell, so one that has not is asked again.
+    A broker that has not loaded its state yet cannot answer, so the request is retried.
     """
     answers: dict[int, M] = {}
     failures: dict[int, ApiError | ClientError] = {}
@@ -158,7 +172,7 @@ def ask_every_broker(
             assert isinstance(outcome, response), outcome
             refusal = ErrorCode(code(outcome))
             if refusal:
-                failures[node] = ApiError(refusal, f"node {node} could not tell what it coordinates ({refusal.name})")
+                failures[node] = ApiError(refusal, f"node {node} cannot list what it coordinates ({refusal.name})")
             else:
                 answers[node] = outcome
         missing = [node for node in missing if _moved(failures.get(node))]
@@ -170,9 +184,11 @@ def ask_every_broker(
 
 
 def _out_of_reach(node: int, failure: ClientError, repeatable: bool) -> ApiError:
-    """As if another node had said that this one is gone; what else may have gone wrong is raised."""
+    """The error that a broker would return if its coordinator were not available; all other failures are raised."""
     if isinstance(failure, UnreachableError) or (repeatable and isinstance(failure, DisconnectedError)):
-        return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator, node {node}, is not there: {failure}")
+        return ApiError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator, node {node}, is not available: {failure}"
+        )
     raise failure
 
 

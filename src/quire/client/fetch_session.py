@@ -1,12 +1,12 @@
-"""A fetch session with one broker (KIP-227): it remembers what is read from it, so that a fetch says only what is new.
+"""A fetch session with one broker (KIP-227): the broker remembers what is fetched, so a request has only the changes.
 
-The first fetch names every partition and has epoch 0; if the broker answers with a session id, the next ones name only
-the partitions that were added or have moved on, and those to be forgotten, with epochs counting from 1. The broker in
-turn leaves out partitions that it has no news of. When either side has lost the thread (the broker's memory was needed
-for others, an answer never came) the next fetch closes the session and begins another.
+The first fetch names every partition and has epoch 0. If the response has a session id, the next requests name only
+partitions that were added, removed or have a new offset, with epochs that count from 1. The broker in turn leaves out
+partitions that have not changed. If either side has lost the session (the broker has evicted it, a response never
+came), the next fetch closes it and begins another.
 
-Fetches of one session follow one another: the next may go out when the last was answered or given up. `Fetcher` keeps
-one for each leader.
+Fetches of one session follow one another: the next may be sent when the last was answered or has failed. `Fetcher`
+keeps one session for each leader.
 """
 
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchRes
 
 NO_SESSION = 0
 FIRST_EPOCH = 0
-LAST_EPOCH = -1  # closes the session, or has none begun
+LAST_EPOCH = -1  # closes the session, or fetches without one
 EPOCH_MAX = 0x7FFFFFFF
 
-LOST_THREAD = (
+SESSION_LOST = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 )
-"""Refusals of a whole fetch after which a new session helps."""
+"""Errors of a whole fetch after which a new session helps."""
 
 
 class Wanted(NamedTuple):
-    """What is to be read of a partition next."""
+    """What to fetch from a partition next."""
 
     topic_id: bytes
     offset: int
@@ -51,25 +51,30 @@ class FetchSession:
         return self._session_id != NO_SESSION
 
     def fill(self, request: FetchRequest, wanted: Mapping[TopicPartition, Wanted]) -> None:
-        """Puts into a request what the broker has to be told to read exactly this."""
-        if any(place in self._known and self._known[place].topic_id != new.topic_id for place, new in wanted.items()):
-            self.lost()  # a topic was made anew, and older brokers tell it from the other by its name alone
+        """Adds to a request what has changed since the last one, so that it fetches exactly what is `wanted`."""
+        if any(
+            topic_partition in self._known and self._known[topic_partition].topic_id != new.topic_id
+            for topic_partition, new in wanted.items()
+        ):
+            self.lost()  # a topic was recreated, and older brokers identify it by its name alone
         request.session_id, request.session_epoch = self._session_id, self._epoch
-        request.topics = _topics({place: new for place, new in wanted.items() if self._known.get(place) != new})
+        request.topics = _topics(
+            {topic_partition: new for topic_partition, new in wanted.items() if self._known.get(topic_partition) != new}
+        )
         request.forgotten_topics_data = _forgotten(
-            {place: old for place, old in self._known.items() if place not in wanted}
+            {topic_partition: old for topic_partition, old in self._known.items() if topic_partition not in wanted}
         )
         self._known = dict(wanted)
 
     def answered(self, response: FetchResponse) -> bool:
-        """Goes on to the next fetch; false if the broker lost the thread, and nothing was read."""
+        """Advances to the next epoch; false if the broker has lost the session, and has returned no records."""
         code = ErrorCode(response.error_code)
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._session_id = NO_SESSION
         if code:
             self.lost()
-            return code not in LOST_THREAD
-        if response.session_id == NO_SESSION:  # it keeps none for us, or no longer
+            return code not in SESSION_LOST
+        if response.session_id == NO_SESSION:  # the broker has no session for this client, or no longer
             self._session_id = NO_SESSION
             self.lost()
         else:
@@ -78,12 +83,12 @@ class FetchSession:
         return True
 
     def lost(self) -> None:
-        """Nobody knows what the broker remembers now: the next fetch names everything, in a new session."""
+        """What the broker remembers is unknown now: the next fetch names every partition, in a new session."""
         self._epoch = FIRST_EPOCH
         self._known = {}
 
     def goodbye(self) -> FetchRequest:
-        """What lets the broker forget the session."""
+        """The request that closes the session."""
         request = FetchRequest(max_wait_ms=0, session_id=self._session_id, session_epoch=LAST_EPOCH)
         self._session_id = NO_SESSION
         self.lost()
@@ -91,18 +96,18 @@ class FetchSession:
 
 
 def _topics(told: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
-    """Only neighbours share a topic's entry: what comes first is served first where room is short, so the order counts.
+    """Only adjacent partitions share a topic's entry: the broker fills a response in the order of the request.
 
-    A topic named once, with all of its partitions, would let a partition that was just served slip in front of other
-    topics again, whenever a quiet partition of the same topic stands before them; those would never be read.
+    If a topic were named only once, with all of its partitions, a partition that was just read could get in front of
+    other topics again, together with a quiet partition of its topic. The other topics would never be read.
     """
     topics: list[FetchTopic] = []
-    for place, wanted in told.items():
-        if not topics or topics[-1].topic != place.topic:
-            topics.append(FetchTopic(topic=place.topic, topic_id=wanted.topic_id))
+    for topic_partition, wanted in told.items():
+        if not topics or topics[-1].topic != topic_partition.topic:
+            topics.append(FetchTopic(topic=topic_partition.topic, topic_id=wanted.topic_id))
         topics[-1].partitions.append(
             FetchPartition(
-                partition=place.partition,
+                partition=topic_partition.partition,
                 current_leader_epoch=wanted.leader_epoch,
                 fetch_offset=wanted.offset,
                 partition_max_bytes=wanted.max_bytes,
@@ -111,11 +116,11 @@ def _topics(told: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
     return topics
 
 
-def _forgotten(places: Mapping[TopicPartition, Wanted]) -> list[ForgottenTopic]:
+def _forgotten(topic_partitions: Mapping[TopicPartition, Wanted]) -> list[ForgottenTopic]:
     topics: dict[str, ForgottenTopic] = {}
-    for place, old in places.items():
-        topic = topics.get(place.topic)
+    for topic_partition, old in topic_partitions.items():
+        topic = topics.get(topic_partition.topic)
         if topic is None:
-            topic = topics[place.topic] = ForgottenTopic(topic=place.topic, topic_id=old.topic_id)
-        topic.partitions.append(place.partition)
+            topic = topics[topic_partition.topic] = ForgottenTopic(topic=topic_partition.topic, topic_id=old.topic_id)
+        topic.partitions.append(topic_partition.partition)
     return list(topics.values())

@@ -1,4 +1,4 @@
-"""What a fetch brought of one partition: whole batches, decoded when somebody reads them."""
+"""The part of a Fetch response for one partition: whole batches, which are decoded when the caller reads them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    place: TopicPartition
+    topic_partition: TopicPartition
     from_offset: int
     next_offset: int
     high_watermark: int
@@ -22,9 +22,9 @@ class Fetched(NamedTuple):
     aborted: list[AbortedTransaction]
 
     def records(self) -> Iterator[Record]:
-        """The records from the offset that was asked for on; never markers, never those of aborted transactions.
+        """The records from the requested offset on, without markers and records of aborted transactions.
 
-        A fetch begins with the whole batch that holds its offset, and may end in the middle of one.
+        A response begins with the whole batch that contains the offset, and may end in the middle of a batch.
         """
         for batch in self.visible_batches():
             for record in decode_batch(self.batches, batch):
@@ -32,7 +32,7 @@ class Fetched(NamedTuple):
                     yield record
 
     def visible_batches(self) -> Iterator[BatchHeader]:
-        """The batches whose records are for applications; the first may begin before the offset asked for."""
+        """The batches whose records are for applications; the first may begin before the requested offset."""
         open_aborts: dict[int, bool] = {}
         to_come = sorted(self.aborted, key=lambda transaction: transaction.first_offset, reverse=True)
         for batch in walk_batches(self.batches):

@@ -1,15 +1,21 @@
-"""Reads ahead: keeps a Fetch waiting at the leader of every partition that is read, within a budget of bytes.
+"""Fetches ahead of the caller: keeps one Fetch in flight to every leader, within a budget of bytes.
 
-What comes is kept in pieces until `take` hands it over, and the next is asked for while the caller still reads. Leaders
-share the budget, and partitions the share of their leader: a partition with a lot to say takes no room from one that
-has none yet. What is kept never exceeds the budget by more than a batch a leader. Leaders that move are followed, and
-refusals that pass are waited out; what reading cannot go on after is for the owner, `Consumer`, to judge.
+Records are kept in pieces until `take` returns them, and more are fetched while the caller still reads. Leaders share
+the budget, and partitions share that of their leader, so a partition with many records takes no room from the others.
+The budget is never exceeded by more than one batch per leader. Fetches follow leaders that move, and retry after
+retriable errors; the owner, `Consumer`, decides about all other errors.
+
+A fetch occupies its leader while it waits there for records. So it waits only if it has all partitions of the leader: a
+partition that has no room yet would otherwise be read only after the wait, although the caller has made room long
+before. A fetch of some of them returns at once. If it finds nothing, the next one is sent when another partition can be
+fetched, or after `max_wait_ms`.
 """
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from quire.client.backoff import Backoff
 from quire.client.cluster import Cluster
@@ -23,11 +29,12 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from quire.protocol.records import walk_batches
 from quire.protocol.schema import Message
+from quire.seams import Timer
 
 
 @dataclass(slots=True, frozen=True)
 class FetchConfig:
-    """Kafka's settings of the same names, and how much may be kept that nobody has taken yet."""
+    """Kafka's settings of the same names, and how many bytes may be kept that the caller has not read yet."""
 
     read_committed: bool = False
     max_wait_ms: int = 500
@@ -38,24 +45,34 @@ class FetchConfig:
 
 
 class Position:
-    """How far one partition has been read, and what of it is here."""
+    """The position in one partition, and the records of it that are kept."""
 
-    __slots__ = ("backoff", "buffered_bytes", "end", "fetching", "halted", "offset", "pieces", "place", "rest_until_ms")
+    __slots__ = (
+        "backoff",
+        "buffered_bytes",
+        "end",
+        "fetching",
+        "halted",
+        "offset",
+        "pieces",
+        "rest_until_ms",
+        "topic_partition",
+    )
 
-    def __init__(self, place: TopicPartition, offset: int, backoff: Backoff) -> None:
-        self.place = place
-        self.offset = offset  # to be fetched next
-        self.end: int | None = None  # not to be fetched any more; None: there is always more
+    def __init__(self, topic_partition: TopicPartition, offset: int, backoff: Backoff) -> None:
+        self.topic_partition = topic_partition
+        self.offset = offset  # the next one to fetch
+        self.end: int | None = None  # fetching stops before this offset; None: it never stops
         self.pieces: deque[Fetched] = deque()
         self.buffered_bytes = 0
         self.fetching = False
-        self.halted = False  # trouble lies ahead, and is for later
+        self.halted = False  # fetching met an error, which is reported when all pieces are taken
         self.rest_until_ms = 0.0
         self.backoff = backoff
 
     @property
     def read_offset(self) -> int:
-        """To be handed over next."""
+        """The next offset that `take` returns."""
         return self.pieces[0].from_offset if self.pieces else self.offset
 
     @property
@@ -75,15 +92,22 @@ class Position:
         return piece
 
 
+class Pause(NamedTuple):
+    """These partitions of a leader have no records, so they alone are not fetched again before the timer ends."""
+
+    positions: frozenset[Position]
+    timer: Timer
+
+
 class Owner(Protocol):
     def arrived(self) -> None:
-        """There is something to take."""
+        """`take` has records."""
 
     def failed(self, error: Exception) -> None:
-        """Reading cannot go on."""
+        """Reading cannot continue."""
 
     def out_of_range(self, position: Position, log_start_offset: int) -> None:
-        """The position's offset is not there; it is not read until `resume`."""
+        """The position's offset does not exist; it is not fetched until `resume`."""
 
 
 class Fetcher:
@@ -95,66 +119,69 @@ class Fetcher:
         self._owner = owner
         self._sessions: dict[int, FetchSession] = {}
         self._fetching: dict[int, bool] = {}
+        self._pauses: dict[int, Pause] = {}
         self._refresher = Refresher(cluster, self._topics, self._refreshed)
         self._closed = False
 
     def assign(self, offsets: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int] | None = None) -> None:
-        """Reads these partitions from these offsets; what is here already of one that goes on is not thrown away.
+        """Reads these partitions from these offsets; records of a partition whose offset has not changed are kept.
 
-        Of a partition that has an end nothing is asked for that lies behind it; what comes may go beyond.
+        Nothing is fetched from beyond a partition's end; the last batch may contain more.
         """
         before, self.positions = self.positions, {}
-        for place, offset in offsets.items():
-            known = before.get(place)
+        for topic_partition, offset in offsets.items():
+            known = before.get(topic_partition)
             if known is None or known.read_offset != offset:
-                known = Position(place, offset, Backoff(self._cluster.random))
-            known.end = None if ends is None else ends.get(place)
-            self.positions[place] = known
+                known = Position(topic_partition, offset, Backoff(self._cluster.random))
+            known.end = None if ends is None else ends.get(topic_partition)
+            self.positions[topic_partition] = known
         self.pump()
 
     def take(self) -> list[Fetched]:
-        """The oldest piece of every partition that has one, and asks for more."""
+        """Returns the oldest piece of every partition that has one, and fetches more."""
         taken: list[Fetched] = []
         for position in list(self.positions.values()):
             if position.pieces:
                 taken.append(position.take())
-                # Behind the others now, so that a full partition cannot starve them of room in a fetch.
-                self.positions[position.place] = self.positions.pop(position.place)
+                # Last in order now, so that a partition with many records cannot use up every fetch.
+                self.positions[position.topic_partition] = self.positions.pop(position.topic_partition)
         self.pump()
         return taken
 
     def resume(self, position: Position, offset: int) -> None:
-        """Reads a partition on from another offset."""
+        """Continues a partition at another offset."""
         position.fetching = False
         position.offset = offset
         self.pump()
 
     def retry(self, position: Position) -> None:
-        """Asks for the same again, after a moment."""
+        """Fetches the same offset again, after the back-off."""
         position.fetching = False
         self._rest(position)
 
     def close(self) -> None:
         self._closed = True
         self._refresher.close()
+        for pause in self._pauses.values():
+            pause.timer.cancel()
         for leader, session in self._sessions.items():
             if session.open:
                 self._cluster.call(leader, session.goodbye())
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # --- Requests
 
     def _topics(self) -> list[str]:
-        return list(dict.fromkeys(place.topic for place in self.positions))
+        return list(dict.fromkeys(topic_partition.topic for topic_partition in self.positions))
 
     def pump(self) -> None:
-        """One Fetch to every leader that has none, for all of its partitions that have room for more."""
+        """Sends one Fetch to every leader without one in flight, for all of its partitions that have room for more."""
         if self._closed:
             return
         by_leader: dict[int, list[Position]] = {}
-        for place, position in self.positions.items():
+        for topic_partition, position in self.positions.items():
             if position.complete:
                 continue
-            leader = self._cluster.metadata.leader(*place)
+            leader = self._cluster.metadata.leader(*topic_partition)
             if leader is not None:
                 by_leader.setdefault(leader, []).append(position)
             elif not self._busy(position):
@@ -168,48 +195,74 @@ class Fetcher:
         return position.fetching or position.halted or self._clock.monotonic_ms() < position.rest_until_ms
 
     def _ask(self, leader: int, positions: list[Position], share_bytes: int) -> None:
-        """Asks a leader for what fits into its share of the budget."""
+        """Fetches from a leader as much as fits into its share of the budget."""
         buffered_bytes = sum(position.buffered_bytes for position in positions)
         room_bytes = share_bytes - buffered_bytes
         if buffered_bytes and room_bytes < self._config.partition_max_bytes:
             return
         most_bytes = share_bytes // len(positions)
-        ready = [
-            position
-            for position in positions
-            if not self._busy(position) and (not position.pieces or position.buffered_bytes < most_bytes)
-        ]
-        if ready:
-            self._fetch(leader, ready, min(self._config.max_bytes, max(room_bytes, 1)))
+        roomy = [position for position in positions if not position.pieces or position.buffered_bytes < most_bytes]
+        ready = [position for position in roomy if not self._busy(position)]
+        pause = self._pauses.get(leader)
+        if not ready or (pause is not None and pause.positions.issuperset(ready)):
+            return
+        max_wait_ms = self._max_wait_ms(roomy) if len(roomy) == len(positions) else 0
+        self._fetch(leader, ready, min(self._config.max_bytes, max(room_bytes, 1)), max_wait_ms)
 
-    def _fetch(self, leader: int, positions: list[Position], max_bytes: int) -> None:
-        config = self._config
+    def _max_wait_ms(self, positions: list[Position]) -> int:
+        """How long a fetch may wait at the leader of these partitions: until another of them can be fetched."""
+        if any(position.fetching or position.halted for position in positions):
+            return 0
+        now_ms = self._clock.monotonic_ms()
+        rests_ms = [position.rest_until_ms - now_ms for position in positions if position.rest_until_ms > now_ms]
+        return min([self._config.max_wait_ms, *map(math.ceil, rests_ms)])
+
+    def _fetch(self, leader: int, positions: list[Position], max_bytes: int, max_wait_ms: int) -> None:
         request = FetchRequest(
-            max_wait_ms=config.max_wait_ms,
-            min_bytes=config.min_bytes,
+            max_wait_ms=max_wait_ms,
+            # What one partition may send must be enough: otherwise a fetch that has no room for more waits for others.
+            min_bytes=min(self._config.min_bytes, max_bytes, self._config.partition_max_bytes),
             max_bytes=max_bytes,
-            isolation_level=int(config.read_committed),
+            isolation_level=int(self._config.read_committed),
         )
         for position in positions:
             position.fetching = True
+        if leader in self._pauses:
+            self._pauses.pop(leader).timer.cancel()
         session = self._sessions.setdefault(leader, FetchSession())
-        session.fill(request, {position.place: self._wanted(position) for position in positions})
+        session.fill(request, {position.topic_partition: self._wanted(position) for position in positions})
         self._fetching[leader] = True
-        timeout_ms = self._cluster.request_timeout_ms + config.max_wait_ms
+        timeout_ms = self._cluster.request_timeout_ms + max_wait_ms
         self._cluster.call(leader, request, timeout_ms=timeout_ms).when_done(
-            lambda outcome: self._answered(leader, session, positions, outcome)
+            lambda outcome: self._answered(leader, session, positions, outcome, waited=max_wait_ms > 0)
         )
 
-    def _wanted(self, position: Position) -> Wanted:
-        metadata, place = self._cluster.metadata, position.place
-        topic = metadata.topics.get(place.topic)
-        topic_id = NO_ID if topic is None else topic.topic_id
-        return Wanted(topic_id, position.offset, metadata.leader_epoch(*place), self._config.partition_max_bytes)
+    def _pause(self, leader: int, positions: list[Position]) -> None:
+        def end() -> None:
+            del self._pauses[leader]
+            self.pump()
 
-    # -- answers ----------------------------------------------------------------------------------------------------
+        timer = self._clock.call_later(self._config.max_wait_ms, end)
+        self._pauses[leader] = Pause(frozenset(positions), timer)
+
+    def _wanted(self, position: Position) -> Wanted:
+        metadata, topic_partition = self._cluster.metadata, position.topic_partition
+        topic = metadata.topics.get(topic_partition.topic)
+        topic_id = NO_ID if topic is None else topic.topic_id
+        return Wanted(
+            topic_id, position.offset, metadata.leader_epoch(*topic_partition), self._config.partition_max_bytes
+        )
+
+    # --- Responses
 
     def _answered(
-        self, leader: int, session: FetchSession, positions: list[Position], outcome: Message | Exception | None
+        self,
+        leader: int,
+        session: FetchSession,
+        positions: list[Position],
+        outcome: Message | Exception | None,
+        *,
+        waited: bool,
     ) -> None:
         self._fetching[leader] = False
         for position in positions:
@@ -219,9 +272,11 @@ class Fetcher:
                 self._rest_all(positions)
             elif outcome.error_code:
                 code = ErrorCode(outcome.error_code)
-                self._owner.failed(ApiError(code, f"the broker refused to be read from ({code.name})"))
+                self._owner.failed(ApiError(code, f"the broker refused the fetch ({code.name})"))
             else:
-                self._take_all({position.place: position for position in positions}, outcome)
+                if not waited and not _has_news(outcome):
+                    self._pause(leader, positions)
+                self._take_all({position.topic_partition: position for position in positions}, outcome)
         else:
             session.lost()
             if isinstance(outcome, UnsupportedError):
@@ -230,45 +285,52 @@ class Fetcher:
         self.pump()
 
     def _take_all(self, asked: dict[TopicPartition, Position], response: FetchResponse) -> None:
+        kept = False
         for topic in response.responses:
             name = topic.topic or self._cluster.metadata.names_by_id.get(topic.topic_id, "")
             for answer in topic.partitions:
                 position = asked.get(TopicPartition(name, answer.partition_index))
-                if position is not None and self.positions.get(position.place) is position:
-                    self._take(position, answer)
+                if position is not None and self.positions.get(position.topic_partition) is position:
+                    kept |= self._take(position, answer)
+        if kept:
+            # Not earlier: the caller may take records in this call, which sends the next fetch, and by then each
+            # position must be behind what this response has brought.
+            self._owner.arrived()
 
-    def _take(self, position: Position, answer: PartitionData) -> None:
+    def _take(self, position: Position, answer: PartitionData) -> bool:
+        """Whether there are records to be taken."""
         code = ErrorCode(answer.error_code)
         if code == ErrorCode.NONE:
             position.backoff.reset()
             if answer.records is not None and len(answer.records):
-                self._keep(position, answer)
+                return self._keep(position, answer)
         elif position.pieces and not _passes(code):
-            position.halted = True  # what was read before comes first; then this is asked for again
+            position.halted = True  # the caller gets the records before it first; then it is fetched again
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             position.fetching = True
             self._owner.out_of_range(position, answer.log_start_offset)
         elif not _passes(code):
-            sentence = f"{position.place} cannot be read at offset {position.offset} ({code.name})"
+            sentence = f"{position.topic_partition} cannot be read at offset {position.offset} ({code.name})"
             self._owner.failed(ApiError(code, sentence))
         else:
             named = answer.current_leader
-            if not self._cluster.metadata.new_leader(*position.place, named.leader_id, named.leader_epoch):
+            if not self._cluster.metadata.new_leader(*position.topic_partition, named.leader_id, named.leader_epoch):
                 self._rest_all([position])
+        return False
 
-    def _keep(self, position: Position, answer: PartitionData) -> None:
+    def _keep(self, position: Position, answer: PartitionData) -> bool:
         records = answer.records
         assert isinstance(records, (bytes, bytearray, memoryview))
         batches = walk_batches(records)
         if not batches:
             self._owner.failed(
-                ClientError(f"{position.place}: the broker sent half a batch at offset {position.offset}")
+                ClientError(f"{position.topic_partition}: the broker sent half a batch at offset {position.offset}")
             )
-            return
+            return False
         aborted = answer.aborted_transactions if self._config.read_committed else None
         position.keep(
             Fetched(
-                position.place,
+                position.topic_partition,
                 position.offset,
                 batches[-1].next_offset,
                 answer.high_watermark,
@@ -276,7 +338,7 @@ class Fetcher:
                 [AbortedTransaction(each.producer_id, each.first_offset) for each in aborted or []],
             )
         )
-        self._owner.arrived()
+        return True
 
     def _rest_all(self, positions: list[Position]) -> None:
         for position in positions:
@@ -290,9 +352,9 @@ class Fetcher:
 
     def _refreshed(self, outcome: Exception | None) -> None:
         if outcome is None:
-            for place in self.positions:
-                if place.topic not in self._cluster.metadata.topics:
-                    gone = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {place.topic} was deleted")
+            for topic_partition in self.positions:
+                if topic_partition.topic not in self._cluster.metadata.topics:
+                    gone = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic_partition.topic} was deleted")
                     self._owner.failed(gone)
                     return
         self.pump()
@@ -300,3 +362,7 @@ class Fetcher:
 
 def _passes(code: ErrorCode) -> bool:
     return code.retriable and code != ErrorCode.CORRUPT_MESSAGE
+
+
+def _has_news(response: FetchResponse) -> bool:
+    return any(answer.error_code or answer.records for topic in response.responses for answer in topic.partitions)

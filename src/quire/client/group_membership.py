@@ -1,19 +1,21 @@
-"""One member of a group in the consumer protocol (KIP-848): what its heartbeats say, and what the answers mean.
+"""One member of a group in the consumer protocol (KIP-848): the contents of its heartbeats and of the responses.
 
-The coordinator decides who reads what. A member joins with epoch 0, and every answer carries its epoch from then on and
-the partitions it is to read. It gives up what is no longer among them, says with the next heartbeat what it still has,
-and gets what others have given up. A member that was silent for too long is fenced: what it reads is somebody else's,
-and it joins again. Every heartbeat says everything, so that one that was lost, or its answer, leaves nothing to repair.
+The coordinator assigns the partitions. A member joins with epoch 0; every response carries its epoch from then on, and
+its assignment. The member revokes the partitions that are no longer in the assignment and reports what it still owns
+with the next heartbeat; then it gets the partitions that others have revoked. A member that was silent for too long is
+fenced: its partitions belong to others, and it has to join again. Every heartbeat contains the full state, so a lost
+heartbeat or response needs no repair.
 
     joining (epoch 0) ──▶ member (epoch > 0) ──▶ left (epoch -1)
            ▲                    │
            └──── fenced ◀───────┘
 
-Nothing here sends anything; `GroupConsumer` does.
+Nothing here sends anything; `ConsumerMember` does.
 """
 
 from collections.abc import Iterable, Sequence
 
+from quire.client.group_member import FENCED, FencedError
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -24,13 +26,7 @@ from quire.protocol.messages.consumer_group_heartbeat import (
 JOINING = 0
 LEAVING = -1
 
-FENCED = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
-
 TopicIdPartition = tuple[bytes, int]
-
-
-class FencedError(Exception):
-    """The coordinator has given this member's partitions to others; it may join again, with nothing."""
 
 
 class GroupMembership:
@@ -67,7 +63,7 @@ class GroupMembership:
         )
 
     def answered(self, response: ConsumerGroupHeartbeatResponse) -> list[TopicIdPartition] | None:
-        """What it is to read from now on; None for what it reads already. Raises `FencedError`, or what is wrong."""
+        """The new assignment; None if it has not changed. Raises `FencedError`, or the error of the response."""
         code = ErrorCode(response.error_code)
         if code in FENCED:
             self.epoch, self.owned = JOINING, []
@@ -86,5 +82,5 @@ class GroupMembership:
         return None if sorted(assigned) == sorted(self.owned) else assigned
 
     def reads(self, owned: Iterable[TopicIdPartition]) -> None:
-        """What it reads now, which the next heartbeat says."""
+        """Sets the partitions that the member owns now, which the next heartbeat reports."""
         self.owned = list(owned)

@@ -1,8 +1,8 @@
-"""The offsets a group has committed: reading them, committing them, and forgetting them.
+"""The committed offsets of a group: fetching, committing and deleting them.
 
-While a group has members its offsets are theirs: the coordinator refuses who sets or forgets them from outside.
-Readers that keep their place in a group use `fetch_offsets` and `commit_offsets`, which raise what stands in the way;
-the admin commands, which speak of many groups and partitions at once, use `committed_offsets` and `set_offsets`.
+While a group has members, only they may commit: the coordinator refuses others that set or delete offsets. Readers that
+store their position in a group use `fetch_offsets` and `commit_offsets`, which raise errors. The admin commands use
+`committed_offsets` and `set_offsets`, which return the results of many groups and partitions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ COMMIT_BY_NAME = (2, 9)
 
 
 class OffsetAndMetadata(NamedTuple):
-    """The next offset to be read, and whatever text the committer leaves beside it."""
+    """The next offset to be read, and a text that the committer may add."""
 
     offset: int
     metadata: str = ""
@@ -51,7 +51,7 @@ Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
 class Committer(NamedTuple):
-    """Who commits as a member: its id and the epoch it is in."""
+    """The member that commits: its id and epoch."""
 
     member_id: str
     epoch: int
@@ -61,14 +61,18 @@ OUTSIDER = Committer("", -1)
 
 
 def fetch_offsets(
-    cluster: Cluster, group_id: str, places: Iterable[TopicPartition] | None = None, *, require_stable: bool = True
+    cluster: Cluster,
+    group_id: str,
+    topic_partitions: Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = True,
 ) -> Steps[Offsets]:
-    """What a group has committed for these partitions (None: for all); those it has not are left out.
+    """The committed offsets of a group for these partitions (None: for all); partitions without one are left out.
 
-    Whoever goes on from there must not overlook a transaction that is still being ended, so it is waited for until the
-    cluster's request timeout is over, unless `require_stable` is off.
+    A reader that continues from there must not miss the offsets of a transaction that is being committed. So this waits
+    for the transaction until the cluster's request time-out is over, unless `require_stable` is off.
     """
-    wanted = None if places is None else list(places)
+    wanted = None if topic_partitions is None else list(topic_partitions)
     backoff = Backoff(cluster.random)
     deadline_ms = cluster.clock.monotonic_ms() + cluster.request_timeout_ms
     while True:
@@ -83,7 +87,7 @@ def fetch_offsets(
 
 
 def commit_offsets(cluster: Cluster, group_id: str, offsets: Offsets, member: Committer = OUTSIDER) -> Steps[None]:
-    """Commits offsets as a member, or for a group that has none; raises the first refusal."""
+    """Commits offsets as a member, or for a group without members; raises the first error."""
     results = yield from set_offsets(cluster, group_id, offsets, member)
     for failed in results.values():
         if failed is not None:
@@ -93,16 +97,16 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Offsets, member: Co
 def committed_offsets(
     cluster: Cluster,
     group_ids: Iterable[str],
-    places: Iterable[TopicPartition] | None = None,
+    topic_partitions: Iterable[TopicPartition] | None = None,
     *,
     require_stable: bool = False,
 ) -> Steps[dict[str, Offsets | ApiError]]:
-    """What each group has committed, for these partitions or all; nothing, for a group that does not exist.
+    """The committed offsets of each group, for these partitions or all; empty for a group that does not exist.
 
-    `require_stable` is for who goes on from there: it is refused while a transaction that commits offsets is open.
+    With `require_stable` the result is an error while a transaction that commits offsets is open.
     """
 
-    topics = None if places is None else _by_topic(places)
+    topics = None if topic_partitions is None else _by_topic(topic_partitions)
 
     def read(response: OffsetFetchResponse) -> Mapping[str, Offsets | ApiError]:
         return {answer.group_id: _offsets(answer) for answer in response.groups}
@@ -123,16 +127,16 @@ def committed_offsets(
     )
 
 
-def _by_topic(places: Iterable[TopicPartition]) -> list[OffsetFetchRequestTopics]:
+def _by_topic(topic_partitions: Iterable[TopicPartition]) -> list[OffsetFetchRequestTopics]:
     topics: dict[str, list[int]] = {}
-    for place in places:
-        topics.setdefault(place.topic, []).append(place.partition)
+    for topic_partition in topic_partitions:
+        topics.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     return [OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
 
 
 def _offsets(answer: OffsetFetchResponseGroup) -> Offsets | ApiError:
     codes = [answer.error_code, *(part.error_code for topic in answer.topics for part in topic.partitions)]
-    failed = _error(next(filter(None, codes), 0), f"the offsets of group {answer.group_id} could not be had")
+    failed = _error(next(filter(None, codes), 0), f"the offsets of group {answer.group_id} cannot be fetched")
     return failed or {
         TopicPartition(topic.name, part.partition_index): OffsetAndMetadata(
             part.committed_offset, part.metadata or "", part.committed_leader_epoch
@@ -146,12 +150,12 @@ def _offsets(answer: OffsetFetchResponseGroup) -> Offsets | ApiError:
 def set_offsets(
     cluster: Cluster, group_id: str, offsets: Offsets, member: Committer = OUTSIDER
 ) -> Steps[dict[TopicPartition, ApiError | None]]:
-    """Sets offsets as a member, or from outside those of a group without members; then it comes to be if need be."""
+    """Sets offsets as a member, or for a group without members, which is created if it does not exist."""
     by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for place, (offset, metadata, leader_epoch) in offsets.items():
-        by_topic.setdefault(place.topic, []).append(
+    for topic_partition, (offset, metadata, leader_epoch) in offsets.items():
+        by_topic.setdefault(topic_partition.topic, []).append(
             OffsetCommitRequestPartition(
-                partition_index=place.partition,
+                partition_index=topic_partition.partition,
                 committed_offset=offset,
                 committed_leader_epoch=leader_epoch,
                 committed_metadata=metadata,
@@ -183,12 +187,14 @@ def set_offsets(
 
 
 def delete_offsets(
-    cluster: Cluster, group_id: str, places: Iterable[TopicPartition]
+    cluster: Cluster, group_id: str, topic_partitions: Iterable[TopicPartition]
 ) -> Steps[dict[TopicPartition, ApiError | None]]:
-    """Forgets offsets of topics that no member of the group reads."""
+    """Deletes offsets of topics that no member of the group is subscribed to."""
     by_topic: dict[str, list[OffsetDeleteRequestPartition]] = {}
-    for place in places:
-        by_topic.setdefault(place.topic, []).append(OffsetDeleteRequestPartition(partition_index=place.partition))
+    for topic_partition in topic_partitions:
+        by_topic.setdefault(topic_partition.topic, []).append(
+            OffsetDeleteRequestPartition(partition_index=topic_partition.partition)
+        )
     request = OffsetDeleteRequest(
         group_id=group_id,
         topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in by_topic.items()],
@@ -219,7 +225,7 @@ def _asks_again(codes: Iterable[int]) -> ErrorCode:
 
 def _refusal(code: int, group_id: str, otherwise: str) -> ApiError | None:
     if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH):
-        # What a coordinator says to somebody who commits from outside while there are members.
+        # What a coordinator returns to a committer that is not a member while there are members.
         return ApiError(ErrorCode.NON_EMPTY_GROUP, f"{otherwise}: group {group_id} has members")
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
         return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} does not exist")

@@ -1,7 +1,7 @@
-"""Asks leaders: sends the leader of each partition its share of a question, and asks again while leaders move.
+"""Divides a request among the leaders of its partitions, and retries while leaders move.
 
-The counterpart of `coordinators` for what only the leader of a partition knows or does. What cannot be had within the
-cluster's request timeout comes back as the last refusal, or is raised where no answer came at all.
+This is the counterpart of `coordinators` for requests that only a partition's leader can answer. When the cluster's
+request time-out is over, the result of a partition is its last error; if no response came, the failure is raised.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,30 +22,32 @@ T = TypeVar("T")
 
 def ask_leaders(
     cluster: Cluster,
-    places: Sequence[P],
+    topic_partitions: Sequence[P],
     build: Callable[[list[P]], Message],
     response: type[M],
     read: Callable[[M], Mapping[P, T | ApiError]],
     *,
     repeatable: bool = True,
 ) -> Steps[dict[P, T | ApiError]]:
-    """Sends each leader one request that `build` makes of its partitions; `read` says what was answered for each.
+    """Sends each leader one request, which `build` makes from its partitions; `read` takes the response apart again.
 
-    A request that is not `repeatable` is not sent again when the connection broke before the answer: nobody knows
-    then whether it was carried out, and the failure is raised.
+    A request that is not `repeatable` is not sent again if the connection was lost before the response, because it is
+    unknown whether the leader has carried it out; the failure is raised.
     """
     results: dict[P, T | ApiError | ClientError] = {}
-    missing = list(places)
+    missing = list(topic_partitions)
     backoff = Backoff(cluster.random)
     deadline_ms = cluster.clock.monotonic_ms() + cluster.request_timeout_ms
     while missing:
         by_leader: dict[int, list[P]] = {}
-        for place in missing:
-            leader = cluster.metadata.leader(*place)
+        for topic_partition in missing:
+            leader = cluster.metadata.leader(*topic_partition)
             if leader is None:
-                results[place] = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{place} has no leader now")
+                results[topic_partition] = ApiError(
+                    ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader now"
+                )
             else:
-                by_leader.setdefault(leader, []).append(place)
+                by_leader.setdefault(leader, []).append(topic_partition)
         calls = [cluster.call(leader, build(asked)) for leader, asked in by_leader.items()]
         for asked, outcome in zip(by_leader.values(), (yield gather(calls)), strict=True):
             if isinstance(outcome, ClientError):
@@ -55,18 +57,18 @@ def ask_leaders(
             else:
                 assert isinstance(outcome, response), outcome
                 answers = read(outcome)
-                results |= {place: answers[place] for place in asked}
-        missing = [place for place in missing if _moved(results[place])]
+                results |= {topic_partition: answers[topic_partition] for topic_partition in asked}
+        missing = [topic_partition for topic_partition in missing if _moved(results[topic_partition])]
         if cluster.clock.monotonic_ms() > deadline_ms:
             break
         if missing:
             yield from sleep(cluster.clock, backoff.next_ms())
             yield from cluster.refresh(sorted({topic for topic, _ in missing}))
     answered: dict[P, T | ApiError] = {}
-    for place, result in results.items():
+    for topic_partition, result in results.items():
         if isinstance(result, ClientError):
             raise result
-        answered[place] = result
+        answered[topic_partition] = result
     return answered
 
 

@@ -1,26 +1,32 @@
-"""A connection that comes back: calls wait until it is ready, fail when it breaks, and it backs off before it retries.
+"""A connection that reconnects: calls wait until it is ready, fail when it is lost, and reconnecting backs off.
 
-A call is answered exactly once: with the broker's message, or with the reason why there is none. A call that times out
-takes the connection with it, because every answer behind it would wait for the same silence. `Cluster` keeps one link
-per broker address.
+A call has exactly one result: the broker's response, or the reason why there is none. A call that times out closes the
+connection, because all responses behind it would be late too. `Cluster` keeps one link per broker address.
 """
 
 from collections import deque
+from typing import cast
 
 from quire.client.backoff import Backoff
-from quire.client.connection import Connection, Versions
-from quire.client.errors import ClientError, DisconnectedError, TimedOutError, UnreachableError
+from quire.client.connection import Connection, CorrelatedResponse, Versions
+from quire.client.errors import ClientError, DisconnectedError, TimedOutError, UnreachableError, UnsupportedError
 from quire.client.servers import Address
+from quire.client.wrong_server import WrongServerError, controllers_port
 from quire.pending import Pending
 from quire.protocol.errors import ProtocolError
+from quire.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from quire.protocol.messages.metadata import MetadataRequest
 from quire.protocol.schema import Message
-from quire.seams import Clock, Network, Random, Timer, Transport
+from quire.seams import Clock, Connector, Random, Timer, Transport
 
-Outcome = Message | Exception | None  # None: sent, and no answer is to come
+NODE_BACKOFF_MS = (20.0, 200.0)
+"""The shortest and longest wait of a node before it connects to another one again: an election waits for it."""
+
+CallResult = Message | Exception | None  # None: the request was sent, and has no response
 
 
 class Call:
-    """One request on its way; `answered` is false where the broker will not answer (Produce with acks=0)."""
+    """One request and its result; `answered` is false if there is no response (Produce with acks=0)."""
 
     __slots__ = ("answered", "correlation_id", "request", "result", "timer", "versions")
 
@@ -28,25 +34,29 @@ class Call:
         self.request = request
         self.answered = answered
         self.versions = versions
-        self.result: Pending[Outcome] = Pending()
+        self.result: Pending[CallResult] = Pending()
         self.timer: Timer | None = None
         self.correlation_id = -1
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: CallResult) -> None:
         if self.timer is not None:
             self.timer.cancel()
         self.result.complete_once(outcome)
 
 
 class _Session:
-    """One transport's life. A link that gave it up no longer listens to it."""
+    """One transport and its connection. Events of a session that the link has replaced are ignored."""
 
-    __slots__ = ("connection", "link", "transport")
+    __slots__ = ("asks_for_brokers", "connection", "link", "ready", "transport")
 
     def __init__(self, link: "Link", transport: Transport, client_id: str) -> None:
         self.link = link
         self.transport = transport
         self.connection = Connection(client_id)
+        self.ready = False
+        """Whether it is known that a broker answers."""
+        self.asks_for_brokers = False
+        """Whether it is a controller, which was asked for the addresses that clients use."""
 
     def buffer(self) -> memoryview:
         return self.connection.buffer()
@@ -70,13 +80,24 @@ class _Session:
 
 
 class Link:
-    def __init__(self, address: Address, client_id: str, clock: Clock, network: Network, random: Random) -> None:
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        clock: Clock,
+        network: Connector,
+        random: Random,
+        *,
+        between_nodes: bool = False,
+    ) -> None:
+        """Nodes set `between_nodes`: they talk to controllers. A client that reaches one is at the wrong port."""
         self.address = address
+        self._between_nodes = between_nodes
         self.session: _Session | None = None
         self._client_id = client_id
         self._clock = clock
         self._network = network
-        self._backoff = Backoff(random)
+        self._backoff = Backoff(random, *NODE_BACKOFF_MS) if between_nodes else Backoff(random)
         self._opening = False
         self._resting = False
         self._closed = False
@@ -86,11 +107,11 @@ class Link:
 
     @property
     def ready(self) -> bool:
-        return self.session is not None and self.session.connection.ready
+        return self.session is not None and self.session.ready
 
     @property
     def resting(self) -> bool:
-        """Whether it failed a moment ago, and a call would have to wait before the next attempt."""
+        """Whether connecting has failed, and a call would have to wait for the back-off."""
         return self._resting
 
     @property
@@ -99,7 +120,7 @@ class Link:
 
     def call(
         self, request: Message, timeout_ms: float, *, answered: bool = True, versions: Versions | None = None
-    ) -> Pending[Outcome]:
+    ) -> Pending[CallResult]:
         call = Call(request, answered, versions)
         if self._closed:
             call.finish(DisconnectedError("the client is closed"))
@@ -119,25 +140,54 @@ class Link:
             session.transport.close()
         self._fail_all(DisconnectedError("the client was closed"))
 
-    # -- what the session reports -----------------------------------------------------------------------------------
+    # --- The session's side
 
     def received(self, size: int) -> None:
         session = self.session
         assert session is not None
         try:
             answers = session.connection.received(size)
+        except WrongServerError as error:
+            self._break(WrongServerError(f"{self.address} {error}"))
+            return
         except (ProtocolError, ClientError) as error:
             self._break(ClientError(f"{self.address}: {error}"))
             return
-        if session.connection.ready:
-            self._backoff.reset()
+        if not session.ready:
+            self._greet(session, answers)
+            return
         for answer in answers:
             self._in_flight.pop(answer.correlation_id).finish(answer.message)
         if self.session is session:
             self._send_waiting(session)
 
+    def _greet(self, session: _Session, answers: list[CorrelatedResponse]) -> None:
+        """Lets calls begin once the versions are known, or refuses a controller, which knows where the brokers are."""
+        connection = session.connection
+        if session.asks_for_brokers:
+            if answers:
+                response = cast(DescribeClusterResponse, answers[0].message)
+                self._refuse_controller([Address(broker.host, broker.port) for broker in response.brokers])
+        elif connection.ready and not self._between_nodes and MetadataRequest.API_KEY not in connection.versions:
+            session.asks_for_brokers = True
+            try:
+                connection.send(DescribeClusterRequest())
+            except UnsupportedError:
+                self._refuse_controller([])
+            else:
+                session.flush()
+        elif connection.ready:
+            session.ready = True
+            self._backoff.reset()
+            self._send_waiting(session)
+        else:
+            session.flush()
+
+    def _refuse_controller(self, brokers: list[Address]) -> None:
+        self._break(WrongServerError(f"{self.address} {controllers_port(brokers)}"))
+
     def drained(self) -> None:
-        """Everything written has left, which is all there is to know about a call without an answer."""
+        """Everything that was written is sent: calls without a response are done."""
         leaving, self._leaving = self._leaving, []
         for call in leaving:
             call.finish(None)
@@ -149,9 +199,14 @@ class Link:
         if was_ready:
             self._fail_all(DisconnectedError(f"{self.address} closed the connection ({reason})"))
         else:
-            self._fail_all(UnreachableError(f"{self.address} closed the connection before it was ready ({reason})"))
+            self._fail_all(
+                UnreachableError(
+                    f"{self.address} closed the connection before it was ready ({reason}): "
+                    "it stops, expects TLS or is not a Kafka broker"
+                )
+            )
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    # --- Connecting and sending
 
     def _open(self) -> None:
         if not self._opening:
@@ -166,7 +221,7 @@ class Link:
             return session
         self.session = session
         session.connection.start()
-        # The transport learns its receiver from what this returns, so the first bytes go out right after.
+        # The transport gets its receiver from the return value, so the first bytes are sent after that.
         self._clock.call_soon(session.flush)
         return session
 
@@ -176,7 +231,7 @@ class Link:
         self._fail_all(UnreachableError(f"{self.address} is not reachable: {error}"))
 
     def _rest(self) -> None:
-        """New calls wait until this is over instead of knocking again at once."""
+        """Makes new calls wait for the back-off, so that they do not reconnect at once."""
         if not self._resting:
             self._resting = True
             self._clock.call_later(self._backoff.next_ms(), self._rested)
@@ -188,7 +243,7 @@ class Link:
 
     def _send_waiting(self, session: _Session) -> None:
         connection = session.connection
-        while self._waiting and connection.ready:
+        while self._waiting and session.ready:
             call = self._waiting.popleft()
             try:
                 call.correlation_id = connection.send(call.request, answered=call.answered, versions=call.versions)
@@ -209,12 +264,12 @@ class Link:
         if call in self._waiting:
             self._waiting.remove(call)
         self._in_flight.pop(call.correlation_id, None)
-        call.finish(TimedOutError(f"{self.address} did not answer within {timeout_ms / 1000:g} s"))
+        call.finish(TimedOutError(f"{self.address} did not respond within {timeout_ms / 1000:g} s"))
         if self.session is not None:
-            self._break(DisconnectedError(f"{self.address} stopped answering"))
+            self._break(DisconnectedError(f"{self.address} stopped responding"))
 
     def _break(self, error: ClientError) -> None:
-        """Gives the connection up. What was not sent yet fails too: whoever asked decides about trying again."""
+        """Closes the connection. Calls that were not sent yet fail too: the caller decides whether to retry."""
         session, self.session = self.session, None
         if session is not None:
             session.transport.abort()

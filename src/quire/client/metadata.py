@@ -1,7 +1,7 @@
-"""What the cluster looks like, as last heard: brokers, topics, ids, who leads each partition and who coordinates.
+"""A cache of the cluster's metadata: brokers, topics, topic ids, the leaders of partitions, and coordinators.
 
-A cache without a will of its own: `Cluster` asks the questions and feeds the answers in. An answer from a broker that
-is behind never replaces a newer leader (leader epochs decide), so a client does not swing back to a deposed one.
+`Cluster` sends the requests and applies the responses. A response from a broker that is behind never replaces a newer
+leader (leader epochs decide), so a client does not go back to a deposed leader.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Topic:
 
     @property
     def led(self) -> list[int]:
-        """The partitions that can be written to now."""
+        """The partitions that have a leader."""
         return [index for index, partition in self.partitions.items() if partition.leader != NO_LEADER]
 
 
@@ -53,15 +53,15 @@ class Metadata:
         self.brokers: dict[int, Broker] = {}
         self.topics: dict[str, Topic] = {}
         self.names_by_id: dict[bytes, str] = {}
-        self.coordinators: dict[tuple[int, str], int] = {}  # (what kind, of which group or transactional id): node
+        self.coordinators: dict[tuple[int, str], int] = {}  # (coordinator type, group or transactional id): node
         self.cluster_id: str | None = None
         self.controller_id = -1
 
     def apply(self, response: MetadataResponse) -> None:
-        """Takes over an answer; topics it does not speak of stay as they were."""
+        """Applies a response; topics that it does not contain stay as they are."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
-        if response.brokers:  # a node that is just starting may not know anybody yet
+        if response.brokers:  # a node that is just starting may not know any broker yet
             self.brokers = {
                 broker.node_id: Broker(broker.node_id, Address(broker.host, broker.port), broker.rack)
                 for broker in response.brokers
@@ -75,7 +75,7 @@ class Metadata:
         self.names_by_id.clear()
 
     def leader(self, topic: str, partition: int) -> int | None:
-        """The node that leads a partition, None while nobody is known to."""
+        """The node that leads a partition; None if no leader is known."""
         known = self.topics.get(topic)
         if known is None or partition not in known.partitions:
             return None
@@ -87,7 +87,7 @@ class Metadata:
         return -1 if known is None or partition not in known.partitions else known.partitions[partition].leader_epoch
 
     def new_leader(self, topic: str, partition: int, leader: int, leader_epoch: int) -> bool:
-        """A broker named the leader while refusing a request (KIP-951); true if that was news."""
+        """Applies a leader that a broker named in an error response (KIP-951); true if it is newer."""
         known = self.topics.get(topic)
         current = None if known is None else known.partitions.get(partition)
         if current is None or leader not in self.brokers or leader_epoch <= current.leader_epoch:
@@ -99,7 +99,7 @@ class Metadata:
         before = self.topics.pop(name, None)
         if before is not None and before.topic_id != answer.topic_id:
             self.names_by_id.pop(before.topic_id, None)
-            before = None  # the topic was deleted and made again, so its epochs start anew
+            before = None  # the topic was recreated, so its epochs start at 0 again
         if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return
         topic = Topic(name, answer.topic_id, answer.is_internal, ErrorCode(answer.error_code))
@@ -107,7 +107,7 @@ class Metadata:
             known = None if before is None else before.partitions.get(heard.partition_index)
             topic.partitions[heard.partition_index] = _newer(known, heard)
         if before is not None and not topic.partitions:
-            topic.partitions = before.partitions  # an error came instead of them; they are still there
+            topic.partitions = before.partitions  # the response has an error instead of the partitions
         self.topics[name] = topic
         if topic.topic_id != NO_ID:
             self.names_by_id[topic.topic_id] = name

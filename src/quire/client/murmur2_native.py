@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, import-untyped, no-any-return"
-# ruff: noqa: RET505  (without its `else`, what is only for the interpreter would be compiled too)
-"""Murmur2 as Kafka's clients hash a key: the same key must land in the same partition whichever client wrote it.
+# ruff: noqa: RET505  (without the `else`, the branch for the interpreter would be compiled too)
+"""Murmur2 as Kafka's clients hash a key: all clients must send the same key to the same partition.
 
-One source, run as it is or compiled where there is a C compiler; interpreted it gives the same numbers, slowly.
+The module is compiled if there is a C compiler; interpreted it gives the same results, but slowly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where things are in a partition: offsets by time, the beginning, the end (ListOffsets)."""
+"""Topic partitions, and offsets in them by time: ListOffsets, with the beginning and the end as special times."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAt(NamedTuple):
-    """An offset found; -1 where nothing is that late."""
+    """The offset of the first record at or after a time; -1 if there is none."""
 
     offset: int
     timestamp_ms: int
@@ -37,19 +37,19 @@ class OffsetAt(NamedTuple):
 def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, isolation_level: int = 0
 ) -> Steps[dict[TopicPartition, OffsetAt]]:
-    """The offset of the first record at or after each timestamp (or EARLIEST, LATEST), one request per leader.
+    """The offset of the first record at or after each timestamp (or EARLIEST, LATEST), with one request per leader.
 
-    While leaders move it asks again; after the cluster's request timeout it raises what the last answer said.
+    It retries while leaders move; when the cluster's request time-out is over, it raises the last error.
     """
 
-    def build(places: list[TopicPartition]) -> ListOffsetsRequest:
+    def build(topic_partitions: list[TopicPartition]) -> ListOffsetsRequest:
         topics: dict[str, list[ListOffsetsPartition]] = {}
-        for place in places:
-            topics.setdefault(place.topic, []).append(
+        for topic_partition in topic_partitions:
+            topics.setdefault(topic_partition.topic, []).append(
                 ListOffsetsPartition(
-                    partition_index=place.partition,
-                    current_leader_epoch=cluster.metadata.leader_epoch(*place),
-                    timestamp=wanted[place],
+                    partition_index=topic_partition.partition,
+                    current_leader_epoch=cluster.metadata.leader_epoch(*topic_partition),
+                    timestamp=wanted[topic_partition],
                 )
             )
         return ListOffsetsRequest(
@@ -61,10 +61,10 @@ def list_offsets(
 
     found: dict[TopicPartition, OffsetAt] = {}
     results = yield from ask_leaders(cluster, list(wanted), build, ListOffsetsResponse, _read)
-    for place, result in results.items():
+    for topic_partition, result in results.items():
         if isinstance(result, ApiError):
             raise result
-        found[place] = result
+        found[topic_partition] = result
     return found
 
 
@@ -72,9 +72,11 @@ def _read(response: ListOffsetsResponse) -> dict[TopicPartition, OffsetAt | ApiE
     results: dict[TopicPartition, OffsetAt | ApiError] = {}
     for topic in response.topics:
         for answer in topic.partitions:
-            place = TopicPartition(topic.name, answer.partition_index)
+            topic_partition = TopicPartition(topic.name, answer.partition_index)
             if answer.error_code:
-                results[place] = ApiError(ErrorCode(answer.error_code), f"the offsets of {place} could not be had")
+                results[topic_partition] = ApiError(
+                    ErrorCode(answer.error_code), f"the offsets of {topic_partition} cannot be listed"
+                )
             else:
-                results[place] = OffsetAt(answer.offset, answer.timestamp, answer.leader_epoch)
+                results[topic_partition] = OffsetAt(answer.offset, answer.timestamp, answer.leader_epoch)
     return results

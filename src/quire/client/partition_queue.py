@@ -1,17 +1,17 @@
-"""One partition's batches on their way: in order, each once, through retries.
+"""The batches of one partition: sent in order, and each written once, through retries.
 
-Batches leave in the order they were filled, several at a time, to one leader at a time. When one comes back refused,
-nothing more is sent until the others in flight have come back too; then those that were refused go out again, oldest
-first and one by one.
+Batches are sent in the order in which they were filled, several at a time, to one leader at a time. When one is
+refused, no more are sent until the others in flight are answered; then the refused batches are sent again, oldest first
+and one by one.
 
-With an identity (an idempotent producer) each batch carries a sequence number, and keeps it however often it is sent:
-that is what lets a broker recognise a repeat, as long as it is among the producer's last five batches. One by one, it
-is. A broker takes any number from a producer it does not know yet, so the first batch of an identity travels alone:
-were it refused and the one behind it taken, it could never be delivered in its place.
+With an identity (an idempotent producer) each batch has a sequence number, which it keeps through retries. With it the
+broker recognises a repeated batch, as long as it is among the producer's last five; sending retries one by one ensures
+that. A broker accepts any number from a producer that it does not know yet, so the first batch of an identity is sent
+alone: if it were refused and the next one accepted, the first could never be written in order.
 
-If a batch is given up, the numbers after it cannot be used any more, because the broker would wait for the missing one.
-The producer then goes on under a new epoch with numbers from 0. Batches that a broker has definitely refused are
-numbered anew; a batch whose fate is unknown must not be, as it could then be in the log twice, so it is given up too.
+If a batch fails, the sequence numbers after it cannot be used, because the broker would wait for the missing one. The
+producer then continues with a new epoch and numbers from 0. Batches that a broker has certainly refused get new
+numbers. A batch that may be in the log must not, because it could then be there twice, so it fails too.
 """
 
 import itertools
@@ -29,13 +29,13 @@ class PartitionQueue:
         "in_flight",
         "leader",
         "open",
-        "place",
         "ready",
         "rest_until_ms",
+        "topic_partition",
     )
 
-    def __init__(self, place: TopicPartition) -> None:
-        self.place = place
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
         self.open: Batch | None = None
         self.ready: deque[Batch] = deque()
         self.in_flight: list[Batch] = []
@@ -45,14 +45,20 @@ class PartitionQueue:
         self._introduced = False
         self._next_sequence = 0
 
+    @property
+    def record_count(self) -> int:
+        """The records of all batches, in flight or not."""
+        batches = [*self.in_flight, *self.ready, *([] if self.open is None else [self.open])]
+        return sum(batch.delivery.count for batch in batches)
+
     def close_open(self) -> None:
-        """The batch being filled is complete."""
+        """Adds the open batch to those that are ready to be sent."""
         if self.open is not None:
             self.ready.append(self.open)
             self.open = None
 
     def sendable(self, leader: int, identity: Identity | None, now_ms: float) -> bool:
-        """Whether the next batch may go to this leader now, under this identity (None: not idempotent)."""
+        """Whether the next batch may be sent to this leader now, with this identity (None: not idempotent)."""
         if not self.ready or now_ms < self.rest_until_ms:
             return False
         if not self.in_flight:
@@ -61,11 +67,11 @@ class PartitionQueue:
             return False
         if identity is None:
             return True
-        # A new epoch begins only when nothing of the old one can still be answered.
+        # A new epoch begins only when no batch of the old one is in flight.
         return self._introduced and (self.ready[0].identity is not None or identity == self._identity)
 
     def take(self, leader: int, identity: Identity | None) -> Batch:
-        """The next batch, now in flight."""
+        """The next batch, which is in flight from now on."""
         self.leader = leader
         batch = self.ready.popleft()
         if identity is not None and batch.identity is None:
@@ -85,15 +91,15 @@ class PartitionQueue:
         self.in_flight.remove(batch)
 
     def counts(self, batch: Batch) -> bool:
-        """Whether giving this batch up leaves a gap in the numbers in use."""
+        """Whether the failure of this batch leaves a gap in the current sequence numbers."""
         return batch.identity is not None and batch.identity == self._identity
 
     def is_oldest(self, batch: Batch) -> bool:
-        """Whether every batch before it is settled, so that a gap in front of it is not of our making."""
+        """Whether no batch before it is ready or in flight, so that a gap before it is not this producer's doing."""
         return all(other.order >= batch.order for other in (*self.in_flight, *self.ready))
 
     def retry(self, batch: Batch, *, uncertain: bool) -> bool:
-        """Puts a batch that came back in line again; false if it must be given up, as it may be in the log already."""
+        """Queues a refused batch again, at its old position; false if it must fail, as it may be in the log already."""
         batch.uncertain |= uncertain
         if batch.identity is not None and batch.identity != self._identity:
             if batch.uncertain:
@@ -106,7 +112,7 @@ class PartitionQueue:
         return True
 
     def start_over(self) -> list[Batch]:
-        """Ends the numbering in use here after a gap; comes back with the waiting batches that must be given up."""
+        """Ends the current sequence numbers after a gap; returns the waiting batches that must fail."""
         self._identity = None
         lost = [batch for batch in self.ready if batch.identity is not None and batch.uncertain]
         self.ready = deque(batch for batch in self.ready if batch not in lost)
@@ -115,12 +121,12 @@ class PartitionQueue:
         return lost
 
     def drop(self) -> list[Batch]:
-        """Takes out all that wait, some of which may have been in flight before."""
+        """Removes all waiting batches, some of which may have been sent before."""
         dropped, self.ready = list(self.ready), deque()
         return dropped
 
     def expire(self, now_ms: float) -> list[Batch]:
-        """Takes out the waiting batches whose time is over."""
+        """Removes the waiting batches whose deadline has passed."""
         expired = [batch for batch in self.ready if batch.deadline_ms <= now_ms]
         if expired:
             self.ready = deque(batch for batch in self.ready if batch.deadline_ms > now_ms)

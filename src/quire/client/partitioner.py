@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by its key as every Kafka client does, or, without one, batch by batch in turn."""
+"""Which partition a record goes to: by its key as in every Kafka client, or, without a key, one batch at a time."""
 
 from quire.client.metadata import Topic
 from quire.client.murmur2_native import murmur2
@@ -6,14 +6,14 @@ from quire.seams import Random
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Kafka's default: murmur2 with the sign bit cleared, modulo the partitions there are."""
+    """Kafka's default: murmur2 with the sign bit cleared, modulo the number of partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
 class StickyPartitioner:
-    """Records without a key stay on one partition until a batch's worth is there (KIP-480, KIP-794).
+    """Sends records without a key to one partition until they fill a batch (KIP-480, KIP-794).
 
-    Full batches cost less than even spreading, and over time every partition gets its share.
+    Full batches cost less than a record for each partition in turn, and over time every partition gets its share.
     """
 
     __slots__ = ("_bytes", "_partition", "_random", "_switch_bytes")
@@ -25,7 +25,7 @@ class StickyPartitioner:
         self._bytes = 0
 
     def choose(self, topic: Topic, size_bytes: int) -> int:
-        """The partition for `size_bytes` more: one that has a leader, if any has."""
+        """The partition for the next `size_bytes`: one that has a leader, if there is one."""
         if self._bytes >= self._switch_bytes or self._partition not in topic.partitions:
             available = topic.led or list(topic.partitions)
             others = [partition for partition in available if partition != self._partition] or available
@@ -35,5 +35,5 @@ class StickyPartitioner:
         return self._partition
 
     def used(self, size_bytes: int) -> None:
-        """So much went to the partition chosen last."""
+        """Counts bytes that were added to the partition chosen last."""
         self._bytes += size_bytes

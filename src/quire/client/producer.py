@@ -1,12 +1,12 @@
-"""The producer: gathers records into batches, sends them to the leaders and sees them through.
+"""The producer: collects records into batches, and sends them to the leaders until they are delivered or have failed.
 
-Idempotent by default: every record of a partition is in the log once and in the order sent, through retries and leader
-changes. `prepare` a topic first (it needs to be known where its partitions are), then `send` never waits; whoever sends
-faster than the brokers take looks at `buffered_bytes` and lets events happen in between. With a transactional id,
-`init_transactions` comes before everything else, and records are sent between `begin` and `commit` or `abort`.
+It is idempotent by default: every record of a partition is in the log once and in the order sent, through retries and
+leader changes. Call `prepare` for a topic first, which finds its partitions; after that `send` never waits. A caller
+that sends faster than the brokers accept checks `buffered_bytes`, and lets the loop run in between. With a
+transactional id, call `init_transactions` first, and send records between `begin` and `commit` or `abort`.
 
-The order and numbering of one partition's batches is in `partition_queue`, what coordinators are asked in
-`transactions`; here is what goes to which broker when, and what an answer means.
+`partition_queue` keeps the order and the sequence numbers of a partition's batches, `transactions` talks to
+coordinators. This module decides which batches go to which broker when, and applies the responses.
 """
 
 from collections import OrderedDict
@@ -22,10 +22,10 @@ from quire.client.group_offsets import OUTSIDER, Committer, OffsetAndMetadata
 from quire.client.metadata import Topic
 from quire.client.offsets import TopicPartition
 from quire.client.partition_queue import PartitionQueue
-from quire.client.produce_answers import Verdict, judge, produce_request, read_answers
+from quire.client.produce_responses import Verdict, judge, produce_request, read_responses
 from quire.client.producer_identity import ProducerIdentity
 from quire.client.refresher import Refresher
-from quire.client.transaction_state import Event
+from quire.client.transaction_state import TransactionEvent
 from quire.client.transactions import Transactions
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -38,7 +38,7 @@ SWEEP_MS = 1000.0
 
 @dataclass(slots=True, frozen=True)
 class ProducerConfig:
-    """Kafka's settings of the same names; sizes are those of the records before compression."""
+    """Kafka's settings of the same names; sizes are those before compression."""
 
     acks: int = -1
     idempotent: bool = True
@@ -54,11 +54,11 @@ class ProducerConfig:
 
     def __post_init__(self) -> None:
         if self.acks not in (-1, 0, 1):
-            raise ClientError(f"acks={self.acks} is not known; choose 0, 1 or all (-1)")
+            raise ClientError(f"acks={self.acks} is not valid; choose 0, 1 or all (-1)")
         if self.idempotent and self.acks != -1:
             raise ClientError("an idempotent producer needs acks=all")
         if self.transactional_id is not None and not self.idempotent:
-            raise ClientError("a producer with a transactional id is idempotent")
+            raise ClientError("a producer with a transactional id must be idempotent")
 
 
 class Producer:
@@ -86,10 +86,10 @@ class Producer:
         self.failed_records = 0
         self.first_error: Exception | None = None
 
-    # -- sending ----------------------------------------------------------------------------------------------------
+    # --- Sending
 
     def prepare(self, topic: str) -> Steps[Topic]:
-        """Learns where a topic is, and who this producer is; creates the topic where the broker allows that."""
+        """Obtains a producer id and the leaders of a topic; creates the topic if the broker allows it."""
         if self._identity is not None and self._transactions is None:
             yield from self._identity.obtain()
         backoff = Backoff(self._cluster.random)
@@ -114,7 +114,7 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Receipt:
-        """Puts one record in line. The topic must be prepared."""
+        """Adds one record. The topic must be prepared."""
         return self._accumulator.add(topic, value, key, headers, partition, timestamp_ms)
 
     def send_values(
@@ -125,29 +125,34 @@ class Producer:
         headers: Headers | None = None,
         partition: int | None = None,
     ) -> None:
-        """Puts many records without keys in line, for a fraction of what `send` costs for each."""
+        """Adds many records without keys, for a fraction of the cost of as many calls of `send`."""
         self._accumulator.add_values(topic, values, headers, partition)
 
     def send_encoded(self, topic: str, partition: int, plain: bytearray, count: int, timestamp_ms: int) -> Delivery:
-        """Puts a whole batch in line that is encoded already, but for its header, all with one timestamp.
+        """Adds a whole batch that is encoded except for its header; all records have the same timestamp.
 
-        `plain` holds room for the header and then `count` records, as `arrow_rows_native` writes them, and belongs to
-        the producer from now on. It is compressed and numbered when it is sent, and is not divided.
+        `plain` has room for the header and then `count` records, as `arrow_rows_native` writes them, and belongs to
+        the producer from now on. It is compressed and gets its sequence number when it is sent, and is not divided.
         """
         return self._accumulator.add_encoded(topic, partition, plain, count, timestamp_ms)
 
     @property
     def identity(self) -> Identity | None:
-        """As whom it writes now, if it is idempotent and has been told."""
+        """The current producer id and epoch, if it is idempotent and has obtained them."""
         return None if self._identity is None else self._identity.current
 
     @property
     def buffered_bytes(self) -> int:
-        """What is in line or on its way, before compression."""
+        """The size of the records that are not delivered yet, before compression."""
         return self._accumulator.buffered_bytes
 
+    @property
+    def undelivered_records(self) -> int:
+        """How many records are neither delivered nor failed; those in flight may be in the log."""
+        return sum(queue.record_count for queue in self._queues.values())
+
     def flush(self) -> Pending[None]:
-        """Sends what is there without lingering; comes back when everything is delivered or given up."""
+        """Sends all records without lingering; completed when every record is delivered or has failed."""
         flushed: Pending[None] = Pending()
         for queue in self._queues.values():
             self._close_open(queue)
@@ -159,48 +164,48 @@ class Producer:
         return flushed
 
     def close(self) -> None:
-        """Stops at once, and gives up what is not delivered; `flush` first to see everything through."""
+        """Stops at once; records that are not delivered fail. Call `flush` first to deliver them."""
         self._closed = True
         self._refresher.close()
         self._drop(ClientError("the producer was closed"))
 
-    # -- transactions -----------------------------------------------------------------------------------------------
+    # --- Transactions
 
     def init_transactions(self) -> Steps[None]:
-        """Fences whoever had the transactional id before, and waits until what they left open is aborted."""
+        """Fences the previous producer with this transactional id, and waits until its open transaction is aborted."""
         return self._transactional().init()
 
     def begin(self) -> None:
-        """Begins a transaction, of which the brokers hear with its first record."""
+        """Begins a transaction; no request is sent before its first record."""
         self._transactional().begin()
 
     def send_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: Committer | None = None
     ) -> Steps[None]:
-        """Makes a group's offsets part of the transaction: as a member of the group, or for one without members."""
+        """Adds a group's offsets to the transaction, as a member of the group or for a group without members."""
         return self._transactional().send_offsets(group_id, offsets, member or OUTSIDER)
 
     def commit(self) -> Steps[None]:
-        """Sees every record through and commits; raises what any of them failed with, after which `abort` is left.
+        """Delivers all records and commits. If a record fails, it raises that error; then only `abort` is possible.
 
-        If it raises a ClientError because nobody answered, the end is open: call it again to learn it.
+        If it raises a ClientError because there was no response, the result is unknown: call it again.
         """
         transactions = self._transactional()
-        transactions.state.apply(Event.COMMIT)
+        transactions.state.apply(TransactionEvent.COMMIT)
         yield self.flush()
         yield from transactions.end(committed=True)
 
     def abort(self) -> Steps[None]:
-        """Gives up what was not sent, waits for what is on its way, and has all of it undone."""
+        """Drops records that were not sent, waits for those in flight, and aborts the transaction."""
         transactions = self._transactional()
-        transactions.state.apply(Event.ABORT)
+        transactions.state.apply(TransactionEvent.ABORT)
         self._drop(ClientError("the transaction was aborted before the record was sent"))
         yield self.flush()
         yield from transactions.end(committed=False)
 
     def _transactional(self) -> Transactions:
         if self._transactions is None:
-            raise ClientError("a producer without a transactional id has no transactions")
+            raise ClientError("the producer has no transactional id; set one to use transactions")
         return self._transactions
 
     def _new_transactions(self) -> Transactions | None:
@@ -217,10 +222,10 @@ class Producer:
             broken=self._drop,
         )
 
-    # -- batches that come to be --------------------------------------------------------------------------------------
+    # --- Batches
 
     def _opening(self) -> None:
-        """A batch is about to be begun: not outside of a transaction, and not to wait for ever."""
+        """Called before a batch is begun: checks that a transaction is open, and starts the timers."""
         if self._transactions is not None:
             self._transactions.check_open()
         self._undelivered += 1
@@ -238,7 +243,7 @@ class Producer:
     def _close_open(self, queue: PartitionQueue) -> None:
         if queue.open is not None:
             queue.close_open()
-            self._waiting[queue.place] = queue
+            self._waiting[queue.topic_partition] = queue
 
     def _linger_over(self) -> None:
         self._lingering = False
@@ -246,7 +251,7 @@ class Producer:
             self._close_open(queue)
         self._drain()
 
-    # -- to the brokers ---------------------------------------------------------------------------------------------
+    # --- Requests
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -254,18 +259,18 @@ class Producer:
             self._clock.call_soon(self._drain)
 
     def _drain(self) -> None:
-        """Sends whatever may go: per leader as many requests as may be in flight, per request one batch a partition."""
+        """Sends what may be sent: up to `in_flight` requests per leader, with one batch per partition in each."""
         self._scheduled = False
         if self._identity is not None and self._identity.current is None:
             if self._transactions is None:
                 self._identity.request()
             return
         by_leader: dict[int, list[PartitionQueue]] = {}
-        for place, queue in list(self._waiting.items()):
+        for topic_partition, queue in list(self._waiting.items()):
             if not queue.ready:
-                del self._waiting[place]
+                del self._waiting[topic_partition]
                 continue
-            leader = self._cluster.metadata.leader(*place)
+            leader = self._cluster.metadata.leader(*topic_partition)
             if leader is None:
                 self._refresher.request()
             else:
@@ -285,14 +290,14 @@ class Producer:
         for queue in queues:
             if not queue.sendable(leader, identity, now_ms):
                 continue
-            if self._transactions is not None and not self._transactions.admits(queue.place):
+            if self._transactions is not None and not self._transactions.admits(queue.topic_partition):
                 continue
             size_bytes += queue.ready[0].size_bytes
             if batches and size_bytes > self.config.request_bytes:
                 break
             batches.append(queue.take(leader, identity))
-            if queue.place in self._waiting:
-                self._waiting.move_to_end(queue.place)
+            if queue.topic_partition in self._waiting:
+                self._waiting.move_to_end(queue.topic_partition)
         return batches
 
     def _send(self, leader: int, batches: list[Batch]) -> None:
@@ -300,7 +305,10 @@ class Producer:
         compression, level, transactional = config.compression, config.compression_level, self._transactions is not None
         request = produce_request(
             self._cluster.metadata,
-            [(batch.place, batch.encode(compression, level, transactional=transactional)) for batch in batches],
+            [
+                (batch.topic_partition, batch.encode(compression, level, transactional=transactional))
+                for batch in batches
+            ],
             config.acks,
             int(self._cluster.request_timeout_ms),
             config.transactional_id,
@@ -311,24 +319,26 @@ class Producer:
             lambda outcome: self._answered(leader, batches, outcome)
         )
 
-    # -- from the brokers -------------------------------------------------------------------------------------------
+    # --- Responses
 
     def _answered(self, leader: int, batches: list[Batch], outcome: Message | Exception | None) -> None:
         self._requests[leader] -= 1
-        answers = read_answers(self._cluster.metadata, outcome)
+        answers = read_responses(self._cluster.metadata, outcome)
         for batch in batches:
-            verdict = judge(answers.get(batch.place), outcome, self._queues[batch.place].is_oldest(batch))
+            verdict = judge(
+                answers.get(batch.topic_partition), outcome, self._queues[batch.topic_partition].is_oldest(batch)
+            )
             if self._closed or (self._transactions is not None and not self._transactions.may_retry(verdict)):
                 verdict = verdict._replace(retry=False, new_epoch=False)
             self._settle(batch, verdict)
         self._drain()
 
     def _settle(self, batch: Batch, verdict: Verdict) -> None:
-        queue = self._queues[batch.place]
+        queue = self._queues[batch.topic_partition]
         if verdict.refresh:
             self._refresher.request()
         if verdict.error is None:
-            self._backoffs.pop(batch.place, None)
+            self._backoffs.pop(batch.topic_partition, None)
             queue.delivered(batch)
             self._finish(batch, None, verdict.base_offset, verdict.timestamp_ms)
             return
@@ -344,32 +354,32 @@ class Producer:
         self._give_up(queue, batch, error)
 
     def _rest(self, queue: PartitionQueue) -> None:
-        """A moment before a refused partition is tried again."""
-        backoff = self._backoffs.get(queue.place)
+        """Waits for the back-off before a refused partition is retried."""
+        backoff = self._backoffs.get(queue.topic_partition)
         if backoff is None:
-            backoff = self._backoffs[queue.place] = Backoff(self._cluster.random)
+            backoff = self._backoffs[queue.topic_partition] = Backoff(self._cluster.random)
         delay_ms = backoff.next_ms()
         queue.rest_until_ms = self._clock.monotonic_ms() + delay_ms
-        self._waiting[queue.place] = queue
+        self._waiting[queue.topic_partition] = queue
         self._clock.call_later(delay_ms + 1, self._schedule)
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
         if self._transactions is not None and not self._closed:
-            # First of all: whoever waits for the last record of a transaction goes on to commit it.
+            # Before `_finish`: the waiter of the transaction's last record would commit it.
             self._transactions.record_failed(error)
         self._finish(batch, error)
         if self._transactions is None and queue.counts(batch):
             self._start_over(queue, error)
 
     def _drop(self, error: Exception) -> None:
-        """Gives up everything that is not on its way: the transaction it belongs to will not be committed."""
+        """Fails all batches that are not in flight: their transaction will not be committed."""
         for queue in self._queues.values():
             queue.close_open()
             for batch in queue.drop():
                 self._finish(batch, error)
 
     def _start_over(self, queue: PartitionQueue, error: Exception) -> None:
-        """A numbered batch is missing, so the partition's numbering starts anew under the next epoch."""
+        """After a missing batch, the partition's sequence numbers start again at 0 in the next epoch."""
         if self._identity is None:
             return
         for lost in queue.start_over():
@@ -394,10 +404,10 @@ class Producer:
 
     def _late(self, error: Exception | None) -> TimedOutError:
         limit = f"not delivered within {self.config.delivery_timeout_ms / 1000:g} s"
-        return TimedOutError(limit if error is None else f"{limit}; the last answer was: {error}")
+        return TimedOutError(limit if error is None else f"{limit}; the last error was: {error}")
 
     def _sweep(self) -> None:
-        """Gives up what has waited too long, once a second while anything is on its way."""
+        """Fails batches that have waited too long; runs once a second while batches are undelivered."""
         now_ms = self._clock.monotonic_ms()
         for queue in self._queues.values():
             for batch in queue.expire(now_ms):

@@ -1,4 +1,4 @@
-"""Who an idempotent producer is: the id a broker gave it, and the epoch it is in."""
+"""The identity of an idempotent producer: its producer id, which a broker allocates, and its epoch."""
 
 from collections.abc import Callable
 
@@ -23,13 +23,13 @@ class ProducerIdentity:
         self.current: Identity | None = None
 
     def bump(self) -> None:
-        """The next epoch, which a producer without transactions may count by itself; after the last comes a new id."""
+        """Moves to the next epoch, which only a producer without transactions may do; after the last, to a new id."""
         if self.current is not None:
             producer_id, epoch = self.current
             self.current = None if epoch == EPOCH_MAX else Identity(producer_id, epoch + 1)
 
     def obtain(self) -> Steps[Identity]:
-        """Asks for an id, again while the answer is that it will be there later."""
+        """Requests an id, and retries while the error is retriable."""
         backoff = Backoff(self._cluster.random)
         deadline_ms = self._cluster.clock.monotonic_ms() + self._cluster.request_timeout_ms
         while self.current is None:
@@ -39,13 +39,13 @@ class ProducerIdentity:
             if not code:
                 self.current = Identity(response.producer_id, response.producer_epoch)
             elif not code.retriable or self._cluster.clock.monotonic_ms() > deadline_ms:
-                raise ApiError(code, f"the broker gave no producer id ({code.name})")
+                raise ApiError(code, f"the broker did not allocate a producer id ({code.name})")
             else:
                 yield from sleep(self._cluster.clock, backoff.next_ms())
         return self.current
 
     def request(self) -> None:
-        """Obtains an id in the background, for as long as that takes, and says when it is there."""
+        """Obtains an id in the background, without a time limit, and then calls `changed`."""
         if not self._requested:
             self._requested = True
             perform(self._keep_asking()).when_done(self._obtained)

@@ -1,6 +1,6 @@
-"""Keeps metadata fresh for the topics somebody uses: at once when a request failed for want of it, and now and then.
+"""Refreshes the metadata of the topics in use: at once when a request has failed because of it, and every few minutes.
 
-Refreshes never overlap and back off while they fail, so a thousand refused requests ask one question.
+Refreshes never overlap, and back off while they fail, so a thousand refused requests cause one Metadata request.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Refresher:
         self._closed = False
 
     def request(self) -> None:
-        """Refreshes now, or once more after the refresh that is running."""
+        """Refreshes now, or again after the refresh that is running."""
         if self._running:
             self._again = True
         elif self._backoff.attempts == 0 and not self._closed:

@@ -1,4 +1,4 @@
-"""Where to find a cluster: `host:port,host:port`, as every Kafka client takes it."""
+"""Addresses of a cluster: `host:port,host:port`, as in every Kafka client."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class AddressError(ClientError):
 
 
 def parse_address(text: str, *, default_port: int | None = None) -> Address:
-    """`host:port`, `[v6]:port`, and `host` alone where there is a default port."""
+    """`host:port`, `[v6]:port`, or `host` alone if there is a default port."""
     host, separator, port = text.strip().rpartition(":")
     if not separator or port.endswith("]"):
         host, port = text.strip(), "" if default_port is None else str(default_port)
@@ -31,7 +31,7 @@ def parse_address(text: str, *, default_port: int | None = None) -> Address:
 
 
 def parse_servers(text: str) -> list[Address]:
-    """The addresses of a bootstrap list, in the order given; a missing port means 9092."""
+    """The addresses of a bootstrap list, in the given order; the default port is 9092."""
     addresses = [parse_address(part, default_port=DEFAULT_PORT) for part in text.split(",") if part.strip()]
     if not addresses:
         raise AddressError("no server was given; write at least one as host:port, for example 127.0.0.1:9092")

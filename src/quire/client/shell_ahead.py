@@ -1,7 +1,7 @@
-"""Lets an iterator run ahead of whoever reads it, in a thread of its own, by a bounded number of items.
+"""Runs an iterator ahead of its reader, in a thread of its own, by a limited number of items.
 
-For work that waits in turns for a broker and for the reader: neither then waits for the other's pauses. An exception
-comes out where the item would have. When the reader stops early, so does the iterator, at its next item.
+This is for work that waits alternately for a broker and for the reader: neither has to wait for the other's pauses. An
+exception is raised at the position of the missing item. If the reader stops early, the iterator stops at its next item.
 """
 
 import threading
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class _Shelf(Generic[T]):
-    """What has been made and not been taken, between the two threads."""
+    """Items that were produced and not read yet, between the two threads."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
@@ -35,7 +35,7 @@ class _Shelf(Generic[T]):
             self._changed.notify()
 
     def _put(self, item: T) -> bool:
-        """Waits for room; false when nobody wants it any more."""
+        """Waits for room; false if the reader has stopped."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._items) < self._depth or self._stopped)
             self._items.append(item)
@@ -61,7 +61,7 @@ class _Shelf(Generic[T]):
 
 
 def ahead(items: Generator[T, None, None], depth: int) -> Iterator[T]:
-    """The same items in the same order, up to `depth` of them made before they are asked for."""
+    """The same items in the same order, up to `depth` of them produced before the reader needs them."""
     shelf = _Shelf[T](depth)
     threading.Thread(target=shelf.fill, args=(items,), name="ahead", daemon=True).start()
     try:

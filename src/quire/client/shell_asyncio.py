@@ -6,13 +6,12 @@
         producer.send("events", b"hello")
         await client.wait(producer.flush())
 
-Everything happens on the loop that the client was made on; other threads must not touch it.
+Everything runs on the loop on which the client was created; other threads must not use the client.
 """
 
 import asyncio
 import selectors
 import socket
-import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -20,36 +19,22 @@ from typing import Self, TypeVar
 
 from quire.client.cluster import REQUEST_TIMEOUT_MS, Cluster
 from quire.client.servers import parse_servers
-from quire.client.shell_blocking import SystemRandom
 from quire.client.shell_socket import Attempt
 from quire.pending import Pending
-from quire.seams import Listener, Receiver, Timer, Transport
+from quire.real.clock import RealClock
+from quire.real.random import RealRandom
+from quire.seams import Receiver, Transport
 from quire.steps import Steps, perform
 
 T = TypeVar("T")
 
 
-class AsyncioLoop:
-    """Clock and Network on a running asyncio loop."""
+class AsyncioLoop(RealClock):
+    """Clock and Connector on a running asyncio loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        super().__init__(loop)
         self._lookups: set[asyncio.Task[None]] = set()
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> float:
-        return time.monotonic() * 1000
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self._loop.call_soon(callback)
-
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        return self._loop.call_later(delay_ms / 1000, callback)
-
-    def listen(self, host: str, port: int, accept: Callable[[Transport], Receiver | None]) -> Listener:
-        raise NotImplementedError("a client does not listen")
 
     def connect(
         self,
@@ -69,7 +54,7 @@ class AsyncioLoop:
         connected: Callable[[Transport], Receiver],
         failed: Callable[[Exception], None],
     ) -> None:
-        """A name is looked up in a thread of the loop's, so that a slow server of names holds nobody else up."""
+        """The loop resolves the name in a thread, so that a slow name server does not block the loop."""
         try:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
@@ -78,7 +63,7 @@ class AsyncioLoop:
         Attempt(self, [(family, address) for family, _, _, _, address in found], connected, failed)
 
     def watch(self, connection: socket.socket | int, events: int, callback: Callable[[int], None]) -> None:
-        """Calls back when the socket is ready for `events`, which replace those watched before; none ends it."""
+        """Calls `callback` when the socket is ready for `events`, which replace the previous ones; 0 stops it."""
         if events & selectors.EVENT_READ:
             self._loop.add_reader(connection, callback, selectors.EVENT_READ)
         else:
@@ -90,7 +75,7 @@ class AsyncioLoop:
 
 
 class AsyncClient:
-    """A cluster on the running loop, for callers who await each thing they ask."""
+    """A cluster on the running loop, for callers that await each result."""
 
     def __init__(
         self, servers: str, *, client_id: str = "quire", request_timeout_ms: float = REQUEST_TIMEOUT_MS
@@ -100,14 +85,14 @@ class AsyncClient:
         self.cluster = Cluster(
             parse_servers(servers),
             clock=shell,
-            random=SystemRandom(),
+            random=RealRandom(),
             network=shell,
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
         )
 
     async def run(self, steps: Steps[T]) -> T:
-        """Carries an operation out and returns its result, or raises what ended it; cancelled, it stops where it is."""
+        """Runs an operation and returns its result, or raises the exception that ended it; it can be cancelled."""
         try:
             outcome = await self.wait(perform(steps))
         finally:
@@ -117,7 +102,7 @@ class AsyncClient:
         return outcome
 
     async def wait(self, pending: Pending[T]) -> T:
-        """What comes, be it an exception: `flush` of a producer, `arrival` of a consumer, the `done` of a delivery."""
+        """Waits for `flush` of a producer, `arrival` of a consumer or `done` of a delivery; returns exceptions too."""
         future: asyncio.Future[T] = self._loop.create_future()
         pending.when_done(partial(_settle, future))
         return await future
@@ -135,5 +120,5 @@ class AsyncClient:
 
 
 def _settle(future: "asyncio.Future[T]", value: T) -> None:
-    if not future.done():  # whoever waited may have been cancelled
+    if not future.done():  # the waiting task may have been cancelled
         future.set_result(value)

@@ -1,8 +1,5 @@
-"""The client on plain blocking calls, as the command line uses it: ask, wait, have the answer."""
+"""The client with blocking calls, as the command line and Spark's tasks use it."""
 
-import os
-import random
-import uuid
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -10,26 +7,14 @@ from quire.client.cluster import REQUEST_TIMEOUT_MS, Cluster
 from quire.client.servers import parse_servers
 from quire.client.shell_loop import BlockingLoop
 from quire.pending import Pending
+from quire.real.random import RealRandom
 from quire.steps import Steps, perform
 
 T = TypeVar("T")
 
 
-class SystemRandom:
-    """Chance from the operating system, in the shape of the Random seam."""
-
-    def random_bytes(self, size: int) -> bytes:
-        return os.urandom(size)
-
-    def below(self, limit: int) -> int:
-        return random.randrange(limit)
-
-    def uuid(self) -> bytes:
-        return uuid.uuid4().bytes
-
-
 class BlockingClient:
-    """A cluster and the loop that runs it, for callers who wait for each thing they ask."""
+    """A cluster and the loop that runs it, for callers that wait for each result."""
 
     def __init__(
         self, servers: str, *, client_id: str = "quire", request_timeout_ms: float = REQUEST_TIMEOUT_MS
@@ -38,14 +23,14 @@ class BlockingClient:
         self.cluster = Cluster(
             parse_servers(servers),
             clock=self.loop,
-            random=SystemRandom(),
+            random=RealRandom(),
             network=self.loop,
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
         )
 
     def run(self, steps: Steps[T], timeout_ms: float | None = None) -> T:
-        """Carries an operation out and returns its result, or raises what ended it."""
+        """Runs an operation and returns its result, or raises the exception that ended it."""
         return self.wait(perform(steps), timeout_ms)
 
     def wait(self, pending: Pending[T | Exception], timeout_ms: float | None = None) -> T:

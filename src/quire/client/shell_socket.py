@@ -1,4 +1,7 @@
-"""Sockets for the blocking loop and for asyncio: making a connection, and moving its bytes while the loop runs."""
+"""Sockets for the blocking loop and for asyncio: opening a connection, sending and receiving.
+
+The node has a socket transport of its own (`real/socket_transport.py`); docs/design-choices.md says why there are two.
+"""
 
 import errno
 import itertools
@@ -17,7 +20,7 @@ PARTS_AT_ONCE = 64
 
 
 class Loop(Protocol):
-    """What a socket needs of the loop that runs it."""
+    """What a socket needs from its event loop."""
 
     def watch(self, connection: socket.socket | int, events: int, callback: Callable[[int], None]) -> None: ...
 
@@ -31,7 +34,7 @@ def _reason(error: OSError) -> str:
 
 
 class Attempt:
-    """Connects to the first of a name's addresses that takes it, within one time limit for all."""
+    """Connects to the first address of a name that accepts the connection, within one time limit for all."""
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class Attempt:
 
 
 class SocketTransport:
-    """One connected socket; it moves bytes while the loop runs."""
+    """One connected socket: the Transport seam for clients."""
 
     def __init__(self, loop: Loop, connection: socket.socket) -> None:
         self._loop = loop
@@ -121,7 +124,7 @@ class SocketTransport:
                 self._watch()
 
     def pause(self, left: Callable[[], None] | None = None) -> None:
-        """A client reads on soon enough to find the end by itself, so `left` is never called."""
+        """`left` is never called: a client resumes soon, and notices the end then."""
         self._paused = True
         self._watch()
 
@@ -132,10 +135,10 @@ class SocketTransport:
     def close(self) -> None:
         self._closing = True
         if not self._queue:
-            self._end("closed here")
+            self._end("closed by this side")
 
     def abort(self) -> None:
-        self._end("aborted here")
+        self._end("aborted by this side")
 
     def _watch(self) -> None:
         if not self._open:
@@ -153,7 +156,7 @@ class SocketTransport:
                 assert self._receiver is not None
                 self._receiver.drained()
                 if self._closing:
-                    self._end("closed here")
+                    self._end("closed by this side")
         if events & selectors.EVENT_READ and self._open and not self._paused:
             self._receive()
 
@@ -184,7 +187,7 @@ class SocketTransport:
         if size:
             self._receiver.received(size)
         else:
-            self._end("the other side closed it")
+            self._end("closed by the other side")
 
     def _end(self, reason: str) -> None:
         if not self._open:

@@ -1,7 +1,7 @@
-"""What a transactional producer asks coordinators, in the words of either protocol, and what their refusals mean.
+"""The requests of a transactional producer to coordinators, in both protocols, and what their errors mean.
 
 In protocol 1 a producer adds partitions and groups to its transaction before it writes to them. In protocol 2 (KIP-890)
-the brokers do that with the first write, and every end of a transaction gives the producer its next epoch.
+the brokers do that with the first write, and the end of every transaction gives the producer its next epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ from quire.protocol.messages.txn_offset_commit import (
 )
 
 TRANSACTION_VERSION = "transaction.version"
-"""The feature whose finalized level says which protocol a cluster speaks."""
+"""The feature whose finalized level says which protocol a cluster uses."""
 PROTOCOL_2 = 2
 
 INIT: Versions = (0, 5)
@@ -33,7 +33,7 @@ ADD_PARTITIONS: Versions = (0, 3)  # later ones are for brokers
 
 
 class ProtocolVersions(NamedTuple):
-    """The versions of requests that say which protocol is meant."""
+    """The versions of requests that belong to a protocol."""
 
     produce: Versions
     end_txn: Versions
@@ -46,9 +46,9 @@ VERSIONS_2 = ProtocolVersions(produce=(12, 13), end_txn=(5, 5), txn_offset_commi
 
 class Fate(Enum):
     DONE = auto()
-    AGAIN = auto()  # nothing was done, and it passes
+    AGAIN = auto()  # nothing was done, and a retry may succeed
     BROKEN = auto()  # this transaction cannot be committed
-    DEAD = auto()  # this producer cannot go on
+    DEAD = auto()  # this producer cannot continue
 
 
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -67,9 +67,9 @@ DEADLY = frozenset(
 
 
 def fate_of(codes: Iterable[int]) -> tuple[Fate, ErrorCode]:
-    """What an answer with these error codes comes to, and the code that decides it."""
+    """What a response with these error codes means, and the code that decides it."""
     refusals = [ErrorCode(code) for code in codes if code]
-    # One partition's refusal keeps the others from being tried, which says nothing about them.
+    # If one partition is refused, the others are not attempted; their error says nothing about them.
     refusals = [code for code in refusals if code != ErrorCode.OPERATION_NOT_ATTEMPTED] or refusals
     if not refusals:
         return Fate.DONE, ErrorCode.NONE
@@ -83,7 +83,7 @@ def fate_of(codes: Iterable[int]) -> tuple[Fate, ErrorCode]:
 
 
 def init_request(transactional_id: str, timeout_ms: int, identity: Identity | None) -> InitProducerIdRequest:
-    """With an identity it asks for that one's next epoch; without, for the place of whoever has the id now."""
+    """With an identity it requests the next epoch of that identity; without one, it replaces the current producer."""
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     if identity is not None:
         request.producer_id, request.producer_epoch = identity
@@ -91,11 +91,11 @@ def init_request(transactional_id: str, timeout_ms: int, identity: Identity | No
 
 
 def add_partitions_request(
-    transactional_id: str, identity: Identity, places: Iterable[TopicPartition]
+    transactional_id: str, identity: Identity, topic_partitions: Iterable[TopicPartition]
 ) -> AddPartitionsToTxnRequest:
     topics: dict[str, list[int]] = {}
-    for place in places:
-        topics.setdefault(place.topic, []).append(place.partition)
+    for topic_partition in topic_partitions:
+        topics.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     return AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=identity.producer_id,
@@ -123,10 +123,10 @@ def txn_offset_commit_request(
     member: Committer,
 ) -> TxnOffsetCommitRequest:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-    for place, (offset, metadata, leader_epoch) in offsets.items():
-        topics.setdefault(place.topic, []).append(
+    for topic_partition, (offset, metadata, leader_epoch) in offsets.items():
+        topics.setdefault(topic_partition.topic, []).append(
             TxnOffsetCommitRequestPartition(
-                partition_index=place.partition,
+                partition_index=topic_partition.partition,
                 committed_offset=offset,
                 committed_leader_epoch=leader_epoch,
                 committed_metadata=metadata,

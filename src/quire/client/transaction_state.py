@@ -1,13 +1,13 @@
-"""Where a transactional producer stands, as a table: what may happen in each state, and what comes of it.
+"""The states of a transactional producer, as a table: the events that each state allows, and the next state.
 
     UNINITIALIZED --initialized--> READY --begin--> OPEN --commit--> COMMITTING --ended--> READY
                                                      |                   |
                                                      +-----abort---------|------> ABORTING --ended--> READY
                                                      +-----failed------> BROKEN --abort--^
 
-What fails in a transaction leaves it BROKEN: nothing but an abort is possible then. A producer that was fenced, or that
-the coordinator will not have, is DEAD, and a new one is needed. COMMITTING and ABORTING last until the coordinator has
-said that it is so; whoever lost patience may ask for the same again, and for nothing else.
+A failure leaves the transaction BROKEN: only an abort is possible then. A producer that was fenced, or that the
+coordinator refuses, is DEAD, and the application needs a new one. COMMITTING and ABORTING last until the coordinator
+has confirmed the end; after a time-out the caller may repeat the same call, and no other.
 """
 
 from enum import Enum, auto
@@ -15,7 +15,7 @@ from enum import Enum, auto
 from quire.client.errors import ClientError
 
 
-class State(Enum):
+class TransactionState(Enum):
     UNINITIALIZED = auto()
     READY = auto()
     OPEN = auto()
@@ -25,86 +25,86 @@ class State(Enum):
     DEAD = auto()
 
 
-class Event(Enum):
+class TransactionEvent(Enum):
     INITIALIZED = auto()
     BEGIN = auto()
     COMMIT = auto()
     ABORT = auto()
     ENDED = auto()
-    FAILED = auto()  # something of this transaction cannot be done
-    FENCED = auto()  # nothing more can be done by this producer
+    FAILED = auto()  # this transaction cannot be committed
+    FENCED = auto()  # this producer cannot continue
 
 
-TRANSITIONS: dict[State, dict[Event, State]] = {
-    State.UNINITIALIZED: {
-        Event.INITIALIZED: State.READY,
-        Event.FENCED: State.DEAD,
+TRANSITIONS: dict[TransactionState, dict[TransactionEvent, TransactionState]] = {
+    TransactionState.UNINITIALIZED: {
+        TransactionEvent.INITIALIZED: TransactionState.READY,
+        TransactionEvent.FENCED: TransactionState.DEAD,
     },
-    State.READY: {
-        Event.INITIALIZED: State.READY,
-        Event.BEGIN: State.OPEN,
-        Event.FENCED: State.DEAD,
+    TransactionState.READY: {
+        TransactionEvent.INITIALIZED: TransactionState.READY,
+        TransactionEvent.BEGIN: TransactionState.OPEN,
+        TransactionEvent.FENCED: TransactionState.DEAD,
     },
-    State.OPEN: {
-        Event.COMMIT: State.COMMITTING,
-        Event.ABORT: State.ABORTING,
-        Event.FAILED: State.BROKEN,
-        Event.FENCED: State.DEAD,
+    TransactionState.OPEN: {
+        TransactionEvent.COMMIT: TransactionState.COMMITTING,
+        TransactionEvent.ABORT: TransactionState.ABORTING,
+        TransactionEvent.FAILED: TransactionState.BROKEN,
+        TransactionEvent.FENCED: TransactionState.DEAD,
     },
-    State.COMMITTING: {
-        Event.COMMIT: State.COMMITTING,
-        Event.ENDED: State.READY,
-        Event.FAILED: State.BROKEN,
-        Event.FENCED: State.DEAD,
+    TransactionState.COMMITTING: {
+        TransactionEvent.COMMIT: TransactionState.COMMITTING,
+        TransactionEvent.ENDED: TransactionState.READY,
+        TransactionEvent.FAILED: TransactionState.BROKEN,
+        TransactionEvent.FENCED: TransactionState.DEAD,
     },
-    State.BROKEN: {
-        Event.ABORT: State.ABORTING,
-        Event.FAILED: State.BROKEN,
-        Event.FENCED: State.DEAD,
+    TransactionState.BROKEN: {
+        TransactionEvent.ABORT: TransactionState.ABORTING,
+        TransactionEvent.FAILED: TransactionState.BROKEN,
+        TransactionEvent.FENCED: TransactionState.DEAD,
     },
-    State.ABORTING: {
-        Event.ABORT: State.ABORTING,
-        Event.ENDED: State.READY,
-        Event.FAILED: State.ABORTING,
-        Event.FENCED: State.DEAD,
+    TransactionState.ABORTING: {
+        TransactionEvent.ABORT: TransactionState.ABORTING,
+        TransactionEvent.ENDED: TransactionState.READY,
+        TransactionEvent.FAILED: TransactionState.ABORTING,
+        TransactionEvent.FENCED: TransactionState.DEAD,
     },
-    State.DEAD: {
-        Event.FAILED: State.DEAD,
-        Event.FENCED: State.DEAD,
+    TransactionState.DEAD: {
+        TransactionEvent.FAILED: TransactionState.DEAD,
+        TransactionEvent.FENCED: TransactionState.DEAD,
     },
 }
 
-# What to tell who asks for something that the state does not allow.
+# What the caller must do first, for each state that forbids what the caller asked for.
 _ADVICE = {
-    State.UNINITIALIZED: "init_transactions comes first",
-    State.READY: "no transaction is open; begin one first",
-    State.OPEN: "a transaction is open; commit or abort it first",
-    State.COMMITTING: "the transaction is being committed, and can only be committed again until that is certain",
-    State.ABORTING: "the transaction is being aborted, and can only be aborted again until that is certain",
+    TransactionState.UNINITIALIZED: "call init_transactions first",
+    TransactionState.READY: "no transaction is open; begin one first",
+    TransactionState.OPEN: "a transaction is open; commit or abort it first",
+    TransactionState.COMMITTING: "the transaction is being committed; call commit again until it succeeds",
+    TransactionState.ABORTING: "the transaction is being aborted; call abort again until it succeeds",
 }
 
 
-class TransactionState:
-    """The state now, and why it is broken or dead."""
+class TransactionStateMachine:
+    """The current state, and the error that broke the transaction or the producer."""
 
     __slots__ = ("error", "now")
 
     def __init__(self) -> None:
-        self.now = State.UNINITIALIZED
+        self.now = TransactionState.UNINITIALIZED
         self.error: Exception | None = None
 
-    def check(self, event: Event) -> None:
-        """Raises why this cannot happen now; in a broken or dead state, what broke it."""
+    def check(self, event: TransactionEvent) -> None:
+        """Raises an error if the state does not allow the event; in a broken or dead state, the original error."""
         if event in TRANSITIONS[self.now]:
             return
         if self.error is not None:
             raise self.error
         raise ClientError(f"{event.name.lower()} is not possible now: {_ADVICE[self.now]}")
 
-    def apply(self, event: Event, error: Exception | None = None) -> None:
+    def apply(self, event: TransactionEvent, error: Exception | None = None) -> None:
         self.check(event)
         before, self.now = self.now, TRANSITIONS[self.now][event]
-        if self.now is State.READY:
+        if self.now is TransactionState.READY:
             self.error = None
         elif error is not None and (self.error is None or self.now is not before):
             self.error = error
@@ -112,9 +112,9 @@ class TransactionState:
     @property
     def takes_records(self) -> bool:
         """Whether the caller may add records."""
-        return self.now is State.OPEN
+        return self.now is TransactionState.OPEN
 
     @property
     def sends_records(self) -> bool:
-        """Whether records that were added go to the brokers, and go again if that is needed."""
-        return self.now in (State.OPEN, State.COMMITTING)
+        """Whether records that were added are sent to the brokers, and sent again if necessary."""
+        return self.now in (TransactionState.OPEN, TransactionState.COMMITTING)

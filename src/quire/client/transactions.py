@@ -1,9 +1,9 @@
-"""The transactions of a producer, one after another: what its coordinator is asked, and what its refusals lead to.
+"""The transactions of a producer, one after another: the requests to its coordinator, and how its errors are handled.
 
-`Producer` sends the records and asks here what it may send (`admits`). A transaction exists at the brokers from its
-first record or offset on; one that never had any is ended without asking anybody. Every request is repeated until there
-is an answer that says something: an end of a transaction is either known to have happened, or `end` raises and can be
-called again. `transaction_state` has what is possible when, `transaction_requests` the requests and their refusals.
+`Producer` sends the records, and calls `admits` to find out what it may send. A transaction exists at the brokers from
+its first record or offset on; an empty one ends without a request. Every request is retried until its result is known:
+either the transaction has ended, or `end` raises and can be called again. `transaction_state` has the states,
+`transaction_requests` the requests and the meaning of their errors.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ from quire.client.coordinators import ASK_AGAIN, CoordinatorType, ask_coordinato
 from quire.client.errors import ClientError, UnreachableError, UnsupportedError
 from quire.client.group_offsets import Committer, OffsetAndMetadata
 from quire.client.offsets import TopicPartition
-from quire.client.produce_answers import Verdict
+from quire.client.produce_responses import Verdict
 from quire.client.producer_identity import ProducerIdentity
 from quire.client.transaction_requests import (
     ADD_PARTITIONS,
@@ -37,7 +37,7 @@ from quire.client.transaction_requests import (
     init_request,
     txn_offset_commit_request,
 )
-from quire.client.transaction_state import Event, TransactionState
+from quire.client.transaction_state import TransactionEvent, TransactionStateMachine
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
@@ -50,12 +50,12 @@ from quire.steps import Steps, perform, sleep
 
 M = TypeVar("M", bound=Message)
 
-# A transaction that is being ended is through in a few milliseconds.
+# The end of a transaction takes a few milliseconds.
 BACKOFF_MS = 10.0
 
 
 class Transactions:
-    """`changed` is called when more may be sent, `broken` when nothing of this transaction is to be sent any more."""
+    """`changed` is called when more may be sent, `broken` when the rest of this transaction must not be sent."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Transactions:
         broken: Callable[[Exception], None],
     ) -> None:
         self.transactional_id = transactional_id
-        self.state = TransactionState()
+        self.state = TransactionStateMachine()
         self.versions = VERSIONS_1
         self._cluster = cluster
         self._identity = identity
@@ -78,7 +78,7 @@ class Transactions:
         self._changed = changed
         self._broken = broken
         self._begun = False  # whether the brokers may know of the transaction
-        self._in_doubt = False  # whether a copy of some request may still be on its way to its coordinator
+        self._in_doubt = False  # whether a copy of a request may still arrive at its coordinator
         self._added: dict[TopicPartition, None] = {}
         self._to_add: dict[TopicPartition, None] = {}
         self._adding = False
@@ -86,13 +86,13 @@ class Transactions:
         self._groups: dict[str, None] = {}
 
     def init(self) -> Steps[None]:
-        """Takes the place of whoever had the id, after what they left open has been aborted."""
-        self.state.check(Event.INITIALIZED)
+        """Replaces the previous producer with this transactional id, whose open transaction is aborted first."""
+        self.state.check(TransactionEvent.INITIALIZED)
         yield from self._renew(None)
-        self.state.apply(Event.INITIALIZED)
+        self.state.apply(TransactionEvent.INITIALIZED)
 
     def begin(self) -> None:
-        self.state.apply(Event.BEGIN)
+        self.state.apply(TransactionEvent.BEGIN)
         two = self._cluster.feature_level(TRANSACTION_VERSION) >= PROTOCOL_2
         self.versions = VERSIONS_2 if two else VERSIONS_1
         self._begun = False
@@ -101,32 +101,32 @@ class Transactions:
         self._groups.clear()
 
     def check_open(self) -> None:
-        """Raises why no record can be taken now."""
+        """Raises an error if no record can be added now."""
         if not self.state.takes_records:
-            raise self.state.error or ClientError("records are sent between begin and commit or abort")
+            raise self.state.error or ClientError("no transaction is open; call begin before you send records")
 
-    def admits(self, place: TopicPartition) -> bool:
-        """Whether a batch for this partition may be sent now; if it has to be added first, that is begun."""
+    def admits(self, topic_partition: TopicPartition) -> bool:
+        """Whether a batch for this partition may be sent now. A partition that has to be added first is added."""
         if not self.state.sends_records:
             return False
-        if self.versions is VERSIONS_2 or place in self._added:
+        if self.versions is VERSIONS_2 or topic_partition in self._added:
             self._begun = True
             return True
-        self._to_add[place] = None
+        self._to_add[topic_partition] = None
         if not self._adding:
             self._adding = True
             perform(self._add_partitions()).when_done(self._partitions_added)
         return False
 
     def may_retry(self, verdict: Verdict) -> bool:
-        """Whether a batch that was refused may be sent again: not under another epoch, and not for what is given up."""
+        """Whether a refused batch may be sent again: not in another epoch, and not in a broken transaction."""
         return self.state.sends_records and not verdict.new_epoch
 
     def send_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: Committer
     ) -> Steps[None]:
-        """Commits offsets of a group when, and if, the transaction is committed."""
-        self.state.check(Event.COMMIT)
+        """Adds offsets of a group, which are committed together with the transaction."""
+        self.state.check(TransactionEvent.COMMIT)
         try:
             yield from self._send_offsets(group_id, offsets, member)
         except (ApiError, ClientError) as error:
@@ -134,27 +134,27 @@ class Transactions:
             raise
 
     def end(self, *, committed: bool) -> Steps[None]:
-        """Ends the transaction, for which COMMIT or ABORT was applied to the state and everything sent was answered."""
+        """Ends the transaction. The caller has applied COMMIT or ABORT to the state, and has no request in flight."""
         if self._adding:
             idle: Pending[None] = Pending()
             self._idle.append(idle)
             yield idle
-        self.state.check(Event.COMMIT if committed else Event.ABORT)
+        self.state.check(TransactionEvent.COMMIT if committed else TransactionEvent.ABORT)
         if self._begun:
             yield from self._end(committed=committed)
-        self.state.apply(Event.ENDED)
+        self.state.apply(TransactionEvent.ENDED)
 
     def record_failed(self, error: Exception) -> None:
-        """A record is not in its partition and will not be."""
-        # A partition that knows a later epoch cannot tell why there is one: the coordinator will, when asked to abort.
+        """A record could not be delivered."""
+        # The partition has a later epoch and does not know why; the coordinator's response to the abort will tell.
         outdated = isinstance(error, ApiError) and error.code == ErrorCode.INVALID_PRODUCER_EPOCH
         self._fail(error, deadly=not outdated and _is_deadly(error))
 
     def _fail(self, error: Exception, *, deadly: bool) -> None:
-        self.state.apply(Event.FENCED if deadly else Event.FAILED, error)
+        self.state.apply(TransactionEvent.FENCED if deadly else TransactionEvent.FAILED, error)
         self._broken(error)
 
-    # -- what coordinators are asked --------------------------------------------------------------------------------
+    # --- Requests to coordinators
 
     def _renew(self, identity: Identity | None) -> Steps[None]:
         response = yield from self._insist(
@@ -163,16 +163,16 @@ class Transactions:
             lambda answer: [answer.error_code],
             INIT if identity is None else INIT_WITH_IDENTITY,
         )
-        self._cluster.feature_level(TRANSACTION_VERSION)  # to be remembered while there are connections to ask
+        self._cluster.feature_level(TRANSACTION_VERSION)  # caches the level while there is a connection
         self._identity.current = Identity(response.producer_id, response.producer_epoch)
         self._in_doubt = False
 
     def _add_partitions(self) -> Steps[None]:
         while self._to_add and self.state.sends_records:
-            places, self._to_add = list(self._to_add), {}
+            topic_partitions, self._to_add = list(self._to_add), {}
             self._begun = True
             yield from self._insist(
-                add_partitions_request(self.transactional_id, self._known(), places),
+                add_partitions_request(self.transactional_id, self._known(), topic_partitions),
                 AddPartitionsToTxnResponse,
                 lambda answer: [
                     each.partition_error_code
@@ -181,7 +181,7 @@ class Transactions:
                 ],
                 ADD_PARTITIONS,
             )
-            self._added |= dict.fromkeys(places)
+            self._added |= dict.fromkeys(topic_partitions)
 
     def _partitions_added(self, outcome: Exception | None) -> None:
         self._adding = False
@@ -218,7 +218,7 @@ class Transactions:
             response = yield from self._insist(
                 end_request(self.transactional_id, identity, committed=committed),
                 EndTxnResponse,
-                # What was never added under the old rules is not there to be aborted; the new epoch below is enough.
+                # In protocol 1 a transaction without partitions cannot be aborted; the new epoch below is enough.
                 lambda answer: [] if old_rules and not committed and _is_idle(answer) else [answer.error_code],
                 self.versions.end_txn,
             )
@@ -227,13 +227,14 @@ class Transactions:
                     self._identity.current = Identity(response.producer_id, response.producer_epoch)
                 self._in_doubt = False
             elif self._in_doubt or not committed:
-                # Under the old rules late copies of requests could take part in the next transaction, and the numbers
-                # of records that were given up would be missed: the next one gets another epoch.
+                # In protocol 1 late copies of requests could become part of the next transaction, and the sequence
+                # numbers of failed records would be missing. So the next transaction gets a new epoch.
                 yield from self._renew(identity)
         except ApiError as error:
             fate, _ = fate_of([error.code])
-            if fate is not Fate.AGAIN:  # else nobody knows yet, and the same may be asked for again
-                self.state.apply(Event.FAILED if committed and fate is Fate.BROKEN else Event.FENCED, error)
+            if fate is not Fate.AGAIN:  # otherwise the result is unknown, and the caller may try again
+                failed = committed and fate is Fate.BROKEN
+                self.state.apply(TransactionEvent.FAILED if failed else TransactionEvent.FENCED, error)
             raise
 
     def _known(self) -> Identity:
@@ -248,7 +249,7 @@ class Transactions:
         versions: Versions | None = None,
         group_id: str | None = None,
     ) -> Steps[M]:
-        """Asks the coordinator until it has done what it was asked, or will not; time-outs leave that open."""
+        """Repeats a request until the coordinator has carried it out or refused it; after a time-out it is unknown."""
         kind = CoordinatorType.TRANSACTION if group_id is None else CoordinatorType.GROUP
         key = group_id or self.transactional_id
         backoff = Backoff(self._cluster.random, BACKOFF_MS)

@@ -1,6 +1,6 @@
-"""What values a key takes, beyond its type: ranges, enumerations, lists of words.
+"""The allowed values of a key, beyond its type: ranges, enumerations, lists of words.
 
-Each rule answers two questions: is this value allowed, and how does the sentence "it must be ..." end.
+Each rule says whether a value is allowed, and how the sentence "it must be ..." ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Range:
 
 
 class Words:
-    """One of some words; of a list, every element, and at least one unless `or_none`."""
+    """One of some words; for a list, every element is, and there is at least one unless `or_none`."""
 
     __slots__ = ("_any_case", "_or_none", "_words")
 

@@ -1,7 +1,7 @@
 """Kafka's broker settings: names, types, defaults, allowed values and how each can be updated.
 
-This file has what concerns a node, its listeners, logs and replication; the rest stands beside it by concern.
-`BROKER_KEYS` is all of them, Quire's own included.
+This file has the settings of a node, its listeners, logs and replication; the other `*_keys.py` have the rest.
+`BROKER_KEYS` contains all of them, with Quire's own.
 """
 
 from quire.config.allowed import NOT_EMPTY, AddressLimits, any_of, at_least, between, one_of
@@ -27,7 +27,7 @@ from quire.config.security_keys import SECURITY_KEYS
 from quire.config.units import DAY_MS, DOUBLE_MAX, GIB, HOUR_MS, INT_MAX, KIB, LONG_MAX, MIB, MINUTE_MS
 
 _NODE_KEYS = table(
-    # Who this node is, and the quorum it belongs to
+    # The node and its quorum
     ConfigKey("broker.heartbeat.interval.ms", INT, 2000),
     ConfigKey("broker.id", INT, -1),
     ConfigKey("broker.rack", STRING, None),
@@ -49,7 +49,7 @@ _NODE_KEYS = table(
     ConfigKey("initial.broker.registration.timeout.ms", INT, MINUTE_MS),
     ConfigKey("node.id", INT, REQUIRED, at_least(0)),
     ConfigKey("process.roles", LIST, REQUIRED, one_of("broker", "controller")),
-    # Where it listens, and how connections are treated
+    # Listeners and connections
     ConfigKey("advertised.listeners", LIST, None, NOT_EMPTY),
     ConfigKey("connection.failed.authentication.delay.ms", INT, 100, at_least(0)),
     ConfigKey("connections.max.idle.ms", LONG, 10 * MINUTE_MS),
@@ -87,7 +87,7 @@ _NODE_KEYS = table(
     ConfigKey("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0)),
     ConfigKey("max.request.partition.size.limit", INT, 2000, at_least(1)),
     ConfigKey("producer.purgatory.purge.interval.requests", INT, 1000),
-    # Threads: kept for their names; Quire decides on one
+    # Threads: accepted, but Quire has one event loop
     ConfigKey("background.threads", INT, 10, at_least(1), CLUSTER_WIDE),
     ConfigKey("num.io.threads", INT, 8, at_least(1), CLUSTER_WIDE),
     ConfigKey("num.network.threads", INT, 3, at_least(1), CLUSTER_WIDE),

@@ -5,7 +5,7 @@ from quire.config.key import BOOLEAN, CLUSTER_WIDE, INT, LIST, LONG, SHORT, STRI
 from quire.config.units import DAY_MS, HOUR_MS, INT_MAX, KIB, MIB, MINUTE_MS
 
 COORDINATOR_KEYS = table(
-    # Groups, whatever their protocol
+    # Groups of all protocols
     ConfigKey("group.coordinator.append.linger.ms", INT, -1, at_least(-1)),
     ConfigKey("group.coordinator.background.threads", INT, 2, at_least(1)),
     ConfigKey("group.coordinator.cached.buffer.max.bytes", INT, MIB + 12, at_least(512 * KIB), CLUSTER_WIDE),

@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs tells them: the value, its source, and everything it would fall back to.
+"""Settings for DescribeConfigs: the value, its source, and all values that it would fall back to.
 
 Called by `BrokerConfig.describe`, `TopicConfig.describe` and `describe_group`.
 """
@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from quire.config.allowed import Value
 from quire.config.broker_config import BrokerConfig
 from quire.config.broker_keys import BROKER_KEYS
-from quire.config.key import ConfigKey, Update
+from quire.config.key import ConfigKey
 from quire.config.sources import ConfigEntry, ConfigSource, Synonym
 from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS
+from quire.config.unsupported import can_change
 
 _GROUPS = {name: group for group in BROKER_SYNONYMS.values() if len(group) > 1 for name in group}
-"""Broker settings that say the same thing in other units, each with its whole group."""
-# The scheduler's interval stands in for log.flush.interval.ms, never the other way round.
+"""Broker settings that exist in several units, each with its whole group."""
+# log.flush.interval.ms falls back to the scheduler's interval, never the other way round.
 del _GROUPS["log.flush.scheduler.interval.ms"]
 
 
@@ -53,7 +54,7 @@ def describe_group_setting(key: ConfigKey, own: int | None, broker_name: str, co
 
 
 def broker_synonyms(config: BrokerConfig, name: str) -> tuple[Synonym, ...]:
-    """Everything set for a broker setting or the same in other units, the one that holds first."""
+    """All values that are set for a broker setting, in any unit; the effective one comes first."""
     group = _GROUPS.get(name, (name,))
     layers = (
         (config.per_broker, ConfigSource.DYNAMIC_BROKER),
@@ -76,7 +77,7 @@ def _entry(key: ConfigKey, value: Value, synonyms: tuple[Synonym, ...]) -> Confi
         key.name,
         None if key.sensitive else key.format(value),
         synonyms[0].source if synonyms else ConfigSource.DEFAULT,
-        key.update is Update.READ_ONLY,
+        not can_change(key),
         key.sensitive,
         key.type,
         synonyms,

@@ -1,4 +1,4 @@
-"""The one exception of configuration: which key, and a sentence that says what is wrong and what to do."""
+"""The exceptions of this package: a key, and a sentence that says what is wrong and what to do."""
 
 
 class ConfigError(Exception):
@@ -6,3 +6,7 @@ class ConfigError(Exception):
         super().__init__(message)
         self.key = key
         self.message = message
+
+
+class ContradictionError(ConfigError):
+    """Options and settings of which only one can count. The sentence names them as the user wrote them."""

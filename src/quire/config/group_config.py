@@ -1,7 +1,7 @@
-"""The settings that a consumer group can have of its own (KIP-848), each above a `group.consumer.*` of the broker.
+"""The settings of a consumer group (KIP-848), each of which overrides a `group.consumer.*` setting of the broker.
 
-`validate_group_configs` is asked before they are committed (IncrementalAlterConfigs); `group_setting` is what holds for
-a group now. A broker's bounds may have changed since: then the nearest value that they allow holds.
+`validate_group_configs` checks them before they are committed (IncrementalAlterConfigs); `group_setting` is the value
+in effect. If the broker's bounds have changed since, that is the nearest value that they allow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_BROKER = {name: of_broker(name) for name in GROUP_KEYS}
 
 
 def group_setting(own: Mapping[str, str], name: str, broker: BrokerConfig) -> int:
-    """What holds for a group with these settings of its own."""
+    """The value in effect for a group with these settings."""
     value = own_value(own, name) if own else None
     if value is None:
         return broker.get_int(_OF_BROKER[name])
@@ -48,7 +48,7 @@ def group_setting(own: Mapping[str, str], name: str, broker: BrokerConfig) -> in
 
 
 def own_value(own: Mapping[str, str], name: str) -> int | None:
-    """None where there is none, or another version wrote one that this one does not understand."""
+    """None if it is not set, or if another version wrote a value that is not valid here."""
     try:
         value = GROUP_KEYS[name].parse(own[name])
     except (KeyError, ConfigError):
@@ -58,11 +58,11 @@ def own_value(own: Mapping[str, str], name: str) -> int | None:
 
 
 def validate_group_configs(own: Mapping[str, str], broker: BrokerConfig) -> None:
-    """Raises ConfigError for the first that is unknown, outside the broker's bounds, or at odds with another."""
+    """Raises ConfigError for the first setting that is unknown, out of bounds, or conflicts with another."""
     for name, text in own.items():
         if name.startswith(_OTHER_KINDS):
             raise ConfigError(name, f"{name}={text} is not supported: Quire has no share groups and no streams groups.")
-        value = find_key(GROUP_KEYS, name, text).parse(text)
+        value = find_key(GROUP_KEYS, name).parse(text)
         assert isinstance(value, int)
         least, most = _bounds(name, broker)
         if not least <= value <= most:

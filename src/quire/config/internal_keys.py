@@ -1,4 +1,4 @@
-"""Settings that Kafka keeps for its own tests and developers: accepted, and shown only where they were set."""
+"""Settings for Kafka's own tests and developers: accepted, and shown only if they are set."""
 
 from quire.config.allowed import at_least, between
 from quire.config.key import BOOLEAN, DOUBLE, INT, LONG, STRING, ConfigKey, table

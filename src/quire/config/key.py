@@ -1,7 +1,7 @@
 """One configuration key: its name, type, default, allowed values, and whether it can change while a node runs.
 
-Values are kept as Python values (lists as tuples, so that they can be shared) and parsed and written exactly as Kafka
-does: 'TRUE' is a boolean, ' 5 ' and '+5' are numbers, '5.0' and '1_000' are not.
+Values are Python values (lists are tuples, so that they can be shared), parsed and written exactly as in Kafka: 'TRUE'
+is a boolean, ' 5 ' and '+5' are numbers, '5.0' and '1_000' are not.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PER_BROKER = Update.PER_BROKER
 CLUSTER_WIDE = Update.CLUSTER_WIDE
 
 REQUIRED = None
-"""The default of the three keys that Kafka insists on: node.id, process.roles and controller.listener.names."""
+"""The default of the three keys that Kafka requires: node.id, process.roles and controller.listener.names."""
 
 _BITS = {SHORT: 15, INT: 31, LONG: 63}
 _EXPECTED = {
@@ -82,14 +82,14 @@ class ConfigKey:
         self.allowed = allowed
         self.update = update
         self.internal = internal
-        """Kafka's keys for tests: accepted, and shown only where they were set."""
+        """Kafka's keys for tests: accepted, and shown only if they are set."""
 
     @property
     def sensitive(self) -> bool:
         return self.type is PASSWORD
 
     def parse(self, text: str) -> Value:
-        """The value `text` stands for; ConfigError with one sentence if it is not one this key takes."""
+        """The value of `text`; ConfigError if this key does not allow it."""
         try:
             value = self._parse(text)
         except ValueError:

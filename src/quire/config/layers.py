@@ -1,7 +1,7 @@
-"""Where static settings come from: a properties file, below the environment, below `--set`.
+"""The layers of static settings: a properties file, then the environment, then `--set`, which overrides both.
 
-Each setting remembers its origin, so that an error can point at the line or the variable to change. Here names are
-looked up and values only collected; `BrokerConfig` checks them.
+Each setting keeps its origin, so that an error can name the line or the variable to change. This module looks up names
+and collects values; `BrokerConfig` checks them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,41 @@ from typing import NamedTuple
 from quire.config.broker_keys import BROKER_KEYS
 from quire.config.errors import ConfigError
 from quire.config.key import ConfigKey
+from quire.config.security_effect import why_not_supported
 
 ENVIRONMENT_PREFIX = "QUIRE_"
+
+
+TYPED = "--set"
+DEFAULT = "default"
+_VARIABLE = "environment variable "
 
 
 class Setting(NamedTuple):
     text: str
     origin: str
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether it is on the command line, as --set."""
+        return self.origin == TYPED
+
+    @property
+    def is_default(self) -> bool:
+        return self.origin == DEFAULT
+
+    @property
+    def layer(self) -> int:
+        """A higher one overrides a lower one."""
+        return 2 if self.is_typed else 1 if self.origin.startswith(_VARIABLE) else 0
+
+    @property
+    def items(self) -> list[str]:
+        return [item.strip() for item in self.text.split(",") if item.strip()]
+
+    def shown(self, name: str) -> str:
+        """As the user wrote it, or where."""
+        return f"{TYPED} {name}={self.text}" if self.is_typed else f"{name}={self.text} ({self.origin})"
 
 
 def from_properties(name: str, text: str) -> dict[str, Setting]:
@@ -27,46 +55,41 @@ def from_properties(name: str, text: str) -> dict[str, Setting]:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
-    """QUIRE_LOG_SEGMENT_BYTES stands for log.segment.bytes; other variables are not looked at."""
+    """QUIRE_LOG_SEGMENT_BYTES sets log.segment.bytes; variables without the prefix are ignored."""
     settings: dict[str, Setting] = {}
     for variable in sorted(environment):
         if variable.startswith(ENVIRONMENT_PREFIX):
             plain = variable.removeprefix(ENVIRONMENT_PREFIX).replace("_", ".").lower()
             own = f"quire.{plain}"
             key = own if own in BROKER_KEYS else plain
-            settings[key] = Setting(environment[variable], f"environment variable {variable}")
+            settings[key] = Setting(environment[variable], f"{_VARIABLE}{variable}")
     return settings
 
 
 def from_assignments(assignments: Iterable[str]) -> dict[str, Setting]:
-    """`--set key=value`, as often as given."""
+    """The settings of all `--set key=value` options."""
     settings: dict[str, Setting] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals or not key.strip():
             raise ConfigError(key, f"--set {assignment}: write it as key=value.")
-        settings[key.strip()] = Setting(value, "--set")
+        settings[key.strip()] = Setting(value, TYPED)
     return settings
 
 
-def find_key(keys: Mapping[str, ConfigKey], name: str, value: str | None) -> ConfigKey:
-    """The key called `name`, or a ConfigError that suggests the nearest one."""
+def find_key(keys: Mapping[str, ConfigKey], name: str) -> ConfigKey:
+    """The key with this name, or a ConfigError that suggests the nearest one."""
     key = keys.get(name)
     if key is None:
-        shown = name if value is None or _may_be_secret(name) else f"{name}={value}"
-        raise ConfigError(name, f"{shown} is not a setting of Quire or Kafka 4.3: {_advice(keys, name)}.")
+        if reason := why_not_supported(name):
+            raise ConfigError(name, f"{name} is not supported: {reason}. Remove it.")
+        raise ConfigError(name, f"{name} is not a setting of Quire or Kafka 4.3: {_advice(keys, name)}.")
     return key
-
-
-def _may_be_secret(name: str) -> bool:
-    return any(word in name.lower() for word in ("password", "secret", "jaas", "credential", "token", "key"))
 
 
 def _advice(keys: Mapping[str, ConfigKey], name: str) -> str:
     if name.startswith("zookeeper."):
         return "there is no ZooKeeper any more, remove it"
-    if name.startswith("listener.name."):
-        return "settings for a single listener are not there yet, set it for all or remove it"
     from difflib import get_close_matches
 
     nearest = get_close_matches(name, list(keys), n=1, cutoff=0.75)

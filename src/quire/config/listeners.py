@@ -13,20 +13,25 @@ _LISTENER = r"(?P<name>[^:/]+)://(?:\[(?P<v6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]
 
 class Listener(NamedTuple):
     name: str
-    """In capitals, as Kafka compares them."""
+    """In upper case, as Kafka compares names."""
     host: str
     """Empty: every interface."""
     port: int
-    """0: a free one, found when it is bound."""
+    """0: a free port, which the system chooses."""
     security_protocol: str
 
     @property
+    def shown_host(self) -> str:
+        """An IPv6 address in brackets."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
     def address(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{self.shown_host}:{self.port}"
 
     @property
     def is_everywhere(self) -> bool:
-        """On every interface, so that its own host is no address to connect to."""
+        """Whether it listens on every interface, so that clients cannot connect to its host as written."""
         return self.host in ("", "0.0.0.0", "::")
 
     def __str__(self) -> str:
@@ -34,7 +39,7 @@ class Listener(NamedTuple):
 
 
 def parse_listeners(key: str, items: Iterable[str], protocols: Mapping[str, str]) -> tuple[Listener, ...]:
-    """The listeners of `key`, with names that are all different and mapped to a security protocol."""
+    """The listeners of `key`, with unique names that have a security protocol."""
     listeners: list[Listener] = []
     for item in items:
         listener = _parse(key, item, protocols)
@@ -45,7 +50,7 @@ def parse_listeners(key: str, items: Iterable[str], protocols: Mapping[str, str]
 
 
 def check_ports(key: str, listeners: Iterable[Listener]) -> None:
-    """Two listeners share a port only where one is IPv4 and the other IPv6, or where both ask for a free one."""
+    """Two listeners may share a port only if one is IPv4 and the other IPv6, or if both have port 0."""
     taken: dict[tuple[int, bool], Listener] = {}
     for listener in listeners:
         place = (listener.port, ":" in listener.host)

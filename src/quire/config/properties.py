@@ -1,8 +1,8 @@
-"""Java's properties files, as Kafka's server.properties is one.
+"""Java's properties files, such as Kafka's server.properties.
 
-`name = value`, `name: value` and `name value` all count; # and ! begin comment lines; a backslash at a line's end
-continues it, elsewhere it escapes (\\t, \\n, \\u0041, and any separator in a name). Where a name comes twice the last
-one holds.
+`name = value`, `name: value` and `name value` are equivalent; # and ! begin comment lines; a backslash at the end of a
+line continues it, elsewhere it escapes (\\t, \\n, \\u0041, and any separator in a name). If a name occurs twice, the
+last value counts.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def read_properties(text: str) -> dict[str, Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined and comments left out, each with the number it began on."""
+    """The lines with continuations joined and without comments, each with the number of its first line."""
     begun: str | None = None
     begun_at = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1):
@@ -87,4 +87,4 @@ def _code_point(digits: str, line: int) -> str:
             return chr(int(digits, 16))
     except ValueError:
         pass
-    raise ConfigError("", f"line {line}: \\u{digits} is no character; write four hexadecimal digits after \\u.")
+    raise ConfigError("", f"line {line}: \\u{digits} is not a character; write four hexadecimal digits after \\u.")

@@ -1,4 +1,4 @@
-"""Kafka's settings for tiered storage. Known by name; `unsupported.py` refuses to switch it on."""
+"""Kafka's settings for tiered storage. The names are known, but `unsupported.py` refuses to enable it."""
 
 from quire.config.allowed import NOT_EMPTY, at_least
 from quire.config.key import BOOLEAN, CLUSTER_WIDE, INT, LONG, STRING, ConfigKey, table

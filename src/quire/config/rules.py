@@ -1,6 +1,6 @@
-"""Rules between broker settings that are each fine on their own: which may not be smaller than which.
+"""Rules between broker settings, mostly that one may not be smaller than another.
 
-They hold for static settings and are asked again before a dynamic change is accepted.
+They are checked for static settings, and again before a dynamic change is accepted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def check_rules(values: Mapping[str, Value]) -> None:
 def _check_retention(values: Mapping[str, Value]) -> None:
     key = _first_set(values, _TIMES[0])
     if values[key] == 0:
-        raise ConfigError(key, f"{key}=0 is not allowed: it must be at least 1, or -1 to keep records for ever.")
+        raise ConfigError(key, f"{key}=0 is not allowed: it must be at least 1, or -1 to keep records forever.")
 
 
 def _first_set(values: Mapping[str, Value], names: tuple[str, ...]) -> str:

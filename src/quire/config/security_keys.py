@@ -1,4 +1,4 @@
-"""Kafka's settings for TLS, SASL and who may do what. Known by name; listeners that need them are refused for now."""
+"""Kafka's settings for TLS, SASL and authorization. See `security_effect` for what Quire does with them."""
 
 from quire.config.allowed import at_least, between, one_of, one_of_any_case
 from quire.config.key import (

@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells about a setting: its value, where that comes from, and what it would fall back to."""
+"""The result of DescribeConfigs for a setting: its value, the source of that, and the values it would fall back to."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -28,13 +28,13 @@ class Synonym(NamedTuple):
 class ConfigEntry(NamedTuple):
     name: str
     value: str | None
-    """None for passwords, and where nothing is set and nothing is the default."""
+    """None for passwords, and if there is neither a value nor a default."""
     source: ConfigSource
     read_only: bool
     sensitive: bool
     type: ConfigType
     synonyms: tuple[Synonym, ...]
-    """Everything that is set for it, the one that holds first."""
+    """All values that are set for it; the effective one comes first."""
 
     @property
     def is_default(self) -> bool:

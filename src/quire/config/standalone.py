@@ -1,6 +1,6 @@
-"""What `quire start` runs with when nobody says otherwise: one node that is broker and controller at once.
+"""The default configuration of `quire start`: one node that is both broker and controller.
 
-The result is an ordinary set of static settings, as a server.properties for a single Kafka node would have them.
+The result is an ordinary set of static settings, as in the server.properties of a single Kafka node.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from collections.abc import Mapping
 
 CONTROLLER_NAME = "CONTROLLER"
 
-_ONE_REPLICA = {
+INTERNAL_TOPICS = {
+    "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
+"""Internal topics have one replica, and a new group starts at once instead of waiting 3 s for more members."""
 
 EPHEMERAL_SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
@@ -24,7 +26,7 @@ EPHEMERAL_SETTINGS = {
     "transaction.state.log.num.partitions": "5",
     "share.coordinator.state.topic.num.partitions": "5",
 }
-"""For tests: groups that wait neither for stragglers nor for more changes, and internal topics that cost little."""
+"""For tests: groups do not wait for more members or changes, and internal topics are small."""
 
 
 def standalone_defaults(
@@ -34,10 +36,10 @@ def standalone_defaults(
     data_dir: str = "./quire-data",
     node_id: int = 1,
 ) -> dict[str, str]:
-    """Settings that make `given` a working node on its own; only what `given` leaves open.
+    """The settings that are missing in `given` for a standalone node.
 
-    A `given` with process.roles is somebody's complete configuration, and only its data directory is filled in. The
-    controller listens on the loopback interface, one port above the clients' (a free one if theirs is).
+    If `given` has process.roles, it is a complete configuration, and only the data directory is added. The controller
+    listens on the loopback interface, one port above that for clients (on a free port if that is 0).
     """
     given = given or {}
     defaults = {} if "log.dirs" in given or "log.dir" in given else {"log.dirs": data_dir}
@@ -57,19 +59,24 @@ def standalone_defaults(
         defaults["controller.listener.names"] = controller
     if "controller.quorum.voters" not in given and "controller.quorum.bootstrap.servers" not in given:
         defaults["controller.quorum.bootstrap.servers"] = _address_of(listeners, controller)
-    defaults.update((key, value) for key, value in _ONE_REPLICA.items() if key not in given)
+    defaults.update((key, value) for key, value in INTERNAL_TOPICS.items() if key not in given)
     return defaults
 
 
 def listening_on(listen: str, listeners: str, controller_names: str) -> str:
-    """`listeners` with the clients' ones replaced by `listen` (HOST:PORT), those of the controller kept."""
-    controllers = [name.strip() for name in controller_names.split(",")]
-    kept = [item for item in _items(listeners) if item.partition("://")[0] in controllers]
+    """`listeners` with `listen` (HOST:PORT) instead of those for clients; those of the controller stay."""
+    kept = [item for item in _items(listeners) if not is_for_clients(item, controller_names)]
     return ",".join([f"PLAINTEXT://{listen}", *kept])
 
 
-def _items(listeners: str) -> list[str]:
-    return [item.strip() for item in listeners.split(",") if item.strip()]
+def is_for_clients(listener: str, controller_names: str) -> bool:
+    """Whether NAME://HOST:PORT is not one of the controller's."""
+    name = listener.partition("://")[0].upper()
+    return name not in [controller.upper() for controller in _items(controller_names)]
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _has_listener(listeners: str, name: str) -> bool:

@@ -1,7 +1,7 @@
 """A topic's configuration: its own overrides above the broker's settings above Kafka's defaults.
 
-`validate_topic_configs` is asked before overrides are committed (CreateTopics, AlterConfigs); a `TopicConfig` is what
-holds for a topic now. Make a new one when its overrides change or `BrokerConfig` says that a setting did.
+`validate_topic_configs` checks overrides before they are committed (CreateTopics, AlterConfigs). A `TopicConfig` has
+the values in effect; create a new one when the overrides change, or when `BrokerConfig` reports a change.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _REFUSED = dict.fromkeys(
 
 
 def validate_topic_configs(overrides: Mapping[str, str | None], broker: BrokerConfig | None = None) -> None:
-    """Raises ConfigError for the first override that is unknown, not allowed, or at odds with another.
+    """Raises ConfigError for the first override that is unknown, not allowed, or conflicts with another.
 
-    With a `broker`, overrides are also held against the settings that they leave to it.
+    With a `broker`, overrides are also checked against the broker's settings.
     """
     values: dict[str, Value] = dict(broker.topic_defaults()) if broker else _kafka_defaults()
     for name, text in overrides.items():
-        key = find_key(TOPIC_KEYS, name, text)
+        key = find_key(TOPIC_KEYS, name)
         if text is None:
-            raise ConfigError(name, f"{name} has no value: give it one, or leave it out to have the default.")
+            raise ConfigError(name, f"{name} has no value: set one, or leave it out to use the default.")
         values[name] = value = key.parse(text)
         if name in _REFUSED and value != key.default:
             raise ConfigError(name, f"{name}={text} is not supported: {_REFUSED[name]}.")
@@ -61,20 +61,23 @@ def validate_topic_configs(overrides: Mapping[str, str | None], broker: BrokerCo
 class TopicConfig(TypedValues):
     __slots__ = ("_broker", "overrides")
 
-    def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
-        """Overrides that another version wrote and this one does not understand are said aloud and ignored."""
+    def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig, *, cluster_wide: bool = False) -> None:
+        """Overrides that are not valid here, because another version wrote them, are logged and ignored.
+
+        With `cluster_wide` the dynamic settings of this one broker do not count.
+        """
         self.overrides = dict(overrides)
         self._broker = broker
-        super().__init__(dict(broker.topic_defaults()))
+        super().__init__(dict(broker.cluster_topic_defaults() if cluster_wide else broker.topic_defaults()))
         for name, text in overrides.items():
             try:
-                self._values[name] = find_key(TOPIC_KEYS, name, text).parse(text)
+                self._values[name] = find_key(TOPIC_KEYS, name).parse(text)
             except ConfigError as error:
                 logger.error("a topic setting is ignored: %s", error)
 
     @property
     def segment_bytes(self) -> int:
-        """segment.bytes, or Kafka's key for tests that want smaller segments than users may ask for."""
+        """segment.bytes, or Kafka's key for tests that need smaller segments than segment.bytes allows."""
         internal = self._values["internal.segment.bytes"]
         return internal if isinstance(internal, int) else self.get_int("segment.bytes")
 

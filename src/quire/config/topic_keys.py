@@ -1,4 +1,4 @@
-"""Kafka's topic settings, and the broker settings that stand in where a topic has none of its own."""
+"""Kafka's topic settings, and the broker settings that they fall back to."""
 
 from quire.config.allowed import THROTTLED_REPLICAS, any_of, at_least, between, one_of
 from quire.config.key import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, ConfigKey, table
@@ -73,7 +73,7 @@ BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
     "segment.ms": ("log.roll.ms", "log.roll.hours"),
     "unclean.leader.election.enable": ("unclean.leader.election.enable",),
 }
-"""The broker settings a topic setting falls back to, the first that is set winning."""
+"""The broker settings that a topic setting falls back to; the first one that is set counts."""
 
 UNIT_MS = {"minutes": MINUTE_MS, "hours": HOUR_MS}
-"""How many milliseconds a broker setting counts in, by the end of its name; all others are taken as they are."""
+"""The unit of a broker setting in milliseconds, by the end of its name; all others have the topic setting's unit."""

@@ -1,7 +1,7 @@
-"""Who a node is among others: its roles, its listeners, the quorum it votes in. Checked together, as Kafka does.
+"""A node's part in the cluster: its roles, its listeners and its quorum, checked together as in Kafka.
 
-A single key can be right and the whole still make no sense: a controller without a controller listener, a voter that is
-not in the set of voters, an address that nobody could connect to. Each rule here says which key to change.
+Each key may be valid while their combination is not: a controller without a controller listener, a voter that is not in
+the set of voters, an advertised address that no client can reach. The error of each rule says which key to change.
 """
 
 import re
@@ -15,6 +15,7 @@ from quire.config.unsupported import check_supported_listeners
 
 _VOTER = r"(?P<id>\d+)@(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:]+)):(?P<port>\d{1,5})"
 _ANYWHERE = ("0.0.0.0", "::")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Voter(NamedTuple):
@@ -30,19 +31,41 @@ class Topology(NamedTuple):
     broker_listeners: tuple[Listener, ...]
     controller_listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
-    """What clients and other brokers are told. A port of 0 stands for the one that was bound."""
+    """The addresses for clients and other brokers. Port 0 means the port that the listener got."""
+    advertised_controller_listeners: tuple[Listener, ...]
+    """Where other nodes reach this controller."""
     inter_broker_listener: str
     voters: tuple[Voter, ...]
-    """The static quorum; empty where the voters are recorded in the metadata log (KIP-853)."""
+    """The static quorum; empty if the metadata log has the voters (KIP-853)."""
     bootstrap_servers: tuple[str, ...]
+    hostname: str
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this is the only controller, as far as the settings say."""
+        if not self.is_controller:
+            return False
+        if self.voters:
+            return len(self.voters) == 1
+        return len(self.bootstrap_servers) == 1 and any(
+            self._is_at(self.bootstrap_servers[0], listener)
+            for listener in (*self.controller_listeners, *self.advertised_controller_listeners)
+        )
+
+    def _is_at(self, server: str, listener: Listener) -> bool:
+        host, _, port = server.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]").lower()
+        here = (*_LOOPBACK, self.hostname.lower()) if listener.is_everywhere else (listener.host.lower(),)
+        both_local = host in _LOOPBACK and listener.host.lower() in _LOOPBACK
+        return port == str(listener.port) and (host in here or both_local)
 
 
 def topology_of(values: Mapping[str, Value], explicit: Collection[str], hostname: str) -> Topology:
-    """`explicit` are the keys that somebody set; `hostname` is advertised where a listener is on every interface."""
+    """`explicit` are the keys that are set; `hostname` is advertised for listeners on every interface."""
     roles = _required(values, "process.roles", "broker,controller for a node on its own")
     node_id = values["node.id"]
     if node_id is None:
-        raise ConfigError("node.id", "node.id is missing: give every node a number of its own.")
+        raise ConfigError("node.id", "node.id is missing: give every node a unique number.")
     assert isinstance(node_id, int)
     controller_names = tuple(
         name.upper() for name in _required(values, "controller.listener.names", "the name of the controller's listener")
@@ -69,9 +92,11 @@ def topology_of(values: Mapping[str, Value], explicit: Collection[str], hostname
         broker_listeners,
         controller_listeners,
         advertised,
+        _advertised_controllers(values, controller_listeners, protocols, hostname),
         inter_broker,
         voters,
         bootstrap_servers,
+        hostname,
     )
 
 
@@ -134,7 +159,7 @@ def _quorum(
     ids = [voter.id for voter in voters]
     if voters and is_controller is not (node_id in ids):
         wrong = "lacks this controller's" if is_controller else "has this broker's"
-        raise ConfigError(key, f"{key} {wrong} node.id {node_id}: it must list the controllers and nobody else.")
+        raise ConfigError(key, f"{key} {wrong} node.id {node_id}: it must list all controllers and no other node.")
     return voters, bootstrap_servers
 
 
@@ -165,10 +190,24 @@ def _advertised(
         if item.name not in names:
             raise ConfigError(key, f"{key} has {item}, but listeners has only {', '.join(names)}: use one of these.")
         if item.host in _ANYWHERE:
+            reachable = ",".join(str(each._replace(host=hostname)) for each in advertised)
             raise ConfigError(
-                key, f"{key} would tell clients to connect to {item.host}: set it to an address they can reach."
+                key,
+                f"{key} would tell clients to connect to {item.shown_host}: set it to an address they can reach, such "
+                f"as {key}={reachable}.",
             )
     return tuple(item if item.host else item._replace(host=hostname) for item in advertised)
+
+
+def _advertised_controllers(
+    values: Mapping[str, Value], listeners: tuple[Listener, ...], protocols: Mapping[str, str], hostname: str
+) -> tuple[Listener, ...]:
+    """As in `advertised.listeners`, where a controller listener need not be: then it is the listener's own address."""
+    key = "advertised.listeners"
+    everything = () if values[key] is None else parse_listeners(key, _list(values, key), protocols)
+    named = {item.name: item for item in everything}
+    advertised = (named.get(item.name, item) for item in listeners)
+    return tuple(item._replace(host=hostname) if item.is_everywhere else item for item in advertised)
 
 
 def _inter_broker(values: Mapping[str, Value], explicit: Collection[str], advertised: tuple[Listener, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Reading settings by name and type: what a broker's and a topic's configuration have in common."""
+"""Reading settings by name and type, for the configuration of brokers and topics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from quire.config.allowed import Value
 
 
 class TypedValues:
-    """Reading is a dictionary look-up, so hot paths may ask every time. Asking for the wrong type is a bug."""
+    """Reading is a dictionary look-up, so hot paths may do it every time. Reading the wrong type is a bug."""
 
     __slots__ = ("_values",)
 
@@ -37,7 +37,7 @@ class TypedValues:
         return value
 
     def get_list(self, name: str) -> tuple[str, ...]:
-        """The elements; none where the setting is not set."""
+        """The elements; empty if the setting is not set."""
         value = self._values[name]
         assert value is None or isinstance(value, tuple), name
         return value or ()

@@ -1,20 +1,22 @@
-"""What Kafka can be told to do and Quire cannot: refused at the start, rather than ignored and missed later."""
+"""Settings for features of Kafka that Quire does not have: refused at the start instead of silently ignored.
+
+Some of them can be changed in a running Kafka broker. In Quire these are fixed while a node runs (`can_change`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from quire.config.allowed import Value
 from quire.config.errors import ConfigError
+from quire.config.key import ConfigKey, Update
 from quire.config.listeners import Listener
-
-if TYPE_CHECKING:
-    from quire.config.topology import Topology
+from quire.config.security_effect import NO_AUTHORIZER
+from quire.config.security_keys import SECURITY_KEYS
 
 _NO_TIERS = "Quire has no tiered storage"
 _AS_A_WHOLE = -2
-"""A local retention that is that of the whole log."""
+"""The local retention is that of the whole log."""
 _JAVA = "Quire does not load Java classes"
 _ASSIGNORS = (
     "uniform",
@@ -27,7 +29,8 @@ _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
     ("remote.log.storage.system.enable", bool, _NO_TIERS),
     ("log.local.retention.bytes", lambda value: value != _AS_A_WHOLE, _NO_TIERS),
     ("log.local.retention.ms", lambda value: value != _AS_A_WHOLE, _NO_TIERS),
-    ("authorizer.class.name", bool, "Quire does not check who may do what yet"),
+    ("authorizer.class.name", bool, NO_AUTHORIZER),
+    ("principal.builder.class", lambda value: value != SECURITY_KEYS["principal.builder.class"].default, _JAVA),
     ("config.providers", bool, "Quire does not fetch settings from elsewhere; use QUIRE_ environment variables"),
     ("cordoned.log.dirs", bool, "Quire does not cordon data directories yet"),
     (
@@ -50,6 +53,25 @@ _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
 )
 """(key, whether this value is refused, why)."""
 
+_FIXED = frozenset(
+    (
+        # Kafka opens and closes listeners while it runs; Quire does not.
+        "listeners",
+        "listener.security.protocol.map",
+        *SECURITY_KEYS,
+        # Only the default is supported, so there is nothing to change.
+        "config.providers",
+        "cordoned.log.dirs",
+        "log.local.retention.bytes",
+        "log.local.retention.ms",
+    )
+)
+
+
+def can_change(key: ConfigKey) -> bool:
+    """Whether a broker setting can change while the node runs. Describing and altering settings both ask here."""
+    return key.update is not Update.READ_ONLY and key.name not in _FIXED
+
 
 def check_supported(values: Mapping[str, Value]) -> None:
     for key, is_refused, reason in _REFUSED:
@@ -60,7 +82,7 @@ def check_supported(values: Mapping[str, Value]) -> None:
 
 
 def check_supported_listeners(listeners: Iterable[Listener]) -> None:
-    """Asked before anything else about listeners, so that who wants TLS learns that it is not there, not what else."""
+    """Checked before all other rules about listeners, so that the first error about TLS is that it is not supported."""
     for listener in listeners:
         if listener.security_protocol != "PLAINTEXT":
             raise ConfigError(
@@ -68,15 +90,3 @@ def check_supported_listeners(listeners: Iterable[Listener]) -> None:
                 f"listeners has {listener} with {listener.security_protocol}, which is not supported yet (neither TLS "
                 "nor SASL is): use a PLAINTEXT listener.",
             )
-
-
-def check_supported_topology(topology: Topology) -> None:
-    if not (topology.is_broker and topology.is_controller):
-        raise ConfigError(
-            "process.roles", "process.roles with one role is not supported yet: set it to broker,controller."
-        )
-    if len(topology.voters) > 1:
-        raise ConfigError(
-            "controller.quorum.voters",
-            f"controller.quorum.voters lists {len(topology.voters)} nodes, which is not supported yet: list this one.",
-        )

@@ -1,6 +1,8 @@
-"""The controller: commands about the cluster become metadata records, and are answered when these are committed.
+"""The metadata replica of a node, and the active controller on the node that leads the quorum.
 
-`controller.py` is the active controller on top of the metadata log. The managers beside it (topics, partitions,
-configs, features, brokers, producer ids) are plain functions from the state and a request to records and a response:
-they write nothing and wait for nothing. `elections.py` and `replica_placement.py` are what several of them share.
+`metadata_replica.py` joins the metadata log to the image. While its node leads, it holds the `active_controller.py`,
+which hands each request to a manager: topics, partitions, configs, features, brokers, producer ids. Managers are plain
+functions from the image and a request to records and a response; they write nothing and wait for nothing.
+`command_runner.py` writes the records and sends the response once they are committed. `elections.py` and
+`replica_placement.py` are shared by several managers.
 """

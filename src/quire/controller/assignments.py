@@ -10,7 +10,7 @@ from quire.protocol.messages.metadata_records import PartitionRecord
 
 
 def check_assignment(image: ClusterImage, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """What is wrong with replicas that somebody chose, if anything."""
+    """What is wrong with replicas that the request names, if anything."""
     if not replicas:
         raise _invalid("the assignment of a partition has no replicas")
     for broker_id in replicas:
@@ -25,7 +25,7 @@ def check_assignment(image: ClusterImage, replicas: Sequence[int], replication_f
 
 
 def new_partition(image: ClusterImage, topic_id: bytes, index: int, replicas: Sequence[int]) -> PartitionRecord:
-    """In the ISR are the replicas that are up; the first of them leads."""
+    """The ISR is the replicas that are up; the first of them leads."""
     isr = tuple(broker_id for broker_id in replicas if image.brokers[broker_id].is_active)
     version = 1 if has_directories(image.metadata_version) else 0
     partition = PartitionImage(

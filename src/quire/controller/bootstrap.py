@@ -1,8 +1,8 @@
 """What a controller writes first when it becomes active.
 
-An empty log gets the records of `bootstrap.checkpoint`, which formatting left: the features the cluster starts with. As
-Kafka does, they stand in one metadata transaction, so that nobody ever sees half of them. A log whose last leader died
-in the middle of a transaction gets that one aborted.
+To an empty log it writes the records of `bootstrap.checkpoint`, which formatting created: the features that the cluster
+starts with. They are in one metadata transaction, as in Kafka, so that no reader sees half of them. If the last leader
+died in the middle of a metadata transaction, the new one aborts it.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from quire.seams import Disk
 
 
 def read_bootstrap(disk: Disk, directory: str) -> list[Message]:
-    """What formatting left for the first controller."""
+    """The records that formatting left for the first controller."""
     try:
         return read_snapshot(disk, directory, BOOTSTRAP_NAME).records
     except FileNotFoundError:
@@ -36,7 +36,7 @@ def read_bootstrap(disk: Disk, directory: str) -> list[Message]:
 def activation_records(
     image: ClusterImage, config: BrokerConfig, bootstrap: Sequence[Message], *, in_transaction: bool
 ) -> list[Message]:
-    """Nothing, where an earlier controller has done it all."""
+    """Empty if an earlier controller has written them."""
     records: list[Message] = []
     if in_transaction:
         records.append(AbortTransactionRecord(reason="another controller took over"))

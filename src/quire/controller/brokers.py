@@ -1,14 +1,14 @@
 """Brokers: they register, are fenced and unfenced, and leave.
 
-A broker registers fenced and gets the offset of its registration as its epoch; whatever an earlier incarnation led it
-leads no more. Heartbeats say what it wants: it is unfenced when it has read the log up to its registration, and when it
-wants to stop it first gives up its leaderships, then hears that it may go.
+A broker registers fenced, and its epoch is the offset of its registration. It no longer leads what an earlier
+incarnation led. It is unfenced once a heartbeat says that it has read the log up to its registration. When it wants to
+stop, its leaderships move to other brokers first, then the response to a heartbeat tells it to shut down.
 """
 
 from quire.config.broker_config import BrokerConfig
 from quire.controller import elections
+from quire.controller.controller_result import ControllerResult
 from quire.controller.heartbeats import Heartbeats
-from quire.controller.result import Result
 from quire.metadata.features import (
     has_controller_registrations,
     has_cordoned_directories,
@@ -49,8 +49,8 @@ def register_broker(
     *,
     next_offset: int,
     may_replace: bool,
-) -> Result[BrokerRegistrationResponse]:
-    """`may_replace` is false while the incarnation before this one may still be alive."""
+) -> ControllerResult[BrokerRegistrationResponse]:
+    """`may_replace` is false while an earlier incarnation may still run."""
     existing = image.brokers.get(request.broker_id)
     is_retry = existing is not None and existing.incarnation_id == request.incarnation_id
     try:
@@ -60,7 +60,7 @@ def register_broker(
                 ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"another broker {request.broker_id} is alive in this cluster"
             )
     except ApiError as error:
-        return Result(BrokerRegistrationResponse(error_code=error.code))
+        return ControllerResult(BrokerRegistrationResponse(error_code=error.code))
     epoch = existing.epoch if existing is not None and is_retry else next_offset
     record = RegisterBrokerRecord(
         broker_id=request.broker_id,
@@ -88,7 +88,7 @@ def register_broker(
         clean = existing is None or existing.epoch == request.previous_broker_epoch
         unclean_shutdown = has_eligible_leader_replicas(image.features) and not clean
         records += elections.broker_left(image, config, request.broker_id, unclean_shutdown=unclean_shutdown)
-    return Result(BrokerRegistrationResponse(broker_epoch=epoch), records)
+    return ControllerResult(BrokerRegistrationResponse(broker_epoch=epoch), records)
 
 
 def _check_registration(image: ClusterImage, cluster_id: str, request: BrokerRegistrationRequest) -> None:
@@ -108,9 +108,9 @@ def _check_registration(image: ClusterImage, cluster_id: str, request: BrokerReg
 
 def register_controller(
     image: ClusterImage, request: ControllerRegistrationRequest
-) -> Result[ControllerRegistrationResponse]:
+) -> ControllerResult[ControllerRegistrationResponse]:
     if not has_controller_registrations(image.metadata_version):
-        return Result(
+        return ControllerResult(
             ControllerRegistrationResponse(
                 error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="the metadata.version is too low for this"
             )
@@ -132,16 +132,16 @@ def register_controller(
             for each in request.features
         ],
     )
-    return Result(ControllerRegistrationResponse(error_message=None), [record])
+    return ControllerResult(ControllerRegistrationResponse(error_message=None), [record])
 
 
 def unregister_broker(
     image: ClusterImage, config: BrokerConfig, request: UnregisterBrokerRequest
-) -> Result[UnregisterBrokerResponse]:
+) -> ControllerResult[UnregisterBrokerResponse]:
     """For a broker that will not come back."""
     broker = image.brokers.get(request.broker_id)
     if broker is None:
-        return Result(
+        return ControllerResult(
             UnregisterBrokerResponse(
                 error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
                 error_message=f"there is no broker {request.broker_id}",
@@ -149,11 +149,11 @@ def unregister_broker(
         )
     record = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)
     changes = elections.broker_left(image, config, broker.broker_id)
-    return Result(UnregisterBrokerResponse(error_message=None), [*changes, record])
+    return ControllerResult(UnregisterBrokerResponse(error_message=None), [*changes, record])
 
 
 def fence(image: ClusterImage, config: BrokerConfig, broker_id: int) -> list[Message]:
-    """The broker was silent for too long, or wants to be fenced."""
+    """The broker sent no heartbeat within its session, its process is gone, or it asks to be fenced."""
     broker = image.brokers[broker_id]
     change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE)
     return [change, *elections.broker_left(image, config, broker_id)]
@@ -167,12 +167,12 @@ def heartbeat(
     *,
     now_ms: float,
     next_offset: int,
-) -> Result[BrokerHeartbeatResponse]:
+) -> ControllerResult[BrokerHeartbeatResponse]:
     broker = image.brokers.get(request.broker_id)
     if broker is None:
-        return Result(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
+        return ControllerResult(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
     if broker.epoch != request.broker_epoch:
-        return Result(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        return ControllerResult(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     heartbeats.heard(broker.broker_id, broker.epoch, now_ms, request.current_metadata_offset)
     is_caught_up = request.current_metadata_offset >= broker.epoch
     records: list[Message] = []
@@ -187,13 +187,13 @@ def heartbeat(
         records, fenced = [change, *elections.broker_joined(image, config, broker.broker_id)], False
     records += _directory_changes(image, config, broker, request)
     response = BrokerHeartbeatResponse(is_caught_up=is_caught_up, is_fenced=fenced, should_shut_down=should_shut_down)
-    return Result(response, records)
+    return ControllerResult(response, records)
 
 
 def _shut_down(
     image: ClusterImage, config: BrokerConfig, heartbeats: Heartbeats, broker: BrokerImage, next_offset: int
 ) -> tuple[list[Message], bool]:
-    """First everything it leads moves away; once everybody knows, it is fenced and may go."""
+    """First its leaderships move away. Once every other broker has read that, it is fenced and may stop."""
     leads = any(
         partition.leader == broker.broker_id
         for topic in image.topics_by_name.values()

@@ -5,56 +5,44 @@ as they would be afterwards are validated by `quire.config`, and only difference
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.broker_keys import BROKER_KEYS
 from quire.config.errors import ConfigError
 from quire.config.group_config import GROUP_KEYS, validate_group_configs
-from quire.config.incremental import Operation, changed_value
+from quire.config.incremental import changed_value
 from quire.config.topic_config import validate_topic_configs
 from quire.config.topic_keys import TOPIC_KEYS
-from quire.controller.result import Portions
+from quire.controller.controller_result import Portions
 from quire.controller.topic_names import check_topic_name
 from quire.metadata.features import has_eligible_leader_replicas
 from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
+from quire.protocol.alter_config_op import AlterConfigOp
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages import alter_configs as whole
 from quire.protocol.messages import incremental_alter_configs as incremental
 from quire.protocol.messages.metadata_records import ConfigRecord
 from quire.protocol.schema import Message
 
+T = TypeVar("T")
+
 MOST_GROUPS = 10_000
 
 _KEYS = {TOPIC: TOPIC_KEYS, BROKER: BROKER_KEYS, GROUP: GROUP_KEYS}
 
 Changes = dict[str, str | None]
-"""What changes of a resource's settings; None where one is removed."""
+"""The new values of a resource's settings; None removes one."""
 
 
 def alter_configs(
     image: ClusterImage, config: BrokerConfig, request: whole.AlterConfigsRequest
 ) -> Portions[whole.AlterConfigsResponse]:
     response = whole.AlterConfigsResponse()
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    for each in request.resources:
-        resource = ConfigResource(each.resource_type, each.resource_name)
-        answer = whole.AlterConfigsResourceResponse(
-            error_message=None, resource_type=resource.type, resource_name=resource.name
-        )
-        response.responses.append(answer)
-        try:
-            _check_once(times[resource])
-            _check_resource(image, resource)
-            wanted = _by_name(each.configs)
-            changes: Changes = dict.fromkeys(image.configs.get(resource, {}))
-            for name, value in wanted.items():
-                changes[name] = _given(name, value)
-            records = _records(image, config, resource, changes)
-            yield [] if request.validate_only else records
-        except ApiError as error:
-            answer.error_code, answer.error_message = error.code, error.message
+    yield from _alter_each(
+        image, config, request, response.responses, whole.AlterConfigsResourceResponse, _replacing_changes
+    )
     return response
 
 
@@ -62,22 +50,65 @@ def incremental_alter_configs(
     image: ClusterImage, config: BrokerConfig, request: incremental.IncrementalAlterConfigsRequest
 ) -> Portions[incremental.IncrementalAlterConfigsResponse]:
     response = incremental.IncrementalAlterConfigsResponse()
+    yield from _alter_each(
+        image, config, request, response.responses, incremental.AlterConfigsResourceResponse, _single_changes
+    )
+    return response
+
+
+def refuse(request: whole.AlterConfigsRequest, error: ApiError) -> whole.AlterConfigsResponse:
+    make_response = whole.AlterConfigsResourceResponse
+    return whole.AlterConfigsResponse(responses=_refused_each(request, error, make_response))
+
+
+def refuse_incremental(
+    request: incremental.IncrementalAlterConfigsRequest, error: ApiError
+) -> incremental.IncrementalAlterConfigsResponse:
+    make_response = incremental.AlterConfigsResourceResponse
+    return incremental.IncrementalAlterConfigsResponse(responses=_refused_each(request, error, make_response))
+
+
+def _refused_each(
+    request: whole.AlterConfigsRequest | incremental.IncrementalAlterConfigsRequest,
+    error: ApiError,
+    make_response: Callable[..., T],
+) -> list[T]:
+    return [
+        _result(make_response, ConfigResource(each.resource_type, each.resource_name), error)
+        for each in request.resources
+    ]
+
+
+def _result(make_response: Callable[..., T], resource: ConfigResource, error: ApiError | None) -> T:
+    return make_response(
+        error_code=ErrorCode.NONE if error is None else error.code,
+        error_message=None if error is None else error.message,
+        resource_type=resource.type,
+        resource_name=resource.name,
+    )
+
+
+def _alter_each(
+    image: ClusterImage,
+    config: BrokerConfig,
+    request: whole.AlterConfigsRequest | incremental.IncrementalAlterConfigsRequest,
+    responses: list[T],
+    make_response: Callable[..., T],
+    changes_of: Callable[[ClusterImage, ConfigResource, list[Any]], Changes],
+) -> Portions[None]:
+    """Yields the records of each resource, and adds its result to `responses`."""
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
         resource = ConfigResource(each.resource_type, each.resource_name)
-        answer = incremental.AlterConfigsResourceResponse(
-            error_message=None, resource_type=resource.type, resource_name=resource.name
-        )
-        response.responses.append(answer)
+        refusal: ApiError | None = None
         try:
             _check_once(times[resource])
             _check_resource(image, resource)
-            changes = _changes(image, resource, each.configs)
-            records = _records(image, config, resource, changes)
+            records = _records(image, config, resource, changes_of(image, resource, each.configs))
             yield [] if request.validate_only else records
         except ApiError as error:
-            answer.error_code, answer.error_message = error.code, error.message
-    return response
+            refusal = error
+        responses.append(_result(make_response, resource, refusal))
 
 
 def _check_once(times: int) -> None:
@@ -109,7 +140,7 @@ def _check_resource(image: ClusterImage, resource: ConfigResource) -> None:
 
 
 def _check_group(image: ClusterImage, resource: ConfigResource) -> None:
-    """A group need not be there yet to have settings, so their number has a limit of its own."""
+    """A group can have settings before it exists, so the number of such groups has a limit."""
     if not resource.name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "groups have no common settings but those of brokers; name a group")
     if resource not in image.configs and sum(each.type == GROUP for each in image.configs) >= MOST_GROUPS:
@@ -141,17 +172,27 @@ def _given(name: str, value: str | None) -> str:
     return value
 
 
-def _changes(image: ClusterImage, resource: ConfigResource, wanted: list[incremental.AlterableConfig]) -> Changes:
+def _replacing_changes(image: ClusterImage, resource: ConfigResource, wanted: list[whole.AlterableConfig]) -> Changes:
+    """Removes every setting of the resource that is not named."""
+    changes: Changes = dict.fromkeys(image.configs.get(resource, {}))
+    for name, value in _by_name(wanted).items():
+        changes[name] = _given(name, value)
+    return changes
+
+
+def _single_changes(
+    image: ClusterImage, resource: ConfigResource, wanted: list[incremental.AlterableConfig]
+) -> Changes:
     _by_name(wanted)
     current = image.configs.get(resource, {})
     keys = _KEYS[resource.type]
     changes: Changes = {}
     for each in wanted:
-        if each.config_operation not in list(Operation):
+        if each.config_operation not in list(AlterConfigOp):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no operation {each.config_operation} on {each.name}")
-        operation = Operation(each.config_operation)
-        if operation is Operation.DELETE:
-            # Also of a setting that nobody knows (any more): that is how to get rid of it.
+        operation = AlterConfigOp(each.config_operation)
+        if operation is AlterConfigOp.DELETE:
+            # Unknown settings too, so that one which an earlier version knew can be removed.
             changes[each.name] = None
             continue
         try:
@@ -196,13 +237,14 @@ def _validate(
         config.validate_dynamic(
             {name: value for name, value in changes.items() if name in BROKER_KEYS or value},
             per_broker=bool(resource.name),
+            current=current,
         )
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, error.message) from error
 
 
 def _check_min_insync_replicas(resource: ConfigResource, value: str | None) -> None:
-    """Who is eligible to lead depends on it (KIP-966), so the whole cluster must have one value."""
+    """Which replicas are eligible to lead depends on it (KIP-966), so the whole cluster must have one value."""
     if resource.name and value is not None:
         raise ApiError(
             ErrorCode.INVALID_CONFIG,

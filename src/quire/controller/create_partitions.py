@@ -3,8 +3,8 @@
 from collections import Counter
 
 from quire.controller.assignments import check_assignment, new_partition
+from quire.controller.controller_result import Portions, check_record_count
 from quire.controller.replica_placement import place_replicas
-from quire.controller.result import Portions, check_record_count
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
@@ -41,6 +41,10 @@ def create_partitions(
     return response
 
 
+def refuse(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(results=[refused(topic, error) for topic in request.topics])
+
+
 def refused(topic: CreatePartitionsTopic, error: ApiError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
 
@@ -50,8 +54,8 @@ def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> 
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{wanted.name}'")
     if is_internal(wanted.name):
-        # Coordinators find what they keep by the number of partitions: with another, committed offsets would seem lost,
-        # and open transactions nobody's. (Kafka lets it happen; only its command line tool refuses.)
+        # A coordinator is found by a hash modulo the number of partitions: with another number, committed offsets would
+        # seem lost and open transactions would have no coordinator. (Kafka allows it; only its command line refuses.)
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
             f"coordinators keep their state in '{wanted.name}': its number of partitions cannot be changed",
@@ -81,5 +85,5 @@ def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> 
 
 
 def _replication_factor(topic: TopicImage) -> int:
-    """That of partition 0; every partition of a topic is created with the same."""
+    """That of partition 0: every partition of a topic is created with the same."""
     return len(topic.partitions[0].replicas)

@@ -6,8 +6,8 @@ from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.config.topic_config import TopicConfig, validate_topic_configs
 from quire.controller.assignments import check_assignment, new_partition
+from quire.controller.controller_result import Portions, check_record_count
 from quire.controller.replica_placement import place_replicas
-from quire.controller.result import Portions, check_record_count
 from quire.controller.topic_names import check_new_topic_name
 from quire.metadata.image import TOPIC, ClusterImage
 from quire.metadata.topic_names import collision_key
@@ -25,6 +25,8 @@ from quire.protocol.schema import Message
 from quire.seams import Random
 
 FROM_CONFIG = -1
+MOST_REPLICAS = 1
+"""Brokers do not copy partitions from each other yet: writes with acks=all to more replicas would never be complete."""
 
 
 def create_topics(
@@ -50,7 +52,12 @@ def create_topics(
     return response
 
 
+def refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[refused(topic, error) for topic in request.topics])
+
+
 def refused(topic: CreatableTopic, error: ApiError) -> CreatableTopicResult:
+    """`configs` is empty and not null, because the Java admin client fails on null."""
     return CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.message, configs=[])
 
 
@@ -81,6 +88,7 @@ def _create(
     else:
         count, replication_factor = _dimensions(config, topic)
         replicas = place_replicas(image.brokers.values(), count, replication_factor, random)
+    _check_that_replicas_are_copied(len(replicas[0]))
     topic_id = _new_topic_id(image, random)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [
@@ -97,6 +105,14 @@ def _create(
         configs=_described(overrides, config),
     )
     return answer, records
+
+
+def _check_that_replicas_are_copied(count: int) -> None:
+    if count > MOST_REPLICAS:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"a replication factor of {count} is not supported yet: partitions have one replica",
+        )
 
 
 def _overrides(config: BrokerConfig, topic: CreatableTopic) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.result import Portions
+from quire.controller.controller_result import Portions
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode
@@ -44,6 +44,10 @@ def delete_topics(
 def wanted_topics(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     """Both ways of naming topics: lists of names up to version 5, names or ids after it."""
     return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
+
+
+def refuse(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(responses=[refused(state, error) for state in wanted_topics(request)])
 
 
 def refused(state: DeleteTopicState, error: ApiError) -> DeletableTopicResult:

@@ -1,9 +1,9 @@
 """Who leads a partition when brokers come and go, and who is in its ISR.
 
-A leader is taken from the ISR: its members have everything that was acknowledged. With eligible leader replicas
-(KIP-966) a member that drops out while the ISR is below min.insync.replicas stays eligible, and can be elected as
-safely; without them the last member simply stays in the ISR. Where neither has anyone who is up, the partition waits,
-unless `unclean.leader.election.enable` prefers any replica, and data loss, to waiting.
+A leader is elected from the ISR, whose members have everything that was acknowledged. With eligible leader replicas
+(KIP-966) a member that leaves the ISR while this is below min.insync.replicas stays eligible, and electing it is as
+safe. Without that feature the last member stays in the ISR. If no replica of either set is up, the partition has no
+leader, unless `unclean.leader.election.enable` allows any replica to lead, at the price of losing data.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,8 @@ class ElectionRules:
 
 
 def rules_for(image: ClusterImage, config: BrokerConfig, topic: TopicImage) -> ElectionRules:
-    settings = TopicConfig(image.topic_configs(topic.name), config)
+    """The settings are the topic's or the cluster's: not what the node of the controller has for itself alone."""
+    settings = TopicConfig(image.topic_configs(topic.name), config, cluster_wide=True)
     return ElectionRules(
         eligible_leader_replicas=has_eligible_leader_replicas(image.features),
         min_insync_replicas=settings.get_int("min.insync.replicas"),
@@ -53,7 +54,7 @@ def change_partition(
     without: int | None = None,
     unclean_shutdown: bool = False,
 ) -> PartitionChangeRecord | None:
-    """The change that makes the partition as good as it can be, or None if it is.
+    """The change that gives the partition the best leader and ISR, or None if it has them.
 
     `without` leaves the ISR; after an unclean shutdown it may have lost records and is not eligible either.
     """
@@ -61,7 +62,7 @@ def change_partition(
     elr = tuple(each for each in partition.elr if not (unclean_shutdown and each == without))
     leader, unclean = _elect(partition, isr, elr, can_lead, rules)
     if leader not in (NO_LEADER, *isr):
-        # From the ELR or unclean: the new leader is all there is to be in sync with.
+        # From the ELR, or unclean: only the new leader is in sync with itself.
         isr = (leader,)
         elr = () if unclean else tuple(each for each in elr if each != leader)
     if not isr and not rules.eligible_leader_replicas:
@@ -107,7 +108,7 @@ def _set_eligible(
     gone: int | None,
     min_insync_replicas: int,
 ) -> None:
-    """Below the minimum, who was in the ISR stays eligible; at or above it nobody needs to be."""
+    """Below the minimum, replicas that were in the ISR stay eligible; at or above it the ELR is empty."""
     last_known: tuple[int, ...] = ()
     if len(isr) >= min(min_insync_replicas, len(partition.replicas)):
         elr = ()
@@ -117,7 +118,7 @@ def _set_eligible(
         known = dict.fromkeys((*partition.last_known_elr, *partition.elr, *partition.isr))
         last_known = tuple(each for each in known if each not in isr and each not in elr)
         if not isr:
-            # Who led last knows most: it is the one to wait for if nobody else comes back.
+            # The last leader has the most records: the partition waits for it if no other replica returns.
             led_last = partition.leader if partition.leader != NO_LEADER else next(iter(partition.last_known_elr), None)
             last_known = () if led_last is None else (led_last,)
     if elr != partition.elr:
@@ -129,7 +130,7 @@ def _set_eligible(
 def broker_left(
     image: ClusterImage, config: BrokerConfig, broker_id: int, *, unclean_shutdown: bool = False
 ) -> Iterator[PartitionChangeRecord]:
-    """Partitions that `broker_id` leads or is in sync with go on without it."""
+    """Removes `broker_id` from the ISR and leadership of its partitions."""
 
     def is_affected(partition: PartitionImage) -> bool:
         held = broker_id == partition.leader or broker_id in partition.isr
@@ -139,7 +140,7 @@ def broker_left(
 
 
 def broker_joined(image: ClusterImage, config: BrokerConfig, broker_id: int) -> Iterator[PartitionChangeRecord]:
-    """Partitions without a leader may have one now that `broker_id` is up."""
+    """Elects leaders for partitions that waited for `broker_id`."""
 
     def is_affected(partition: PartitionImage) -> bool:
         return not partition.has_leader and broker_id in partition.replicas
@@ -147,10 +148,49 @@ def broker_joined(image: ClusterImage, config: BrokerConfig, broker_id: int) -> 
     return _changes(image, config, is_affected, joined=broker_id)
 
 
+def keeps_leaders_without(image: ClusterImage, broker_id: int) -> bool:
+    """Whether each partition that has the broker in ISR or ELR has another member of the ISR that can lead."""
+    return all(
+        any(each != broker_id and _can_lead(image, partition, each, None) for each in partition.isr)
+        for topic in image.topics_by_name.values()
+        for partition in topic.partitions.values()
+        if broker_id in partition.isr or broker_id in partition.elr
+    )
+
+
+def replica_lost(
+    image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int, broker_id: int
+) -> PartitionChangeRecord | None:
+    """Removes one replica of `broker_id`: its directory has failed."""
+    partition = topic.partitions[index]
+
+    def can_lead(candidate: int) -> bool:
+        return candidate != broker_id and _can_lead(image, partition, candidate, None)
+
+    rules = rules_for(image, config, topic)
+    return change_partition(partition, topic.topic_id, index, can_lead, rules, without=broker_id)
+
+
+def replica_found(
+    image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int, broker_id: int
+) -> PartitionChangeRecord | None:
+    """Elects a leader for a partition that has none: its replica of `broker_id` is in a directory that is online."""
+    partition = topic.partitions[index]
+    if partition.has_leader:
+        return None
+
+    def can_lead(candidate: int) -> bool:
+        if candidate == broker_id:
+            return image.brokers[broker_id].is_active
+        return _can_lead(image, partition, candidate, None)
+
+    return change_partition(partition, topic.topic_id, index, can_lead, rules_for(image, config, topic))
+
+
 def directories_failed(
     image: ClusterImage, config: BrokerConfig, broker_id: int, directories: tuple[bytes, ...]
 ) -> Iterator[PartitionChangeRecord]:
-    """Replicas of `broker_id` in directories that went offline are lost to their partitions until it restarts."""
+    """Removes the replicas of `broker_id` in directories that went offline, until it restarts."""
 
     def is_affected(partition: PartitionImage) -> bool:
         return _directory(partition, broker_id) in directories

@@ -1,7 +1,7 @@
 """UpdateFeatures: finalizes the level of features for the whole cluster, all of a request or none (KIP-584)."""
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.result import Result
+from quire.controller.controller_result import ControllerResult
 from quire.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     KRAFT_VERSION,
@@ -26,7 +26,7 @@ UNSAFE_DOWNGRADE = 3
 
 def update_features(
     image: ClusterImage, config: BrokerConfig, kraft_version: int, request: UpdateFeaturesRequest
-) -> Result[UpdateFeaturesResponse]:
+) -> ControllerResult[UpdateFeaturesResponse]:
     levels = image.features | {KRAFT_VERSION: kraft_version}
     after = dict(levels)
     records: list[Message] = []
@@ -38,8 +38,14 @@ def update_features(
                 records += _records(image, config, update)
         _check_together(after)
     except ApiError as error:
-        return Result(UpdateFeaturesResponse(error_code=error.code, error_message=error.message))
-    return Result(UpdateFeaturesResponse(error_message=None), [] if request.validate_only else records)
+        return ControllerResult(UpdateFeaturesResponse(error_code=error.code, error_message=error.message))
+    return ControllerResult(UpdateFeaturesResponse(error_message=None), [] if request.validate_only else records)
+
+
+def kraft_upgrade(request: UpdateFeaturesRequest, kraft_version: int) -> int | None:
+    """The kraft.version that a request asks for, if it is another one than that of the log."""
+    wanted = [each.max_version_level for each in request.feature_updates if each.feature == KRAFT_VERSION]
+    return wanted[-1] if wanted and wanted[-1] != kraft_version and not request.validate_only else None
 
 
 def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey) -> None:
@@ -56,8 +62,10 @@ def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey
     if level == present:
         return
     if name == KRAFT_VERSION:
-        raise _invalid(f"kraft.version cannot be changed from {present} to {level} while the cluster runs")
-    _check_brokers(image, name, level)
+        if level < present:
+            raise _invalid(f"kraft.version cannot go down from {present} to {level}: the log names the voters")
+        return
+    _check_nodes(image, name, level)
     if level > present:
         return
     if kind == UPGRADE:
@@ -66,12 +74,14 @@ def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey
         raise _invalid(f"metadata.version cannot go down from {present} to {level}: metadata might be lost")
 
 
-def _check_brokers(image: ClusterImage, name: str, level: int) -> None:
-    for broker in image.brokers_sorted():
-        ranges = {feature: (low, high) for feature, low, high in broker.features}
+def _check_nodes(image: ClusterImage, name: str, level: int) -> None:
+    nodes = [(f"broker {broker.broker_id}", broker.features) for broker in image.brokers_sorted()]
+    nodes += [(f"controller {id_}", controller.features) for id_, controller in sorted(image.controllers.items())]
+    for node, features in nodes:
+        ranges = {feature: (low, high) for feature, low, high in features}
         low, high = ranges.get(name, (0, 0))
         if level and not low <= level <= high:
-            raise _invalid(f"{name} cannot be at level {level}: broker {broker.broker_id} knows {low} to {high}")
+            raise _invalid(f"{name} cannot be at level {level}: {node} knows {low} to {high}")
 
 
 def _check_together(levels: dict[str, int]) -> None:
@@ -81,6 +91,8 @@ def _check_together(levels: dict[str, int]) -> None:
 
 
 def _records(image: ClusterImage, config: BrokerConfig, update: FeatureUpdateKey) -> list[Message]:
+    if update.feature == KRAFT_VERSION:
+        return []  # It is a control record of the log: see `kraft_upgrade`.
     level: Message = FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
     if update.feature != ELIGIBLE_LEADER_REPLICAS_VERSION:
         return [level]

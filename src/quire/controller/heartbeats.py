@@ -1,7 +1,8 @@
-"""Which brokers were heard from lately. Soft state of the active controller: a new one starts listening afresh.
+"""The sessions of brokers: when each sent its last heartbeat, and how far it has read the metadata log.
 
-A broker that registered is expected to send a heartbeat within the session timeout; one that does not is fenced. How
-far a broker has read the metadata log decides when it may be unfenced, and when one that is stopping may go.
+A registered broker that sends no heartbeat within the session timeout is fenced. How far brokers have read the log
+decides when one may be unfenced, and when one that is stopping may stop. This state is in memory only: it is lost with
+the term of the active controller, and the next one gives every broker a full session.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ class _Heard:
     at_ms: float
     metadata_offset: int = -1
     shutdown_offset: int | None = None
-    """The offset from which on others know that this broker is going; None while it is not."""
+    """The offset from which on others know that this broker is stopping; None while it is not."""
 
 
 class Heartbeats:
@@ -37,6 +38,11 @@ class Heartbeats:
     def forget(self, broker_id: int) -> None:
         self._heard.pop(broker_id, None)
 
+    def renew(self, now_ms: float) -> None:
+        """Every session begins again: the controller could not read the heartbeats that came."""
+        for known in self._heard.values():
+            known.at_ms = now_ms
+
     def is_alive(self, broker_id: int, epoch: int, now_ms: float) -> bool:
         known = self._heard.get(broker_id)
         return known is not None and known.epoch == epoch and now_ms < known.at_ms + self._session_timeout_ms
@@ -45,7 +51,7 @@ class Heartbeats:
         self._heard[broker_id].shutdown_offset = offset
 
     def others_know_of_shutdown(self, broker_id: int) -> bool:
-        """Whether everybody else has read that this broker leads nothing any more."""
+        """Whether every other broker has read that this one leads no partition."""
         offset = self._heard[broker_id].shutdown_offset
         others = (known for id_, known in self._heard.items() if id_ != broker_id)
         return offset is None or all(known.metadata_offset >= offset for known in others)

@@ -1,6 +1,8 @@
-"""The settings of the metadata log and its quorum, out of a node's configuration."""
+"""The settings of the metadata log and its quorum, from a node's configuration."""
 
 from quire.config.broker_config import BrokerConfig
+from quire.raft.addresses import Addresses
+from quire.raft.peers import PeerAddress
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.raft.settings import MetadataLogSettings, QuorumSettings
 
@@ -23,17 +25,26 @@ def log_settings(config: BrokerConfig) -> MetadataLogSettings:
 
 
 def _segment_bytes(config: BrokerConfig) -> int:
-    """As for topics, the internal setting is without the lower limit."""
+    """As for topics, the internal setting has no lower limit."""
     name = "internal.metadata.log.segment.bytes"
     return config.get_int(name if config.get(name) is not None else "metadata.log.segment.bytes")
 
 
 def static_voters(config: BrokerConfig) -> VoterSet | None:
-    """`controller.quorum.voters`; None where the log says who votes."""
+    """`controller.quorum.voters`; None if the log names the voters."""
     topology = config.topology
     if not topology.voters:
         return None
     names = config.get_list("controller.listener.names")
     return VoterSet(
         Voter(ReplicaKey(voter.id), (Endpoint(names[0], voter.host, voter.port),)) for voter in topology.voters
+    )
+
+
+def addresses(config: BrokerConfig) -> Addresses:
+    """How this node finds controllers: by the listeners they share, and first of all through bootstrap servers."""
+    servers = [item.rpartition(":") for item in config.topology.bootstrap_servers]
+    return Addresses(
+        config.get_list("controller.listener.names"),
+        [PeerAddress(host.removeprefix("[").removesuffix("]"), int(port)) for host, _, port in servers],
     )

@@ -34,7 +34,7 @@ def describe_quorum(
 
 
 def _all_unknown(request: messages.DescribeQuorumRequest) -> messages.DescribeQuorumResponse:
-    """Anything but partition 0 of the metadata log, alone, has no quorum."""
+    """Only partition 0 of the metadata log has a quorum."""
     return messages.DescribeQuorumResponse(
         topics=[
             messages.DescribeQuorumResponseTopicData(

@@ -1,12 +1,30 @@
-"""The answer to each request when this node is not the active controller, or cannot write: every part of it says so."""
+"""Responses of the controller that carry an error instead of a result, by the type of the request."""
 
-from quire.controller import create_partitions, create_topics, delete_topics
+from collections.abc import Callable
+from typing import Any
+
+from quire.controller import configs, create_partitions, create_topics, delete_topics
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.messages import alter_configs as whole
-from quire.protocol.messages import incremental_alter_configs as incremental
-from quire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from quire.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from quire.protocol.messages.alter_configs import AlterConfigsRequest
+from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from quire.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from quire.protocol.messages.create_partitions import CreatePartitionsRequest
+from quire.protocol.messages.create_topics import CreateTopicsRequest
+from quire.protocol.messages.delete_topics import DeleteTopicsRequest
+from quire.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from quire.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from quire.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from quire.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from quire.protocol.schema import Message
 
 
 def not_controller() -> ApiError:
@@ -17,44 +35,34 @@ def no_room() -> ApiError:
     return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk of the metadata log is full: try again when there is room")
 
 
-def for_create_topics(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[create_topics.refused(topic, error) for topic in request.topics])
+def refuse(request: Message, error: ApiError) -> Any:
+    """The response to `request` in which `error` stands for each thing that it asks for."""
+    return _REFUSALS[type(request)](request, error)
 
 
-def for_delete_topics(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:
-    wanted = delete_topics.wanted_topics(request)
-    return DeleteTopicsResponse(responses=[delete_topics.refused(state, error) for state in wanted])
+def _code_alone(response: type[Message]) -> Callable[[Message, ApiError], Message]:
+    return lambda _request, error: response(error_code=error.code)
 
 
-def for_create_partitions(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(results=[create_partitions.refused(topic, error) for topic in request.topics])
+def _code_and_message(response: type[Message]) -> Callable[[Message, ApiError], Message]:
+    return lambda _request, error: response(error_code=error.code, error_message=error.message)
 
 
-def for_alter_configs(request: whole.AlterConfigsRequest, error: ApiError) -> whole.AlterConfigsResponse:
-    return whole.AlterConfigsResponse(
-        responses=[
-            whole.AlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in request.resources
-        ]
-    )
-
-
-def for_incremental_alter_configs(
-    request: incremental.IncrementalAlterConfigsRequest, error: ApiError
-) -> incremental.IncrementalAlterConfigsResponse:
-    return incremental.IncrementalAlterConfigsResponse(
-        responses=[
-            incremental.AlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in request.resources
-        ]
-    )
+_REFUSALS: dict[type[Message], Callable[[Any, ApiError], Message]] = {
+    CreateTopicsRequest: create_topics.refuse,
+    DeleteTopicsRequest: delete_topics.refuse,
+    CreatePartitionsRequest: create_partitions.refuse,
+    AlterConfigsRequest: configs.refuse,
+    IncrementalAlterConfigsRequest: configs.refuse_incremental,
+    UpdateFeaturesRequest: _code_and_message(UpdateFeaturesResponse),
+    DescribeQuorumRequest: _code_and_message(DescribeQuorumResponse),
+    AssignReplicasToDirsRequest: _code_alone(AssignReplicasToDirsResponse),
+    AllocateProducerIdsRequest: _code_alone(AllocateProducerIdsResponse),
+    BrokerRegistrationRequest: _code_alone(BrokerRegistrationResponse),
+    BrokerHeartbeatRequest: _code_alone(BrokerHeartbeatResponse),
+    ControllerRegistrationRequest: _code_and_message(ControllerRegistrationResponse),
+    UnregisterBrokerRequest: _code_and_message(UnregisterBrokerResponse),
+    AddRaftVoterRequest: _code_and_message(AddRaftVoterResponse),
+    RemoveRaftVoterRequest: _code_and_message(RemoveRaftVoterResponse),
+    UpdateRaftVoterRequest: _code_alone(UpdateRaftVoterResponse),
+}

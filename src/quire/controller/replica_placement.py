@@ -1,8 +1,8 @@
-"""Which brokers hold a partition's replicas, when nobody says.
+"""Which brokers hold the replicas of new partitions, unless the request names them.
 
-Replicas go round the racks, and within a rack round its brokers, each partition starting one further: so the replicas
-of a partition are on as many racks as there are, and leaders and replicas spread evenly. Where the first one starts is
-left to chance. Fenced brokers get a replica only when the others do not suffice, and never the first one, which leads.
+Replicas go round the racks, and within a rack round its brokers; each partition starts one further. So the replicas of
+a partition are on as many racks as possible, and leaders and replicas are spread evenly. The first partition starts at
+a random place. A fenced broker gets a replica only if there are too few others, and never the first one, which leads.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,9 @@ def _check(brokers: list[BrokerImage], replication_factor: int) -> None:
 
 
 class _Rack:
-    """The brokers of a rack, each in turn: one turn for leading, another for following.
+    """The brokers of a rack, round robin: one cycle for leaders, another for followers.
 
-    With a single turn for both, two brokers and two replicas would give every leadership to the same one.
+    With a single cycle for both, two brokers and two replicas would give every leadership to the same one.
     """
 
     def __init__(self, brokers: list[BrokerImage], random: Random) -> None:

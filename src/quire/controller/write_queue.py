@@ -1,7 +1,7 @@
-"""Answers that wait for the log: each is given when everything written before it is committed.
+"""Responses that wait for the log: each is sent when everything written before it is committed.
 
-Also an answer that wrote nothing waits, because what it says may rest on records that are not committed yet. When
-leadership is lost nobody knows what becomes of the records, and everything that waits is refused.
+A response that wrote nothing waits too, because it may rest on records that are not committed yet. When leadership is
+lost, the next leader decides what becomes of the records, and every response that waits is replaced by a refusal.
 """
 
 import logging
@@ -19,15 +19,18 @@ R = TypeVar("R")
 class WriteQueue:
     __slots__ = ("_committed_offset", "_waiting")
 
-    def __init__(self) -> None:
-        self._committed_offset = 0
+    def __init__(self, committed_offset: int = 0) -> None:
+        self._committed_offset = committed_offset
         self._waiting: deque[tuple[int, Pending[Any], Any, Callable[[], Any]]] = deque()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def is_committed(self, end_offset: int) -> bool:
+        return end_offset <= self._committed_offset
+
     def answer(self, response: R, end_offset: int, refused: Callable[[], R]) -> Pending[R]:
-        """`response` once everything below `end_offset` is committed, else what `refused` makes."""
+        """`response` once everything below `end_offset` is committed; what `refused` makes if leadership ends first."""
         pending: Pending[R] = Pending()
         if end_offset <= self._committed_offset and not self._waiting:
             pending.complete(response)
@@ -48,7 +51,7 @@ class WriteQueue:
 
 
 def _complete(pending: Pending[Any], response: Any) -> None:
-    """One waiter's trouble with its answer must not keep the others from theirs."""
+    """An exception in one waiter must not keep the others from their responses."""
     try:
         pending.complete(response)
     except Exception:

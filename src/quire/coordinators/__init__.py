@@ -1,7 +1,11 @@
-"""Groups and transactions: state that is kept in a log.
+"""Coordinators: groups and transactions, whose state is kept in a log.
 
-`runtime` keeps one state machine per partition of an internal topic: replayed when the node becomes the partition's
-leader, changed by records alone, answered when these are committed. `group` and `transaction` are such machines. They
-are pure: (request, caller, now) in, records and a response out; no socket, no file, no clock. `quire.node` hands them
-requests and gives the runtime its channel to partitions. Both take regular expressions from clients; `regex` has those.
+runtime/       runs one state machine per partition of an internal topic: loads it from the log when the node becomes
+               leader, changes it by records only, and sends responses when these records are committed
+group/         the state machine of `__consumer_offsets`
+transaction/   the state machine of `__transaction_state`
+regex/         regular expressions that clients send, matched in linear time
+
+The machines are pure: (request, caller, now) in, records and a response out; no socket, file or clock. `quire.node`
+passes requests to them and gives the runtime a channel to partitions.
 """

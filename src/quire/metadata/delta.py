@@ -1,6 +1,6 @@
-"""What changed between two images, so that a publisher acts on that alone.
+"""What changed between two images, so that publishers need not compare them.
 
-Dictionaries stand in for sets: they keep the order of the changes, which makes every run repeat exactly.
+Dictionaries are used as sets: they keep the order of the changes, so that a run of the simulator repeats exactly.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class ImageDelta:
     """Names of what changed; the image has the new values. A removed topic is kept as it last was."""
 
     is_snapshot: bool = False
-    """True when a whole image took the place of the last: everything in it counts as changed."""
+    """Whether a whole image replaced the last one: everything in it counts as changed."""
     partitions: dict[bytes, dict[int, None]] = field(default_factory=dict)
     """Created or changed partitions, by topic id."""
     created_topics: dict[bytes, None] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class ImageDelta:
         self.partitions.setdefault(topic_id, {})[partition] = None
 
     def topic_removed(self, topic: TopicImage, resource: ConfigResource) -> None:
-        """A topic that came and went between two publications leaves no trace but its removal.
+        """A topic that was created and deleted between two publications is only in the removed ones.
 
         Its settings count as changed: another topic may have taken the name since.
         """
@@ -45,7 +45,7 @@ class ImageDelta:
 
     @classmethod
     def of_everything(cls, image: ClusterImage, before: ClusterImage) -> "ImageDelta":
-        """The delta of an image that takes the place of `before` as a whole."""
+        """The delta of an image that replaces `before` as a whole."""
         delta = cls(is_snapshot=True, producer_ids=True, security=True)
         for topic in image.topics_by_name.values():
             delta.created_topics[topic.topic_id] = None

@@ -1,7 +1,7 @@
-"""The features of a cluster, the levels this node understands, and what a level of metadata.version lets it write.
+"""The features of a cluster, the levels that this node supports, and the record versions of each metadata.version.
 
-A feature is finalized at a level by a FeatureLevelRecord; at 0 it is off and has no record. Levels this node does not
-know are refused, by name: it could not keep what they promise.
+A FeatureLevelRecord finalizes a feature at a level; at level 0 it is off and has no record. This node refuses levels
+that it does not know, by name, because it could not do what they require.
 """
 
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ SUPPORTED: dict[str, tuple[int, int]] = {
     STREAMS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
 }
-"""Every feature of Kafka 4.3 and the levels whose records are understood here."""
+"""Every feature of Kafka 4.3 and the levels that this node supports."""
 
 NEEDS_METADATA_VERSION: dict[tuple[str, int], int] = {(ELIGIBLE_LEADER_REPLICAS_VERSION, 1): 23}
 """Levels that may be finalized only above a metadata.version."""
 
 FORMAT_LEVELS: dict[str, int] = {METADATA_VERSION: 30, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
-"""What a freshly formatted directory starts with. Features whose coordinators are not there yet stay at 0."""
+"""The levels of a newly formatted directory. Features that Quire does not have yet stay at 0."""
 
 METADATA_VERSION_NAMES: tuple[str, ...] = (
     "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1",
@@ -55,11 +55,11 @@ _CORDONED_DIRECTORIES = 30
 
 
 class UnsupportedMetadataError(Exception):
-    """The metadata log holds something this node does not understand, so it must not go on from there."""
+    """The metadata log holds something that this node does not support, so it must not continue."""
 
 
 def check_supported(name: str, level: int) -> None:
-    """Raises UnsupportedMetadataError unless this node can keep what the level promises."""
+    """Raises UnsupportedMetadataError unless this node supports the level."""
     if level == 0:
         return
     low, high = SUPPORTED.get(name, (0, 0))

@@ -1,8 +1,8 @@
 """ClusterImage: everything the metadata log says, up to one offset.
 
-Records change it in place (`replay.py`); only the event loop touches it, so readers need no lock and no copy. What many
-share, partitions and brokers, are values and are replaced rather than changed, so `copy` is cheap. Look-ups on the way
-of a request are one dictionary access; what is listed for people is sorted when it is asked for.
+Records change it in place (`replay.py`). Only the event loop uses it, so readers need no lock and no copy. Partitions
+and brokers are immutable values, so `copy` is cheap. A look-up for a request is one dictionary access; lists for people
+are sorted when they are requested.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 class ConfigResource(NamedTuple):
-    """What a dynamic setting belongs to: Kafka's resource type and a name. The default of all brokers has name ''."""
+    """The owner of dynamic settings: Kafka's resource type and a name. The default of all brokers has name ''."""
 
     type: int
     name: str
@@ -73,11 +73,11 @@ class ClusterImage:
     delegation_tokens: dict[str, DelegationTokenRecord] = field(default_factory=dict)
     _names_by_collision_key: dict[str, dict[str, None]] = field(default_factory=dict, compare=False, repr=False)
 
-    # --- look-ups
+    # --- Look-ups
 
     @property
     def metadata_version(self) -> int:
-        """0 until the first records of a new cluster are there."""
+        """0 until the first records of a new cluster are applied."""
         return self.features.get(METADATA_VERSION, 0)
 
     def topic(self, name: str) -> TopicImage | None:
@@ -97,7 +97,7 @@ class ClusterImage:
         return [self.brokers[broker_id] for broker_id in sorted(self.brokers)]
 
     def topic_configs(self, name: str) -> dict[str, str]:
-        """The settings of a topic alone; empty when it has none of its own."""
+        """The topic's own settings; empty if it has none."""
         return self.configs.get(ConfigResource(TOPIC, name), {})
 
     def broker_configs(self, broker_id: int | None) -> dict[str, str]:
@@ -105,7 +105,7 @@ class ClusterImage:
         return self.configs.get(ConfigResource(BROKER, "" if broker_id is None else str(broker_id)), {})
 
     def group_configs(self, group_id: str) -> dict[str, str]:
-        """The settings of a consumer group alone."""
+        """The group's own settings."""
         return self.configs.get(ConfigResource(GROUP, group_id), {})
 
     def colliding_topic(self, name: str) -> str | None:
@@ -117,7 +117,7 @@ class ClusterImage:
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics_by_name.values())
 
-    # --- changes that keep the indexes true
+    # --- Changes that keep the indexes consistent
 
     def add_topic(self, topic: TopicImage) -> None:
         self.topics_by_name[topic.name] = topic
@@ -125,7 +125,7 @@ class ClusterImage:
         self._names_by_collision_key.setdefault(collision_key(topic.name), {})[topic.name] = None
 
     def remove_topic(self, topic: TopicImage) -> None:
-        """Takes its settings along."""
+        """Removes its settings too."""
         del self.topics_by_name[topic.name]
         del self.topics_by_id[topic.topic_id]
         key = collision_key(topic.name)
@@ -135,7 +135,7 @@ class ClusterImage:
         self.configs.pop(ConfigResource(TOPIC, topic.name), None)
 
     def copy(self) -> "ClusterImage":
-        """An image that changes apart from this one."""
+        """An image that changes independently of this one."""
         twin = ClusterImage(
             offset=self.offset,
             epoch=self.epoch,

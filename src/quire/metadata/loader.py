@@ -1,8 +1,7 @@
-"""From committed records to the image, and from there to whoever acts on it.
+"""From committed records to the image, and from there to the publishers.
 
 The loader owns the node's image of what is committed. It applies batches in order, holds back the records of a metadata
-transaction until it ends (an aborted one never happened), and after each advance tells every publisher once what
-changed.
+transaction until it ends, drops those of an aborted one, and calls every publisher once after each advance.
 """
 
 import logging
@@ -24,11 +23,11 @@ log = logging.getLogger("quire.metadata")
 
 
 Publisher = Callable[[ClusterImage, ImageDelta], None]
-"""Called on the event loop with the new image and what changed in it; it must not keep the image's parts unasked."""
+"""Called on the event loop with the new image and what changed in it. The image changes later: copy what you keep."""
 
 
 class CommittedBatch(Protocol):
-    """What the loader looks at in a batch. Control batches have no records, but they too move the image's offset."""
+    """What the loader needs of a batch. A control batch has no records, but it moves the image's offset too."""
 
     @property
     def last_offset(self) -> int: ...
@@ -51,20 +50,21 @@ class MetadataLoader:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a metadata transaction was begun and neither ended nor aborted."""
+        """Whether a metadata transaction is open."""
         return self._transaction is not None
 
     def subscribe(self, publisher: Publisher) -> None:
-        """From now on `publisher` hears of every change; what is there already is told at once, as a snapshot."""
+        """Calls `publisher` with every change from now on, and at once with the present image, as a snapshot."""
         self._publishers.append(publisher)
         if self.image.offset >= 0:
             publisher(self.image, ImageDelta.of_everything(self.image, ClusterImage()))
 
     def load_snapshot(self, records: Iterable[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
-        """A snapshot takes the place of the image; publishers hear of it with the next `apply`."""
+        """Replaces the image by a snapshot, and calls publishers at once."""
         before, self.image = self.image, image_of(records, last_offset, epoch, timestamp_ms)
         self._delta = ImageDelta.of_everything(self.image, before)
         self._transaction = None
+        self._publish()
 
     def apply(self, batches: Iterable[CommittedBatch]) -> None:
         """Everything that was committed since the last call."""

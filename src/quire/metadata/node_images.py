@@ -14,7 +14,7 @@ from quire.protocol.messages.metadata_records import (
 
 
 class Endpoint(NamedTuple):
-    """Where a node listens, under a listener's name. `security_protocol` is Kafka's number; 0 is plaintext."""
+    """The address of a listener. `security_protocol` is Kafka's number; 0 is plaintext."""
 
     name: str
     host: str
@@ -46,7 +46,7 @@ class BrokerImage(NamedTuple):
         return next((each for each in self.endpoints if each.name == listener), None)
 
     def directory_for_new_replicas(self) -> bytes | None:
-        """The only directory a new replica can go to, where there is no choice."""
+        """The directory of new replicas, if the broker has only one."""
         usable = [each for each in self.log_dirs if each not in (self.cordoned_log_dirs or ())]
         return usable[0] if len(usable) == 1 else None
 

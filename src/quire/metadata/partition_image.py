@@ -9,13 +9,13 @@ NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 
 UNASSIGNED_DIRECTORY = uuids.ZERO
-"""A replica whose directory its broker has not told yet."""
+"""The directory of a replica whose broker has not reported it yet."""
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 """What Kafka calls the directory of a replica from before directories had ids."""
 
 
 class PartitionImage(NamedTuple):
-    """Who holds, leads and may lead a partition.
+    """The replicas of a partition, its leader, and the replicas that may become the leader.
 
     `leader_epoch` counts leaders, `partition_epoch` every change. `elr` are replicas outside the ISR that hold all
     that was acknowledged (KIP-966).
@@ -58,7 +58,7 @@ class PartitionImage(NamedTuple):
         )
 
     def to_record(self, topic_id: bytes, partition: int, version: int) -> PartitionRecord:
-        """The record that draws this partition, with nothing in it that `version` cannot carry."""
+        """The record that creates this partition, without the fields that `version` lacks."""
         return PartitionRecord(
             partition_id=partition,
             topic_id=topic_id,

@@ -1,7 +1,7 @@
 """How each record of the metadata log changes the image.
 
-One function per record type, found in a table by the record's class. Replaying is total: a record that was committed
-either changes the image, or says that this node does not understand it; there is nobody left to refuse it to.
+One function per record type, found in a table by the record's class. A committed record cannot be refused any more: it
+changes the image, or raises UnsupportedMetadataError.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from quire.protocol.schema import Message
 
 
 def replay(image: ClusterImage, record: Message, delta: ImageDelta) -> None:
-    """Applies one record. Transaction records are the loader's business and change nothing here."""
+    """Applies one record. The loader handles transaction records; here they change nothing."""
     change = _CHANGES.get(type(record))
     if change is None:
         raise UnsupportedMetadataError(
@@ -109,7 +109,7 @@ def _change_partition(image: ClusterImage, record: records.PartitionChangeRecord
 
 
 def _clear_elr(image: ClusterImage, record: records.ClearElrRecord, delta: ImageDelta) -> None:
-    """Of one topic, or of all when none is named."""
+    """Clears the ELR of one topic, or of all if none is named."""
     topics = [image.topics_by_name[record.topic_name]] if record.topic_name else list(image.topics_by_name.values())
     for topic in topics:
         for index, partition in topic.partitions.items():
@@ -187,7 +187,7 @@ def _remove_token(image: ClusterImage, record: records.RemoveDelegationTokenReco
 
 
 def _nothing(image: ClusterImage, record: Message, delta: ImageDelta) -> None:
-    """Says something to the log's readers, but nothing about the cluster."""
+    """The record is for the readers of the log and does not change the cluster."""
 
 
 _CHANGES: dict[type[Message], Callable[[ClusterImage, Any, ImageDelta], None]] = {

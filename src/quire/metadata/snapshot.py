@@ -1,4 +1,4 @@
-"""An image as the records that draw it: what a snapshot of the metadata log holds.
+"""An image as the records that create it: the content of a snapshot of the metadata log.
 
 `replay` of `records_of(image)` gives an equal image. The order is Kafka's: features, nodes, topics each with its
 partitions, settings, and the rest, each sorted, so that equal images have equal snapshots.
@@ -63,7 +63,7 @@ def _quotas(image: ClusterImage) -> Iterator[Message]:
 
 
 def image_of(records: Iterable[Message], offset: int = -1, epoch: int = -1, timestamp_ms: int = -1) -> ClusterImage:
-    """The image that a snapshot's records draw."""
+    """The image that a snapshot's records create."""
     image = ClusterImage(offset, epoch, timestamp_ms)
     delta = ImageDelta()
     for record in records:

@@ -1,4 +1,4 @@
-"""When two topic names collide: they differ only in '.' and '_', which metrics once took for the same."""
+"""Two topic names collide if they differ only in '.' and '_', which Kafka's metrics cannot tell apart."""
 
 
 def collision_key(name: str) -> str:

@@ -1,6 +1,6 @@
-"""Requests in, answers out: framing, connections, and the server that accepts them.
+"""The server: framing of requests, connections, and the listeners that accept them.
 
-Everything here stands on the seams (Network, Transport, Clock) and so runs on real sockets, on TLS and in the simulator
-alike. It knows where a request begins and ends, but not what it says: the node's `handle` does. It may import the
-seams and `quire.pending` alone.
+This package uses only the seams (Network, Transport, Clock), so it runs on real sockets, on TLS and in the simulator.
+It knows where a request begins and ends; the node's `handle` knows what it means. It may import only the seams and
+`quire.pending`.
 """

@@ -1,21 +1,21 @@
 """Memory that requests are received into, shared by all connections.
 
-A connection owns a buffer only while bytes of an incomplete request are in it, so idle connections own none. Most
-requests fit a small buffer, of which there is always one. Larger ones come out of a limit for the whole server: when it
-is reached, `large` says so and the connection waits in line. A quarter of it is for modest requests alone, so that a
-few huge ones never hold up the usual produce. A few buffers are kept for the next request, because fresh memory costs
-more than the request itself.
+A connection owns a buffer only while an incomplete request is in it, so idle connections own none. Most requests fit
+into a small buffer, which is always available. Memory for larger requests is limited for the whole server: when the
+limit is reached, `large` returns None and the connection waits in a queue. A quarter of the limit is reserved for
+modest requests, so that a few huge ones never delay an ordinary produce. Some buffers are kept for the next request,
+because allocating memory costs more than the request itself.
 
-A modest request holds all that it needs in the end from the beginning, although its buffer grows with what has come. So
-it never waits for more while it holds some, and the line moves whenever one of them is done.
+A modest request reserves all the memory that it needs from the beginning, although its buffer grows with what has
+arrived. So it never waits for more while it holds some, and the queue moves whenever one of them is done.
 
-A connection is proven if a request as large as the one that is coming has come whole before. There is an eighth more
-for these alone, and they have a line of their own. So clients that are known to send what they announce hardly notice
-how many others announce much and send little. Within a line memory is given out in order: otherwise
-small requests would keep a larger one waiting for as long as they come.
+A connection is proven if a request as large as the incomplete one has arrived completely before. Proven connections
+have an eighth more memory and a queue of their own. So clients that are known to send what they announce are hardly
+delayed by clients that announce much and send little. Within a queue memory is given out in order: otherwise small
+requests could keep a larger one waiting forever.
 
-A request that is handled later than it came, in part, may `hold` the buffer that it lies in: given back meanwhile, it
-is in use, and counts as such, until `let_go`.
+A request that is partly handled later may `hold` the buffer that contains it: if the buffer is returned meanwhile, it
+stays in use, and counts as such, until `unhold`.
 """
 
 from collections import OrderedDict
@@ -23,27 +23,27 @@ from collections.abc import Callable
 
 SMALL_BYTES = 16 * 1024
 MODEST_BYTES = 1088 * 1024
-"""A megabyte and what stands around it: clients send no larger requests unless they are told to."""
+"""A megabyte and its surroundings: clients send no larger requests unless they are configured to."""
 _ROUND_BYTES = 64 * 1024
 _KEEP_LARGE = 64
 
 
-_Line = OrderedDict[object, Callable[[], bool]]
+_Queue = OrderedDict[object, Callable[[], bool]]
 
 
 class _Share:
-    """What requests of one kind may use of the memory, and which of them wait."""
+    """The memory that requests of one kind may use, and the connections that wait for it."""
 
     __slots__ = ("_others", "_proven", "_proven_is_next", "beyond", "limit_bytes", "reserve_bytes")
 
     def __init__(self, limit_bytes: int, reserve_bytes: int = 0) -> None:
         self.limit_bytes = limit_bytes
         self.reserve_bytes = reserve_bytes
-        """What the proven may use in addition."""
+        """What proven connections may use in addition."""
         self.beyond: memoryview | None = None
-        """The one buffer that was handed out beyond the limit."""
-        self._proven: _Line = OrderedDict()
-        self._others: _Line = OrderedDict()
+        """The one buffer that was allocated beyond the limit."""
+        self._proven: _Queue = OrderedDict()
+        self._others: _Queue = OrderedDict()
         self._proven_is_next = True
 
     @property
@@ -51,7 +51,7 @@ class _Share:
         return bool(self._proven or self._others)
 
     def must_wait(self, proven: bool) -> bool:
-        """Whether one that comes now is not the first in line."""
+        """Whether other connections wait that come first."""
         return bool(self._proven or (self._others and not proven))
 
     def wait(self, owner: object, retry: Callable[[], bool], *, proven: bool) -> None:
@@ -63,7 +63,7 @@ class _Share:
         self._others.pop(owner, None)
 
     def serve(self) -> None:
-        """Serves both lines in turns until neither gets anything. Others get nothing that a proven one waits for."""
+        """Serves both queues alternately. If a proven connection cannot be served in its turn, no other gets memory."""
         while self._proven or self._others:
             if self._others and not (self._proven and self._proven_is_next) and _serve_first(self._others):
                 self._proven_is_next = True
@@ -73,7 +73,7 @@ class _Share:
                 return
 
 
-def _serve_first(line: _Line) -> bool:
+def _serve_first(line: _Queue) -> bool:
     owner, retry = line.popitem(last=False)
     served = retry()
     if not served:
@@ -93,26 +93,26 @@ class _Hold:
         self.memory = memory
         self.users = 0
         self.returned: memoryview | None = None
-        """The buffer, when it was given back."""
+        """The buffer, if it was returned meanwhile."""
 
 
 class BufferPool:
     def __init__(self, limit_bytes: int, *, keep_bytes: int = 16 * 1024 * 1024, keep_small: int = 64) -> None:
         self.in_use_bytes = 0
-        """Large buffers that connections own now."""
+        """The size of the large buffers that connections own."""
         self._keep_bytes = keep_bytes
         self._keep_small = keep_small
         self.small_kept: list[memoryview] = []
-        """Small buffers that nobody owns. Readers may pop one themselves: that is every small request's way."""
+        """Free small buffers. A FrameReader pops them itself, because it does so for every small request."""
         self._large: list[memoryview] = []
         self._kept_bytes = 0
         self._modest = _Share(limit_bytes, limit_bytes // 8)
         self._huge = _Share(limit_bytes * 3 // 4)
         self._held_beyond: dict[int, int] = {}
-        """What modest requests hold in addition to their buffers, by the buffer's id."""
+        """The memory that modest requests have reserved in addition to their buffers, by the buffer's id."""
         self._serving = False
         self._held: dict[int, _Hold] = {}
-        """By the id of a buffer's memory, which a view of a part of it knows too."""
+        """By the id of the buffer's memory, which views of its parts have too."""
 
     def small(self) -> memoryview:
         return self.small_kept.pop() if self.small_kept else memoryview(bytearray(SMALL_BYTES))
@@ -123,10 +123,10 @@ class BufferPool:
         return None if share.must_wait(proven=True) else self._take_within(self._left(share, proven=True), size)
 
     def large(self, wanted: int, enough: int, *, instead_of: memoryview, proven: bool = False) -> memoryview | None:
-        """A buffer of at least `wanted` bytes if one lies about, of at least `enough` if not; None over the limit.
+        """A kept buffer of at least `wanted` bytes, or else one of at least `enough`; None over the limit.
 
-        None as well if others wait and it is not the caller's turn (`wait`). The caller gives `instead_of` back next.
-        If all connections over the limit waited, none might ever finish, so one at a time may exceed it.
+        None as well if others wait and it is not the caller's turn (`wait`). The caller returns `instead_of` next. If
+        all connections over the limit waited, none might ever finish, so one at a time may exceed it.
         """
         share = self._share(wanted)
         if id(instead_of) in self._held_beyond:
@@ -156,11 +156,11 @@ class BufferPool:
         return len(self._held)
 
     def hold(self, part: memoryview) -> None:
-        """Keeps the buffer that `part` is a part of from being used again; each call takes one `let_go`."""
+        """Keeps the buffer that `part` is a view of from being reused; each call needs one `unhold`."""
         held = self._held.setdefault(id(part.obj), _Hold(part.obj))
         held.users += 1
 
-    def let_go(self, part: memoryview) -> None:
+    def unhold(self, part: memoryview) -> None:
         held = self._held[id(part.obj)]
         held.users -= 1
         if not held.users:
@@ -181,7 +181,7 @@ class BufferPool:
         for share in (self._modest, self._huge):
             if buffer is share.beyond or self.in_use_bytes <= share.limit_bytes:
                 share.beyond = None
-        # Whoever gets a buffer gives its former one back. That is for the loop that goes on already.
+        # A connection that gets a buffer returns its previous one; the running loop serves that too.
         if not self._serving:
             self._serving = True
             try:
@@ -191,13 +191,13 @@ class BufferPool:
                 self._serving = False
 
     def held_bytes(self, buffer: memoryview) -> int:
-        """What the owner of a large buffer holds."""
+        """The memory that the owner of a large buffer has reserved."""
         return len(buffer) + self._held_beyond.get(id(buffer), 0)
 
     def wait(self, owner: object, wanted: int, retry: Callable[[], bool], *, proven: bool = False) -> None:
-        """Calls `retry` when memory has come back and `owner` is first in line, until it says that it got some.
+        """Calls `retry` when memory was returned and `owner` is first in the queue, until it returns true.
 
-        `proven` if a large request of it has come whole before.
+        `proven` says that a large request of the owner has arrived completely before.
         """
         self._share(wanted).wait(owner, retry, proven=proven)
 
@@ -207,21 +207,21 @@ class BufferPool:
 
     @property
     def is_short(self) -> bool:
-        """Whether anybody waits."""
+        """Whether a connection waits for memory."""
         return self._modest.is_waited_for or self._huge.is_waited_for
 
     def _share(self, wanted: int) -> _Share:
         return self._modest if wanted <= MODEST_BYTES else self._huge
 
     def _left(self, share: _Share, proven: bool) -> int:
-        """What a share allows now. The one huge buffer beyond its limit takes nothing away from modest requests."""
+        """The free memory of a share. The one huge buffer beyond its limit does not count against modest requests."""
         left = share.limit_bytes - self.in_use_bytes + (share.reserve_bytes if proven else 0)
         if share is self._modest and self._huge.beyond is not None:
             left += len(self._huge.beyond)
         return left
 
     def _new(self, size: int, held: int) -> memoryview:
-        """A buffer of at least `size` bytes, for one that holds at least `held`."""
+        """A buffer of at least `size` bytes, for a request that reserves `held`."""
         buffer = memoryview(bytearray(_rounded(size)))
         if held > len(buffer):
             self._held_beyond[id(buffer)] = held - len(buffer)
@@ -238,7 +238,7 @@ class BufferPool:
         return buffer
 
     def _keep(self, buffer: memoryview) -> None:
-        """Keeps a buffer, in the place of those that nobody has wanted for longest unless it is half of all."""
+        """Keeps a buffer and drops those that were unused for longest, unless it is larger than half of the limit."""
         if len(buffer) <= self._keep_bytes // 2:
             while self._large and (
                 self._kept_bytes + len(buffer) > self._keep_bytes or len(self._large) >= _KEEP_LARGE
@@ -249,7 +249,7 @@ class BufferPool:
             self._large.append(buffer)
 
     def _take_kept(self, size: int) -> memoryview | None:
-        """A kept buffer that is large enough: the last one given back that fits well, or else the smallest."""
+        """A kept buffer that is large enough: the last one returned that fits well, or else the smallest."""
         best, best_size = -1, 0
         for i in range(len(self._large) - 1, -1, -1):
             size_kept = len(self._large[i])

@@ -1,142 +1,107 @@
-"""One client's connection: its requests, one after the other, and their answers in the same order.
+"""One client's connection: its requests, one after the other, and their responses in the same order.
 
 At most one request of a connection is in progress. While it waits (for replicas, for data, for a commit) the connection
-is not read, so what the client sends meanwhile stays on its side of the wire and costs nothing here. The same holds
-while the client does not take its answers: what is queued for it is bounded by `queued_bytes_pause` and one answer.
+is not read, so what the client sends meanwhile stays on its side of the wire and takes no memory here. The same holds
+while the client does not read its responses: what is queued for it is limited to `queued_bytes_pause` and one response.
 
     received -> frames -> handle -> bytes, at once          -> written with the others of this receive
                                |--> a Pending                -> parked: not read until it is completed
                                |--> None (acks=0)            -> nothing is written
-                               |--> CloseConnection, a bug   -> answers so far are sent, the connection closed
+                               |--> CloseConnection, a bug   -> responses so far are sent, the connection closed
 
-A client that sends many requests at once is answered some of them, and the rest when the others had their turn.
-
-A client that has gone may have said something before: that it leaves its group, or records that it wants no answer
-for. Such requests, if they had come whole, are handled in their order, as Kafka does it. Requests that only ask for
-something are skipped, and what waits only to be answered is not waited for. The connection counts until all is done.
+A client that sends many requests at once gets responses to some of them, and to the rest after other clients had their
+turn. `disconnected.py` handles what a client has sent before it disconnected, `idle_check.py` closes idle connections.
 
 The server makes a Connection for each Transport it accepts; the Transport calls it as its Receiver.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Protocol
 
-from quire.network.buffers import BufferPool
+from quire.network import disconnected
+from quire.network.connection_owner import ConnectionOwner
 from quire.network.framing import BadFrame, FrameReader
-from quire.network.handler import Answer, CloseConnection, ConnectionInfo, Handle
-from quire.network.limits import Counters, Limits
-from quire.network.turns import Turns
+from quire.network.handler import CloseConnection, ConnectionInfo, EncodedResponse
+from quire.network.idle_check import IdleCheck
 from quire.pending import Pending
-from quire.seams import Clock, FileSlice, Part, Timer, Transport
-from quire.throttled_log import ThrottledLog
+from quire.seams import FileSlice, Part, Transport
 
 _log = logging.getLogger("quire.network")
 
 _WRITE_TOGETHER_BYTES = 64 * 1024
-"""Answers to pipelined requests are collected up to this size before they are written."""
+"""Responses to pipelined requests are collected up to this size before they are written."""
 
 _TURN_REQUESTS = 64
-"""How many requests of one connection are answered before the others have their turn.
+"""How many requests of one connection are handled in one turn.
 
-`_WRITE_TOGETHER_BYTES` of answers end a turn as well: they have taken as long as many small ones. So does the end of
-the time slice that all of them share (`quire.network.turns`)."""
-
-_LOOK_AGAIN_MS = 60_000
-"""How often a connection without a limit on its idle time finds out whether it has one now."""
-
-
-class Owner(Protocol):
-    """What a connection needs of its server."""
-
-    limits: Limits
-    counters: Counters
-    clock: Clock
-    complaints: ThrottledLog
-    pool: BufferPool
-    turns: Turns
-    handle: Handle
-    matters: Callable[[memoryview], bool]
-    """Whether a request is worth handling although its client has gone."""
-
-    def connection_closed(self, connection: "Connection") -> None: ...
-
-    def memory_is_short(self) -> None:
-        """A connection waits for memory."""
-        ...
-
-    def queues_are_full(self) -> None:
-        """More than `queued_bytes_max` waits for clients to read it."""
-        ...
+`_WRITE_TOGETHER_BYTES` of responses end a turn as well: they have taken as long as many small ones. So does the end of
+the time slice that all connections share (`quire.network.turns`)."""
 
 
 class Connection:
     __slots__ = (
-        "_active",
         "_behind",
-        "_ended",
-        "_ending",
-        "_gone",
+        "_disconnected",
         "_held_bytes",
-        "_idle_since_ms",
-        "_idle_timer",
+        "_idle_check",
         "_last_queued_bytes",
-        "_over",
         "_owner",
-        "_parked",
         "_paused",
+        "_removed",
         "_served",
         "_transport",
-        "_yielded",
+        "active",
         "buffer",
+        "ended",
+        "ending",
         "frames",
         "info",
+        "parked",
         "starved",
+        "yielded",
     )
 
-    def __init__(self, owner: Owner, info: ConnectionInfo, transport: Transport) -> None:
+    def __init__(self, owner: ConnectionOwner, info: ConnectionInfo, transport: Transport) -> None:
         self.info = info
         self._owner = owner
         self._transport = transport
         self.frames = FrameReader(owner.pool, owner.limits.request_bytes_max, owner.clock.monotonic_ms)
         self.buffer = self.frames.buffer
-        self._parked: Pending[Answer] | None = None
-        """A request is in progress; somebody will complete it."""
+        self.parked: Pending[EncodedResponse] | None = None
+        """The request in progress, if its response comes later."""
         self._behind = False
-        """The client has more to take than `queued_bytes_pause`."""
+        """The client has not read more than `queued_bytes_pause` of its responses."""
         self.starved = False
         """The next request needs memory that the server does not have now."""
-        self._yielded = False
-        """There may be more requests at hand, but it is the others' turn."""
+        self.yielded = False
+        """There may be more complete requests, but it is the turn of other connections."""
         self._served = 0
-        """Requests that were answered in this turn, by receives before this one."""
+        """Requests that were handled in this turn, by receives before this one."""
         self._paused = False
-        self._ending = False
-        """No further request is served; the transport closes when its queue is sent."""
-        self._over = False
-        """The server knows it no more."""
-        self._gone = False
-        """The client has gone: answers go nowhere."""
-        self._ended = False
-        """The transport has ended: nothing more comes."""
+        self.ending = False
+        """No further request is handled; the transport closes when its queue is sent."""
+        self._removed = False
+        """The server has forgotten this connection."""
+        self._disconnected = False
+        """The client has disconnected: responses are dropped."""
+        self.ended = False
+        """The transport has ended: no more bytes come."""
         self._held_bytes = 0
         """Memory, not file slices, that is queued for this client at most."""
         self._last_queued_bytes = 0
-        self._active = True
-        """Something has happened since the last look at it."""
-        self._idle_since_ms = 0.0
-        self._idle_timer: Timer = owner.clock.call_later(0, self._check_idle)
+        self.active = True
+        """Something has happened since the last idle check."""
+        self._idle_check = IdleCheck(self, owner)
 
-    # The transport's side
+    # --- The transport's side
 
     def received(self, size: int) -> None:
-        """Answers the requests at hand until none is left, one has to wait, the client is behind or had its turn."""
+        """Handles requests until none is left, one has to wait, the client is behind or its turn is over."""
         owner = self._owner
         counters = owner.counters
         counters.bytes_in += size
-        self._active = True
-        if self._gone:
-            self._hear(size)
+        self.active = True
+        if self._disconnected:
+            disconnected.take_turn(self, owner, size)
             return
         frames = self.frames
         answers: list[Part] = []
@@ -146,10 +111,10 @@ class Connection:
         failure: Exception | None = None
         try:
             frame = frames.next_frame(size)
-            while frame is not None and not self._ending:
+            while frame is not None and not self.ending:
                 more = frames.incomplete
                 if more or turn_ends_ms:
-                    # Who sends one request at a time never gets here, and does not pay for a look at the clock.
+                    # A client that sends one request at a time never gets here, and saves reading the clock.
                     now_ms = owner.clock.monotonic_ms()
                     if not turn_ends_ms:
                         turn_ends_ms = owner.turns.slice_end_ms(now_ms)
@@ -161,7 +126,7 @@ class Connection:
                 answer = owner.handle(self.info, frame)
                 if isinstance(answer, Pending):
                     if not answer.done:
-                        self._parked = answer
+                        self.parked = answer
                         answer.when_done(self._completed)
                         break
                     answer = answer.value
@@ -187,59 +152,64 @@ class Connection:
         except (BadFrame, CloseConnection) as error:
             failure = error
         except Exception:
-            self._fail_on_bug()
+            self.fail_on_bug()
         if answers:
             self._write(answers)
         if failure is not None:
-            self._fail(str(failure))
-        if self._ending:
+            self.fail(str(failure))
+        if self.ending:
             self._close_if_answered()
-        elif self._parked or self._behind:
+        elif self.parked or self._behind:
             frames.shrink()
-            self._read_or_not()
+            self.pause_or_resume()
         elif served >= _TURN_REQUESTS:
             self._yield_turn()
         else:
             if served > 1:
-                # Where all the room was filled, another receive follows before anybody else has a turn.
+                # If the receive filled all the room it had, another one follows before other connections have a turn.
                 self._served = served if frames.is_full else 0
             if not frames.settle():
-                self._wait_for_memory()
+                self.wait_for_memory()
             elif self._paused:
-                self._read_or_not()
+                self.pause_or_resume()
 
     def drained(self) -> None:
-        self._active = True
+        self.active = True
         self._count_queued(0, 0)
         if self._behind:
             self._behind = False
             self._go_on()
 
     def closed(self, reason: str) -> None:
-        self._gone = self._ended = True
+        self.ended = True
+        _log.debug("connection %d from %s is closed: %s", self.info.connection_id, self.info.peer, reason)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        """The client has gone. If it has sent more than was received, that comes now, and then `closed`."""
+        self._disconnected = True
         self._behind = False
         self._count_queued(0, 0)
-        _log.debug("connection %d from %s is closed: %s", self.info.connection_id, self.info.peer, reason)
-        self._hear_out()
+        disconnected.proceed(self, self._owner)
 
-    # The server's side
+    # --- The server's side
 
     def finish(self) -> None:
-        """Closes once the request in progress, if any, is answered and the answer sent."""
-        self._ending = True
+        """Closes as soon as the request in progress, if there is one, is answered and the response is sent."""
+        self.ending = True
         self._close_if_answered()
 
     def abort(self) -> None:
-        self._ending = True
-        if self._ended:
-            self._let_go()
+        self.ending = True
+        if self.ended:
+            self.remove()
         else:
             self._transport.abort()
 
     def give_request_up(self) -> None:
-        """Closes, and gives the memory of the request that was coming back at once."""
+        """Closes, and gives back the memory of the incomplete request at once."""
         held, came = self.frames.large_bytes, self.frames.unread_bytes
-        self._fail(
+        self.fail(
             f"its request has stopped coming, or comes too slowly: others wait for the {held} bytes that it holds, "
             f"and {came} have come",
             "slow requests",
@@ -248,87 +218,109 @@ class Connection:
         self.frames.release()
 
     def count_queued(self) -> int:
-        """Memory that is queued for this client, counted anew: it has taken some since the last answer, perhaps."""
+        """Counts the memory that is queued for this client again: it may have read some since the last response."""
         self._count_queued(self._transport.queued_bytes, 0)
         return self._held_bytes
 
     def drop_queue(self) -> None:
-        """Closes, and forgets what is queued."""
-        self._fail(
+        """Closes, and drops what is queued."""
+        self.fail(
             f"{self._held_bytes} bytes wait for it to read, and all clients together have reached the limit",
             "slow readers",
             now=True,
         )
         self._count_queued(0, 0)
 
-    # Waiting, and going on
+    # --- The idle check's side
 
-    def _completed(self, answer: Answer) -> None:
-        self._parked = None
-        self._active = True
+    def was_active(self) -> bool:
+        """Whether anything has happened since the last call, or a request of a connected client is in progress."""
+        queued = self._transport.queued_bytes
+        in_progress = self.parked is not None and not self._disconnected
+        active = self.active or in_progress or queued < self._last_queued_bytes
+        self.active = False
+        self._last_queued_bytes = queued
+        return active
+
+    @property
+    def owes_bytes(self) -> bool:
+        """Whether the client has not read a response, or not sent the rest of a request."""
+        return bool(self._transport.queued_bytes) or self.frames.incomplete
+
+    # --- Waiting, and going on
+
+    def park(self, answer: Pending[EncodedResponse]) -> None:
+        """Handles no other request until the response is there."""
+        self.parked = answer
+        answer.when_done(self._completed)
+
+    def _completed(self, answer: EncodedResponse) -> None:
+        self.parked = None
+        self.active = True
         if isinstance(answer, CloseConnection):
-            self._fail(str(answer))
+            self.fail(str(answer))
         elif answer:
             self._write(answer)
-        if self._ending:
+        if self.ending:
             self._close_if_answered()
         else:
             self._go_on()
 
     def _go_on(self) -> None:
-        if self._parked or self._behind or self.starved or self._yielded or self._ending:
+        if self.parked or self._behind or self.starved or self.yielded or self.ending:
             return
-        if self._gone:
-            self._hear_out()
+        if self._disconnected:
+            disconnected.proceed(self, self._owner)
         elif self.frames.incomplete:
             self.received(0)
         else:
             # The usual end of a wait: the client has sent nothing else meanwhile.
             self._served = 0
             self.frames.release()
-            self._read_or_not()
+            self.pause_or_resume()
 
     def _yield_turn(self) -> None:
         self._served = 0
-        self._yielded = True
-        self._read_or_not()
+        self.yielded = True
+        self.pause_or_resume()
         self._owner.turns.wait(self)
 
     def take_turn(self) -> None:
-        self._yielded = False
+        self.yielded = False
         self._go_on()
 
-    def take_turn_of_gone(self) -> None:
-        self._yielded = False
-        if not self._over:
-            self._hear(0)
+    def take_turn_disconnected(self) -> None:
+        self.yielded = False
+        if not self._removed:
+            disconnected.take_turn(self, self._owner, 0)
 
-    def _wait_for_memory(self) -> None:
+    def wait_for_memory(self) -> None:
         self.starved = True
-        self._read_or_not()
+        self.pause_or_resume()
         self._owner.pool.wait(self, self.frames.wanted_bytes, self._memory_freed, proven=self.frames.is_proven)
         self._owner.memory_is_short()
 
     def _memory_freed(self) -> bool:
-        if self._ending:
+        if self.ending:
             return True
         self.starved = not self.frames.settle()
-        self._read_or_not()
+        self.pause_or_resume()
         return not self.starved
 
-    def _read_or_not(self) -> None:
-        wanted = self._parked is not None or self._behind or self.starved or self._yielded
-        if wanted != self._paused:
-            self._paused = wanted
-            if wanted:
-                self._transport.pause(self._client_left)
+    def pause_or_resume(self) -> None:
+        """Receives only while nothing keeps this connection from handling the next request."""
+        pause = self.parked is not None or self._behind or self.starved or self.yielded
+        if pause != self._paused:
+            self._paused = pause
+            if pause:
+                self._transport.pause(self._disconnect)
             else:
                 self._transport.resume()
 
-    # Answers
+    # --- Responses
 
     def _write(self, parts: list[Part]) -> None:
-        if self._gone:
+        if self._disconnected:
             return
         self._owner.counters.bytes_out += sum(map(len, parts))
         transport = self._transport
@@ -347,128 +339,47 @@ class Connection:
         self._held_bytes = held
         self._last_queued_bytes = queued
 
-    # Ends
+    # --- The end
 
     def _close_if_answered(self) -> None:
-        if self._parked is not None:
+        if self.parked is not None:
             return
-        if self._gone:
-            self._let_go()
+        if self._disconnected:
+            self.remove()
         else:
             self.frames.release()
             self._transport.close()
 
-    def _client_left(self) -> None:
-        """The client has gone, and has sent more than was received: that comes now, and then the end."""
-        self._gone = True
-        self._behind = False
-        self._count_queued(0, 0)
-        self._hear_out()
+    def abandon(self) -> None:
+        """Ends the wait for a response that the client would have to read: its timer, its place in a queue."""
+        if self.parked is not None:
+            self.parked.abandon()
+            self.parked = None
 
-    def _hear_out(self) -> None:
-        """Goes on with what had come of a client that has gone, and lets go of it when there is nothing more."""
-        more = self.frames.has_frame
-        if self._ending or (self._ended and not more):
-            self._let_go()
-        elif self._parked is not None and self._parked.on_abandoned is None:
-            # Only what the node is doing anyway is waited for: it ends by itself, and keeps the requests in order.
-            self._read_or_not()
-        elif not more:
-            self._abandon()
-            self._receive_rest()
-        elif not self._yielded:
-            self._abandon()
-            self._yielded = True
-            if self._owner.turns.wait_gone(self):
-                self._read_or_not()
-            else:
-                self._let_go()
-
-    def _receive_rest(self) -> None:
-        if self._yielded or self.starved:
+    def remove(self) -> None:
+        """Releases what the connection holds, and lets the server forget it."""
+        if self._removed:
             return
-        if self.frames.settle():
-            self._read_or_not()
-        else:
-            self._wait_for_memory()
-
-    def _hear(self, size: int) -> None:
-        """One turn of a client that has gone, after `size` more bytes of it were received."""
-        frames, owner = self.frames, self._owner
-        try:
-            frame = frames.next_frame(size)
-            now_ms = owner.clock.monotonic_ms()
-            until_ms = owner.turns.slice_end_ms(now_ms)
-            while frame is not None and not self._ending:
-                if owner.matters(frame):
-                    owner.counters.requests += 1
-                    answer = owner.handle(self.info, frame)
-                    if isinstance(answer, Pending):
-                        if not answer.done:
-                            self._parked = answer
-                            answer.when_done(self._completed)
-                            break
-                        answer = answer.value
-                    if isinstance(answer, CloseConnection):
-                        raise answer
-                if owner.clock.monotonic_ms() >= until_ms:
-                    break
-                frame = frames.next_frame()
-        except (BadFrame, CloseConnection) as error:
-            self._fail(str(error))
-        except Exception:
-            self._fail_on_bug()
-        self._hear_out()
-
-    def _abandon(self) -> None:
-        """Whatever waits for this client's sake, timers and places in queues, need not wait any longer."""
-        if self._parked is not None:
-            self._parked.abandon()
-            self._parked = None
-
-    def _let_go(self) -> None:
-        if self._over:
-            return
-        self._over = self._ending = True
-        self._idle_timer.cancel()
-        self._abandon()
+        self._removed = self.ending = True
+        self._idle_check.cancel()
+        self.abandon()
         if self.starved:
             self._owner.pool.stop_waiting(self)
         self.frames.release()
-        if not self._ended:
+        if not self.ended:
             self._transport.abort()
         self._owner.connection_closed(self)
 
-    def _fail(self, reason: str, kind: str | None = None, *, now: bool = False) -> None:
+    def fail(self, reason: str, kind: str | None = None, *, now: bool = False) -> None:
         self._owner.complaints.warning(
             "closing the connection from %s: %s", self.info.peer, reason, kind=f"closing a connection: {kind or reason}"
         )
-        self._ending = True
+        self.ending = True
         if now:
             self.abort()
 
-    def _fail_on_bug(self) -> None:
+    def fail_on_bug(self) -> None:
         self._owner.complaints.exception(
             "closing the connection from %s: its request could not be handled", self.info.peer
         )
-        self._ending = True
-
-    def _check_idle(self) -> None:
-        """Looks four times per idle time, so that a request only has to leave a mark, not the time."""
-        now = self._owner.clock.monotonic_ms()
-        queued = self._transport.queued_bytes
-        in_progress = self._parked is not None and not self._gone
-        if self._active or in_progress or queued < self._last_queued_bytes:
-            self._active = False
-            self._idle_since_ms = now
-        self._last_queued_bytes = queued
-        # Room that was asked for, and then nothing came.
-        self.frames.shrink()
-        idle_ms_max = self._owner.limits.idle_ms_max
-        if idle_ms_max < 0 or now - self._idle_since_ms < idle_ms_max:
-            look_again_ms = idle_ms_max / 4 if idle_ms_max >= 0 else _LOOK_AGAIN_MS
-            self._idle_timer = self._owner.clock.call_later(max(look_again_ms, 1), self._check_idle)
-            return
-        log = self._owner.complaints.warning if queued or self.frames.incomplete else _log.debug
-        log("closing the connection from %s: idle for %d ms", self.info.peer, idle_ms_max)
-        self.abort()
+        self.ending = True

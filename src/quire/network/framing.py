@@ -1,14 +1,14 @@
-"""Where a request begins and ends.
+"""Divides the received bytes into requests.
 
-A request on the wire is a signed 32-bit length and that many bytes. `FrameReader` lends out room for the next bytes and
-cuts what came into frames, in place: the frames of one receive are views of one buffer. A frame that does not fit a
-small buffer moves to a large one, and its remaining bytes are received straight into that. The large buffer grows
-with what has come, not with what was announced: announcing 100 MB and sending nothing costs 16 KB, and beyond a few
-megabytes nobody is given more than twice what it has sent. A client that sends one large frame mostly sends another, so
-the next one begins in a large buffer if one lies about.
+A request on the wire is a signed 32-bit length and that many bytes. `FrameReader` provides the buffer for the next
+bytes, and cuts them into frames in place: the frames of one receive are views of one buffer. A frame that does not fit
+into a small buffer moves to a large one, and its remaining bytes are received straight into that. The large buffer
+grows with what has arrived, not with what was announced: announcing 100 MB and sending nothing costs 16 KB, and beyond
+a few megabytes a client never gets more than twice what it has sent. A client that sends one large frame usually sends
+another, so the next frame begins in a large buffer if one is available.
 
     small   |= frame =|= frame =|= begin|                 the next frame is known to be larger than this buffer
-    large   |= begin|.................................|   and goes on here, up to its end and a little beyond
+    large   |= begin|.................................|   and continues here, up to its end and a little beyond
 """
 
 from collections.abc import Callable
@@ -19,24 +19,24 @@ from quire.network.buffers import SMALL_BYTES, BufferPool
 _LENGTH = Struct(">i").unpack_from
 _LENGTH_BYTES = 4
 _SHORTEST_FRAME = 8
-"""The shortest request header there is: API key, version and correlation id."""
+"""The shortest possible request header: API key, version and correlation id."""
 _BEYOND_BYTES = 4096
-"""Room behind a large frame's end: a receive that stops short of it shows that nothing else has come yet."""
+"""Room behind a large frame's end: a receive that does not fill it shows that nothing else has arrived yet."""
 _QUICK_GROWTH = 8
-"""How much larger each next buffer of a frame is, up to a megabyte: the usual large frame is moved twice, no more.
+"""How much larger each next buffer of a frame is, up to a megabyte: a typical large frame is moved at most twice.
 
 Twice that if the frame then fits, so that its end is not moved."""
 _QUICK_GROWTH_BYTES = 1024 * 1024
 _GROWTH = 2
-"""The same beyond that, where memory is what counts."""
+"""The same beyond that, where memory matters more than copying."""
 
 
 class BadFrame(Exception):  # noqa: N818
-    """What came is not a request; the text says why. There is no way to find the next one."""
+    """The bytes are not a request; the text says why. The next request cannot be found."""
 
 
 class FrameReader:
-    """Used in turns: `buffer`, `next_frame` until it gives None, `settle`."""
+    """Called in this order: `buffer`, `next_frame` until it returns None, `settle`."""
 
     __slots__ = (
         "_buffer",
@@ -55,9 +55,9 @@ class FrameReader:
     def __init__(self, pool: BufferPool, frame_bytes_max: int, now_ms: Callable[[], float]) -> None:
         self.frame_bytes_max = frame_bytes_max
         self.held_since_ms = 0.0
-        """When the large buffer that is in use was got, or began to be used for the frame that is coming."""
+        """When the current large buffer was allocated, or the incomplete frame in it began."""
         self._largest = 0
-        """The largest of the large frames that have come whole, with its length."""
+        """The size of the largest frame that has arrived completely, with its length field."""
         self._now_ms = now_ms
         self._pool = pool
         self._small = pool.small_kept
@@ -66,10 +66,10 @@ class FrameReader:
         self._end = 0
         self._room_end = 0
         self._expected = 0
-        """What the last frame, a large one, took with its length."""
+        """The size of the last frame with its length field, if it was large."""
 
     def buffer(self) -> memoryview:
-        """Room for the next bytes."""
+        """Memory for the next bytes."""
         buffer = self._buffer
         if buffer is not None:
             return buffer[self._end : self._room_end]
@@ -86,9 +86,9 @@ class FrameReader:
         return buffer
 
     def next_frame(self, received: int = 0) -> memoryview | None:
-        """The next complete frame without its length, valid until `settle`; None when more bytes have to come.
+        """The next complete frame without its length, valid until `settle`; None if more bytes are needed.
 
-        `received` is how many bytes have come into the room last asked for.
+        `received` is how many bytes were received into the last `buffer`.
         """
         start = self._start
         self._end = end = self._end + received
@@ -112,13 +112,13 @@ class FrameReader:
         return self._buffer[start + _LENGTH_BYTES : frame_end]
 
     def put_back(self, frame: memoryview) -> None:
-        """Makes the frame that was cut last the next one again."""
+        """Makes `next_frame` return its last frame again."""
         self._start -= _LENGTH_BYTES + len(frame)
 
     def settle(self) -> bool:
-        """Makes room for what has to come next, or gives the buffer back if nothing is in it.
+        """Makes room for the rest of the incomplete frame, or releases the buffer if it is empty.
 
-        False if the server's memory for large requests is used up: nothing may be received until another try succeeds.
+        False if the server's memory for large requests is used up: nothing may be received until a retry succeeds.
         """
         buffer = self._buffer
         if self._start == self._end or buffer is None:
@@ -128,7 +128,7 @@ class FrameReader:
         need = _LENGTH_BYTES
         if have >= _LENGTH_BYTES:
             need += _LENGTH(buffer, self._start)[0]
-        assert have < need, "a complete frame has not been asked for"
+        assert have < need, "there is a complete frame that next_frame has not returned"
         if need <= SMALL_BYTES:
             self._settle_small(buffer, need)
             return True
@@ -136,12 +136,12 @@ class FrameReader:
 
     @property
     def incomplete(self) -> bool:
-        """Whether bytes have come that no frame was made of yet."""
+        """Whether there are bytes behind the last frame."""
         return self._start < self._end
 
     @property
     def has_frame(self) -> bool:
-        """Whether all of a frame has come that was not asked for yet."""
+        """Whether there is another complete frame."""
         have = self._end - self._start
         if self._buffer is None or have < _LENGTH_BYTES:
             return False
@@ -150,34 +150,34 @@ class FrameReader:
 
     @property
     def large_bytes(self) -> int:
-        """What the large buffer that is in use takes of the server's memory, if one is."""
+        """How much of the server's memory the current buffer uses, if it is large."""
         buffer = self._buffer
         return self._pool.held_bytes(buffer) if buffer is not None and len(buffer) > SMALL_BYTES else 0
 
     @property
     def unread_bytes(self) -> int:
-        """What has come that no frame was made of yet."""
+        """How many bytes there are behind the last frame."""
         return self._end - self._start
 
     @property
     def is_full(self) -> bool:
-        """Whether all the room last asked for was used, so that there may be more to come at once."""
+        """Whether the last `buffer` was filled completely, so that more bytes may be available at once."""
         return self._end == self._room_end
 
     @property
     def wanted_bytes(self) -> int:
-        """The buffer that the frame that is coming needs in the end."""
+        """The size of the buffer for the whole incomplete frame."""
         assert self._buffer is not None
         length: int = _LENGTH(self._buffer, self._start)[0]
         return _LENGTH_BYTES + length + _BEYOND_BYTES
 
     @property
     def is_proven(self) -> bool:
-        """Whether a frame as large as the one that is coming has come whole before."""
+        """Whether a frame as large as the incomplete one has arrived completely before."""
         return self.wanted_bytes <= self._largest + _BEYOND_BYTES
 
     def shrink(self) -> None:
-        """Gives the buffer back if nothing is in it, and a large one also if a small one will do."""
+        """Releases the buffer if it is empty, and replaces a large one by a small one if that is sufficient."""
         have = self._end - self._start
         if not have:
             self.release()
@@ -186,7 +186,7 @@ class FrameReader:
             self._room_end = SMALL_BYTES
 
     def release(self) -> None:
-        """Gives the buffer back with whatever is in it."""
+        """Returns the buffer to the pool and drops its contents."""
         if self._buffer is not None:
             buffer, self._buffer = self._buffer, None
             self._start = self._end = 0
@@ -201,7 +201,7 @@ class FrameReader:
 
     def _settle_large(self, buffer: memoryview, have: int, need: int) -> bool:
         if self._start:
-            # A new frame begins: what was held for the one before it is held for this one from now on.
+            # A new frame begins: from now on the memory is held for this frame.
             self._move_to_front()
             self.held_since_ms = self._now_ms()
         if have == len(buffer):
@@ -238,7 +238,7 @@ class FrameReader:
 
 
 def _next_size(size: int, wanted: int) -> int:
-    """How large the buffer after a full one of `size` bytes should be, for a frame that needs `wanted` in the end."""
+    """The size of the buffer after a full one of `size` bytes, for a frame that needs `wanted` bytes in total."""
     quick = size * _QUICK_GROWTH
     if quick <= _QUICK_GROWTH_BYTES:
         return wanted if wanted <= 2 * quick else quick

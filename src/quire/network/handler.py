@@ -1,4 +1,4 @@
-"""What the server and the one who answers its requests have to do with each other."""
+"""The interface between the server and the handler of its requests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,11 @@ from quire.seams import Part
 
 
 class CloseConnection(Exception):  # noqa: N818
-    """Raised by a handler when the only answer is to close; the text is logged as the reason."""
+    """Raised by a handler to close the connection without a response; the text is logged as the reason."""
 
 
 class ConnectionInfo:
-    """What a handler may know about where a request came from. One per connection."""
+    """What a handler knows about the connection of a request. There is one per connection."""
 
     __slots__ = ("connection_id", "host", "listener", "peer", "state")
 
@@ -23,14 +23,15 @@ class ConnectionInfo:
         """`host:port` of the client."""
         self.host = peer.rpartition(":")[0]
         self.state = state
-        """The node's own: principal, client software, whatever it keeps per connection."""
+        """What the node keeps per connection, such as the principal and the client's software."""
 
     def __repr__(self) -> str:
         return f"ConnectionInfo({self.connection_id}, {self.listener!r}, {self.peer!r})"
 
 
-Answer = list[Part] | CloseConnection | None
-Handle = Callable[[ConnectionInfo, memoryview], Answer | Pending[Answer]]
-"""Answers one request. The parts are the whole answer, its length in front. The view is valid until this returns.
+EncodedResponse = list[Part] | CloseConnection | None
+"""The parts of a response with its length in front; None if the request has no response (acks=0)."""
+Handle = Callable[[ConnectionInfo, memoryview], EncodedResponse | Pending[EncodedResponse]]
+"""Handles one request. The view of the request is valid until this returns.
 
-A handler that finds out at once that it must close raises CloseConnection; one that finds out later answers with it."""
+To close the connection, a handler raises CloseConnection, or completes its `Pending` with it."""

@@ -1,11 +1,11 @@
-"""Takes memory back from requests that come too slowly, while other connections wait for it.
+"""Reclaims memory from requests that arrive too slowly, while other connections wait for it.
 
 A client may hold the memory of a large request as long as no other client needs it. When one does, the holder has to
 send at a minimum rate: the whole buffer must fill within five seconds, pro rata, after half a second of grace. The
-holders that owe most, in bytes times time, are closed until no connection waits. So clients that send next to nothing
-give their memory up at once, and an attacker who wants to hold all of it must send as much as honest clients do.
+holders with the largest debt, in bytes times time, are closed until no connection waits. So clients that send almost
+nothing lose their memory at once, and an attacker that wants to hold all of it must send as much as honest clients do.
 
-The server has one. A connection that has to wait wakes it, and it sleeps when none waits any more.
+The server has one instance. It runs while connections wait for memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from quire.seams import Clock
 GRACE_MS = 500
 """A round trip or two, or one lost packet."""
 FILL_MS = 5_000
-"""Of the half minute after which clients give their requests up."""
+"""Well below the 30 seconds after which clients time out."""
 _LOOK_AGAIN_MS = 100
 
 
@@ -32,12 +32,12 @@ class Reclaim:
     def wake(self) -> None:
         if not self._awake:
             self._awake = True
-            # Not within the call of the one that waits: who gets its memory goes on from there.
+            # Not within the call of the connection that waits: freed memory would call back into it.
             self._clock.call_soon(self._look)
 
     def _look(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        # Those that wait for memory themselves are not read, and so are not to blame.
+        # Connections that wait for memory themselves are not read, so they cannot send faster.
         holders = [each for each in self._connections() if each.frames.large_bytes and not each.starved]
         debts = {holder: _debt(holder.frames, now_ms) for holder in holders}
         for holder in sorted(holders, key=debts.__getitem__, reverse=True):
@@ -46,7 +46,7 @@ class Reclaim:
             if holder.frames.incomplete:
                 holder.give_request_up()
             else:
-                # Room that was asked for, and then nothing came.
+                # The buffer is empty: nothing has come since it was allocated.
                 holder.frames.release()
         if self._pool.is_short:
             self._clock.call_later(_LOOK_AGAIN_MS, self._look)
@@ -55,7 +55,7 @@ class Reclaim:
 
 
 def _debt(frames: FrameReader, now_ms: float) -> float:
-    """Bytes times milliseconds that a client has held memory for without paying for it."""
+    """Bytes times milliseconds for which a client has held memory beyond what it has paid for by sending."""
     held = frames.large_bytes
     paid_ms = GRACE_MS + FILL_MS * frames.unread_bytes / held
     return (now_ms - frames.held_since_ms - paid_ms) * held

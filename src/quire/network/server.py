@@ -1,7 +1,7 @@
-"""Listeners, the connections they accept, and how all of that stops.
+"""The server: its listeners, the connections they accept, and its stop.
 
-A server accepts on any number of listeners, refuses connections beyond the limits, and on `stop` finishes the requests
-in progress. The node makes one and gives it `handle`; the counters are for its metrics.
+A server accepts connections on any number of listeners, refuses those beyond the limits, and on `stop` finishes the
+requests in progress. The node creates one with its `handle`; the counters are for the node's metrics.
 """
 
 import logging
@@ -32,9 +32,9 @@ class Server:
         matters: Callable[[memoryview], bool] = lambda request: True,
         disconnected: Callable[[ConnectionInfo], None] | None = None,
     ) -> None:
-        """`matters` tells which requests of a client that has gone are still handled: those that change something.
+        """`matters` says which requests of a disconnected client are still handled: those that change something.
 
-        `disconnected` is told of each connection that is gone, after its last answer.
+        `disconnected` is called for each connection that has ended, after its last response.
         """
         self.clock = clock
         self.handle = handle
@@ -63,9 +63,9 @@ class Server:
         return listener.port
 
     def stop(self, deadline_ms: float, stopped: Callable[[], None]) -> None:
-        """Accepts nobody any more, answers the requests in progress, closes, and calls `stopped` when all are gone.
+        """Stops accepting, finishes the requests in progress, closes all connections, and then calls `stopped`.
 
-        Whoever is not done after `deadline_ms` is cut off.
+        Connections that are still open after `deadline_ms` are aborted.
         """
         assert self._stopped is None, "the server is stopping already"
         self._stopped = stopped
@@ -90,21 +90,21 @@ class Server:
             try:
                 self._disconnected(info)
             except Exception:
-                self.complaints.exception("could not tell the node that %s is gone", info.peer)
+                self.complaints.exception("the node failed to handle the end of the connection from %s", info.peer)
         if self._stopped is not None and not self._connections:
             if self._deadline is not None:
                 self._deadline.cancel()
-            # Not within the call that ended it: that may be from the midst of what is stopped next.
+            # Not within the call that ended the connection: that may come from a part that is stopped next.
             self.clock.call_soon(self._stopped)
 
     def memory_is_short(self) -> None:
         self._reclaim.wake()
 
     def queues_are_full(self) -> None:
-        """Closes those for whom most is queued, until it is little enough.
+        """Closes the connections with the longest queues until an eighth of the limit is free.
 
-        That is an eighth less than the limit: looking at all connections takes long, and must not happen for each
-        answer while clients that do not read keep the queues full.
+        Checking all connections takes long, and must not happen for each response while clients that do not read keep
+        the queues full.
         """
         queues = {connection: connection.count_queued() for connection in self._connections.values()}
         if self.counters.queued_bytes <= self.limits.queued_bytes_max:
@@ -134,14 +134,14 @@ class Server:
         if self._stopped is not None:
             return "the server is stopping"
         if self.counters.connections >= limits.connections_max:
-            return f"there are {limits.connections_max} connections already (max.connections)"
+            return f"there are already {limits.connections_max} connections (max.connections)"
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._connections_of.get(host, 0) >= per_ip_max:
-            return f"that address has {per_ip_max} connections already (max.connections.per.ip)"
+            return f"that address already has {per_ip_max} connections (max.connections.per.ip)"
         return None
 
     def _refuse(self, info: ConnectionInfo, reason: str) -> None:
-        """Who is refused tries again at once; one line a second tells as much as thousands."""
+        """Logs at most one line a second, because refused clients retry at once."""
         self.counters.refused_total += 1
         self._refusals_unlogged += 1
         now = self.clock.monotonic_ms()
@@ -151,6 +151,6 @@ class Server:
             _log.warning("refused %d connections, the last from %s: %s", count, info.peer, reason)
 
     def _cut_off(self) -> None:
-        _log.warning("cutting off %d connections that did not finish in time", len(self._connections))
+        _log.warning("aborting %d connections that did not finish in time", len(self._connections))
         for connection in list(self._connections.values()):
             connection.abort()

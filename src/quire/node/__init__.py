@@ -1,3 +1,3 @@
-"""A node put together: what it is made of (`node`), how a request finds its handler (`dispatch`), the partitions it
+"""A node put together: its parts (`node`), how a request finds its handler (`dispatch`), the partitions it
 holds (`partitions`), and in `api/` one file per API. It may use every layer below it and no seam's real side.
 """

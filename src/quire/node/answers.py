@@ -1,6 +1,6 @@
-"""How a response becomes the bytes that go out: the length of it all, the correlation id, and the response itself.
+"""Encodes responses: the length of the frame, the correlation id, and the response itself.
 
-Which way is the shortest depends on the API and its version alone, so it is chosen once, for their route.
+The fastest encoder depends only on the API and its version, so dispatch chooses it once for each route.
 """
 
 from collections.abc import Callable, Generator
@@ -11,21 +11,21 @@ from quire.protocol import apis, codec
 from quire.seams import Part
 
 Writer = Callable[[Any, int], list[Part]]
-"""(response, correlation id) to the parts of the whole answer."""
+"""Encodes (response, correlation id) into the parts of a frame."""
 
 SlicedWriter = Callable[[Any, int], Generator[None, None, list[Part]]]
-"""The same in slices, for a response that takes long to encode."""
+"""The same in slices, for responses that take long to encode."""
 
 _PREFIX = Struct(">ii")
 
 
 def _head_bytes(key: int, version: int) -> int:
-    # A flexible header ends with its tagged fields: none.
+    # A flexible header ends with the number of its tagged fields: 0.
     return _PREFIX.size + (1 if apis.response_header_version(key, version) >= 1 else 0)
 
 
 def may_be_sliced(key: int) -> bool:
-    """Answers with records are written by hand-tuned functions alone."""
+    """Produce and Fetch have encoders of their own, which do not work in slices."""
     return apis.API_NAMES[key] not in ("Fetch", "Produce")
 
 

@@ -1,15 +1,16 @@
-"""The one place where a request is allowed or refused.
+"""Decides whether a client may perform an operation on a resource.
 
-Every handler asks here before it touches a resource. Today everybody may do everything, as in an Apache Kafka without
-an authorizer; access control lists will answer here, and no handler changes for it.
+Every handler calls the authorizer before it touches a resource. Today it allows everything, as Apache Kafka does
+without an authorizer. Access control lists will be checked here, without changes to the handlers.
 """
 
 from enum import IntEnum
 
 from quire.node.context import Context
+from quire.protocol.errors import ApiError, ErrorCode
 
 
-class Operation(IntEnum):
+class AclOperation(IntEnum):
     """Kafka's AclOperation codes."""
 
     READ = 3
@@ -34,33 +35,33 @@ class Resource(IntEnum):
 
 
 CLUSTER_NAME = "kafka-cluster"
-"""The name by which Kafka's access control lists call the cluster as a resource."""
+"""The name of the cluster as a resource in Kafka's access control lists."""
 
 TOPIC_OPERATIONS = (
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.CREATE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
 )
 GROUP_OPERATIONS = (
-    Operation.READ,
-    Operation.DELETE,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
+    AclOperation.READ,
+    AclOperation.DELETE,
+    AclOperation.DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
 )
 CLUSTER_OPERATIONS = (
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-    Operation.IDEMPOTENT_WRITE,
+    AclOperation.CREATE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.CLUSTER_ACTION,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+    AclOperation.IDEMPOTENT_WRITE,
 )
 
 _OPERATIONS = {
@@ -73,10 +74,16 @@ _OPERATIONS = {
 class Authorizer:
     __slots__ = ()
 
-    def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
+    def allows(self, context: Context, operation: AclOperation, resource: Resource, name: str) -> bool:
         return True
 
     def operations(self, context: Context, resource: Resource, name: str) -> int:
-        """The allowed operations as the bit field that Metadata and DescribeCluster answer with."""
+        """The allowed operations as a bit field, in the form of Metadata and DescribeCluster."""
         every = _OPERATIONS[resource]
         return sum(1 << operation for operation in every if self.allows(context, operation, resource, name))
+
+
+def check_cluster_action(authorizer: Authorizer, context: Context) -> None:
+    """For requests that only the nodes of the cluster send."""
+    if not authorizer.allows(context, AclOperation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "only the nodes of the cluster may send this request")

@@ -1,10 +1,9 @@
-"""Checks of produced batches that take too long for the event loop, in jobs.
+"""Runs checks of produced batches in jobs if they take too long for the event loop.
 
-Usually all batches of a request are checked on the way. Where that would take long (see `BatchCheck`), the request
-waits, and is then handled as if it had come only now: whether this node leads the partition, what its producer has
-sent before and which transaction is open is all decided after the wait, in one go. Nothing else waits for it: appends
-to the same partition that come meanwhile, from other clients, are before it. The client's own next request is not read
-before.
+Most requests are checked during the append. If a check would take long (see `BatchCheck`), the request waits for a job
+and is then handled as if it had arrived after the job. Leadership, sequence numbers and open transactions are all
+checked after the wait, together with the append. No other request waits: what other clients append to the same
+partition meanwhile comes first. The client's own next request is not read before this one is done.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ _JOBS_AT_ONCE = 2
 _SMALL_PART = 256
 
 Checks = dict[Partition, BatchCheck]
-"""Of one request, by where its batches go."""
+"""The checks of one request, by partition."""
 
 
 class BatchChecks:
@@ -32,21 +31,21 @@ class BatchChecks:
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = FewJobs(jobs, _JOBS_AT_ONCE, computes=True)
         self.at_once_bytes = 0
-        """What may be decompressed for one request without a job."""
+        """The decompressed bytes of one request that are handled without a job."""
         self.small_bytes = 0
-        """Plain batches of no more than this take no longer, whatever is done with them."""
+        """Uncompressed batches up to this size need no job, even if they are recompressed."""
         self.plain_bytes = 0
-        """The same if nothing is done with them, other than to check them."""
+        """The same limit for uncompressed batches that are only checked."""
         self.bound(AT_ONCE_BYTES)
 
     def bound(self, at_once_bytes: int) -> None:
-        """What is done without a job from now on; the simulator has it lower than usual."""
+        """Sets the amount of work that is done without a job. The simulator makes it small."""
         self.at_once_bytes = at_once_bytes
         self.small_bytes = at_once_bytes // _SMALL_PART
         self.plain_bytes = at_once_bytes * PLAIN_BYTES_PER_COST
 
     def unneeded(self, partitions: Partitions, request: ProduceRequest) -> bool:
-        """Whether a request is plain and not huge, as most are: `Partition.append` then checks it on the way."""
+        """Whether `LeaderRole.append` can check the request by itself: it is uncompressed and not huge, as most are."""
         size_bytes = 0
         for topic in request.topic_data:
             for data in topic.partition_data:
@@ -59,7 +58,7 @@ class BatchChecks:
         if size_bytes <= self.small_bytes:
             return True
         if size_bytes > self.plain_bytes or request.transactional_id is not None:
-            # While a transaction's coordinator is asked, the topic's settings may change.
+            # The topic's settings may change while the request waits for the transaction's coordinator.
             return False
         return not any(
             _is_recompressed(partitions, topic, data.index)
@@ -74,7 +73,7 @@ class BatchChecks:
         done: Callable[[], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Runs the checks of one request, one after the other."""
+        """Runs the checks of one request in one job, one after the other."""
 
         def work() -> None:
             for check in checks:
@@ -83,12 +82,12 @@ class BatchChecks:
         self._jobs.submit(work, lambda _: done(), failed)
 
     def stop(self) -> None:
-        """Those who wait are not called any more."""
+        """Neither `done` nor `failed` is called after this."""
         self._jobs.stop()
 
 
 def _is_recompressed(partitions: Partitions, topic: TopicProduceData, index: int) -> bool:
     try:
-        return bool(partitions.leader(topic.name, topic.topic_id, index).settings.compression)
+        return bool(partitions.leader(topic.name, topic.topic_id, index).partition.settings.compression)
     except ApiError:
         return False

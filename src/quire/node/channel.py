@@ -1,6 +1,7 @@
-"""Requests of this node's own parts, to partitions and coordinators wherever they are: `Channel` within one node.
+"""`Channel` of a node: its coordinators send requests to partitions and coordinators, on this node and on others.
 
-A request goes to the very handler that answers clients, with a context that says it comes from the cluster itself.
+A request to this node goes to the handler that also serves clients, with the cluster itself as its principal. A request
+to another node goes over a connection (`broker_links.py`).
 """
 
 import logging
@@ -9,6 +10,7 @@ from importlib import import_module
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from quire.node.broker_links import BrokerLinks
 from quire.node.context import CLUSTER, Context
 from quire.pending import Pending, completed
 from quire.protocol import apis
@@ -23,20 +25,19 @@ log = logging.getLogger("quire.requests")
 Handle = Callable[["Node", Context, Any], Any]
 
 
-class OwnChannel:
-    """To the node itself; there are no others yet."""
+class NodeChannel:
+    __slots__ = ("_contexts", "_handlers", "_links", "_node")
 
-    __slots__ = ("_contexts", "_handlers", "_node")
-
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "Node", links: BrokerLinks) -> None:
         self._node = node
+        self._links = links
         self._handlers: dict[int, Handle] = {}
         self._contexts: dict[int, Context] = {}
-        """By the version of a request: all else is the same."""
+        """By version. Everything else is the same for all requests."""
 
     def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
         if node_id != self._node.node_id:
-            return completed(ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node_id} cannot be reached"))
+            return self._links.send(node_id, request, version)
         context = self._contexts.get(version)
         if context is None:
             context = self._contexts[version] = Context("", CLUSTER, f"quire-{node_id}", "", api_version=version)

@@ -1,6 +1,6 @@
-"""The node's side of log compaction: which of its logs may be cleaned, how far, and with what.
+"""Tells the log cleaner which logs it may compact, up to which offset, and with which settings.
 
-What is done about them is `quire.storage.cleaning`'s.
+`quire.storage.cleaning` has the cleaner.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,11 +10,11 @@ from quire.node.partitions import Partitions
 from quire.storage.cleaning.cleaner import Candidate, Settings
 
 _BUFFER_MIN_BYTES = 1 << 20
-"""Smaller pieces would cost more switching between threads than reading and writing."""
+"""With smaller buffers, switching between threads would cost more than reading and writing."""
 
 
 def candidates(partitions: Partitions) -> Callable[[], Iterator[Candidate]]:
-    """All compacted logs. Up to its last stable offset nothing in one can be taken back or is undecided."""
+    """All compacted logs, each up to its last stable offset: before it, no record can be truncated or aborted."""
 
     def all_compacted() -> Iterator[Candidate]:
         for partition in partitions:
@@ -26,7 +26,7 @@ def candidates(partitions: Partitions) -> Callable[[], Iterator[Candidate]]:
 
 
 def settings(config: BrokerConfig) -> Callable[[], Settings]:
-    """As they are each time."""
+    """Returns a function that reads the current settings."""
 
     def current() -> Settings:
         threads = config.get_int("log.cleaner.threads")

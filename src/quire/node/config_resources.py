@@ -1,8 +1,8 @@
-"""The things that have settings: topics, brokers and groups, as DescribeConfigs and AlterConfigs name them."""
+"""The types of resources that have settings, and the check whether a client may describe or alter them."""
 
 from enum import IntEnum
 
-from quire.node.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Authorizer, Resource
 from quire.node.context import Context
 from quire.protocol.errors import ApiError, ErrorCode
 
@@ -18,19 +18,23 @@ class ConfigResource(IntEnum):
 
 
 def check_may_alter(authorizer: Authorizer, context: Context, resource_type: int, name: str) -> None:
-    _check(authorizer, context, resource_type, name, Operation.ALTER_CONFIGS)
+    _check(authorizer, context, resource_type, name, AclOperation.ALTER_CONFIGS, "altering")
 
 
 def check_may_describe(authorizer: Authorizer, context: Context, resource_type: int, name: str) -> None:
-    _check(authorizer, context, resource_type, name, Operation.DESCRIBE_CONFIGS)
+    _check(authorizer, context, resource_type, name, AclOperation.DESCRIBE_CONFIGS, "describing")
 
 
-def _check(authorizer: Authorizer, context: Context, resource_type: int, name: str, operation: Operation) -> None:
+def _check(
+    authorizer: Authorizer, context: Context, resource_type: int, name: str, operation: AclOperation, verb: str
+) -> None:
     if resource_type == ConfigResource.TOPIC:
         if not authorizer.allows(context, operation, Resource.TOPIC, name):
-            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the settings of topic {name} are not yours")
+            message = f"{verb} the settings of topic {name} is not allowed"
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
     elif resource_type == ConfigResource.GROUP:
         if not authorizer.allows(context, operation, Resource.GROUP, name):
-            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, f"the settings of group {name} are not yours")
+            message = f"{verb} the settings of group {name} is not allowed"
+            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, message)
     elif not authorizer.allows(context, operation, Resource.CLUSTER, CLUSTER_NAME):
-        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the cluster's settings are not yours")
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"{verb} the cluster's settings is not allowed")

@@ -1,23 +1,23 @@
-"""The coordinators of a node: which groups and transactions it keeps, as the metadata says, and their internal topics.
+"""The coordinators of a node: which groups and transactions it coordinates, and their internal topics.
 
-A shard is loaded when the node becomes the leader of its partition and unloaded when it no longer is; but none before
-the node is let into the cluster: with that its leader epochs go up, and a coordinator that wrote before, such as the
-markers it finds unwritten, would give offsets that a power loss freed a second time in one epoch. The topics are
-created when somebody first asks for a coordinator, with Kafka's settings.
+A shard is loaded when the node becomes the leader of its partition and unloaded when it no longer is. No shard is
+loaded before the node is registered with the cluster, which raises its leader epochs. A coordinator that wrote before,
+for example markers, could reuse offsets that were lost in a power failure, in the same epoch. The topics are created
+when a client first asks for a coordinator, with Kafka's settings.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quire.coordinators.runtime.machine import StateMachine, Surroundings, Timers
 from quire.coordinators.runtime.runtime import CoordinatorRuntime
-from quire.coordinators.runtime.shard import Shard, State
+from quire.coordinators.runtime.shard import Shard
 from quire.coordinators.runtime.state_log import StateLog
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.node.own_state_log import OwnStateLog
-from quire.node.producer_ids import NO_ID
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
@@ -27,6 +27,7 @@ from quire.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from quire.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
     from quire.coordinators.group.machine import GroupMachine
@@ -35,18 +36,21 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=StateMachine)
 
+log = logging.getLogger("quire.coordinators")
+
 _MACHINES = {
     GROUP_OFFSETS: "quire.coordinators.group.machine",
     TRANSACTION_STATE: "quire.coordinators.transaction.machine",
 }
-"""Imported when first needed: a node without groups is smaller, and starts faster."""
+"""Imported when first needed. So a node without groups starts faster and uses less memory."""
 
 
 class Coordinators:
-    __slots__ = ("_node", "_started", "groups", "transactions")
+    __slots__ = ("_log", "_node", "_started", "groups", "transactions")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
+        self._log = ThrottledLog(log, node.clock)
         self._started = False
         self.groups: CoordinatorRuntime[GroupMachine] = CoordinatorRuntime(GROUP_OFFSETS, self._group_shard)
         self.transactions: CoordinatorRuntime[TransactionMachine] = CoordinatorRuntime(
@@ -54,13 +58,13 @@ class Coordinators:
         )
 
     def start(self, image: ClusterImage) -> None:
-        """The node is part of the cluster, and leads what the image says."""
+        """Loads the shards of all partitions that the node leads. The node is registered with the cluster."""
         self._started = True
         runtimes: tuple[CoordinatorRuntime[Any], ...] = (self.groups, self.transactions)
         for runtime in runtimes:
             topic = image.topic(runtime.topic)
             if topic is not None:
-                _take_over(runtime, topic, topic.partitions, self._node.node_id)
+                _load_led(runtime, topic, topic.partitions, self._node.node_id)
 
     def stop(self) -> None:
         self._started = False
@@ -68,10 +72,10 @@ class Coordinators:
         self.groups.stop()
         self.transactions.stop()
 
-    # Following the metadata
+    # --- Metadata
 
     def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
-        """Comes after the partitions have been opened, or given up."""
+        """Called after the node has opened and closed its partitions."""
         if not self._started:
             return
         _follow(self.groups, image, delta, self._node.node_id)
@@ -81,22 +85,29 @@ class Coordinators:
             self.groups.metadata_changed(topics)
             self.transactions.metadata_changed(topics)
 
-    # The internal topics
+    # --- Internal topics
 
     def create_topic(self, topic: str) -> Pending[ErrorCode]:
-        """Creates the topic that a kind of coordinator keeps its state in; it may be there already."""
+        """Creates the internal topic of a kind of coordinator, unless it exists."""
         node = self._node
         created: Pending[ErrorCode] = Pending()
 
         def create(_: object = None) -> None:
             request = CreateTopicsRequest(topics=[self._settings_of(topic)])
-            node.controller.create_topics(request, node.clock.now_ms()).when_done(
-                lambda answer: created.complete(_failure(answer))
-            )
+            node.to_controller.create_topics(request).when_done(lambda answer: created.complete(self._failure(answer)))
 
-        # The first coordinator of its kind: its code is loaded meanwhile, which takes tens of milliseconds.
+        # This is the first coordinator of its kind. Its code is imported in a job, which takes tens of milliseconds.
         node.jobs.submit(lambda: import_module(_MACHINES[topic]), create, create)
         return created
+
+    def _failure(self, response: CreateTopicsResponse) -> ErrorCode:
+        (topic,) = response.topics
+        code = ErrorCode(topic.error_code)
+        if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            return ErrorCode.NONE
+        # Clients only see COORDINATOR_NOT_AVAILABLE, and the reason is most likely a setting of this broker.
+        self._log.error("the internal topic %s cannot be created: %s (%s)", topic.name, topic.error_message, code.name)
+        return code
 
     def _settings_of(self, topic: str) -> CreatableTopic:
         config = self._node.config
@@ -125,7 +136,7 @@ class Coordinators:
             configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
         )
 
-    # Shards
+    # --- Shards
 
     def _group_shard(self, partition: int, leader_epoch: int) -> "Shard[GroupMachine]":
         from quire.coordinators.group.machine import GroupMachine
@@ -143,38 +154,17 @@ class Coordinators:
         )
 
     def _transaction_shard(self, partition: int, leader_epoch: int) -> "Shard[TransactionMachine]":
-        from quire.coordinators.transaction.machine import OperationWithId, TransactionMachine
-        from quire.coordinators.transaction.marker_sender import MarkerSender, Operation
+        from quire.node.transaction_shard import OwnTransactionShard
 
-        node = self._node
         max_batch_bytes = self._max_batch_bytes(TRANSACTION_STATE, partition)
-
-        def run(operation: Operation) -> None:
-            if shard.state is State.ACTIVE:
-                shard.run(operation)
-
-        def run_with_producer_id(operation: OperationWithId) -> None:
-            def run_with(producer_id: int) -> None:
-                if producer_id != NO_ID:
-                    run(lambda machine, now_ms: operation(machine, now_ms, producer_id))
-
-            node.producer_ids.next_id().when_done(run_with)
-
-        def machine(timers: Timers) -> TransactionMachine:
-            surroundings = self._surroundings(timers, max_batch_bytes)
-            sender = MarkerSender(node.channel, node.clock, surroundings.image, leader_epoch, run)
-            return TransactionMachine(surroundings, sender, run_with_producer_id)
-
-        shard = Shard(
+        return OwnTransactionShard(
+            self._node,
             f"{TRANSACTION_STATE}-{partition}",
             leader_epoch,
             self._state_log(TRANSACTION_STATE, partition, leader_epoch, "transaction.state.log.load.buffer.size"),
-            machine,
-            node.clock,
-            max_batch_bytes=max_batch_bytes,
-            write_timeout_ms=node.config.get_int("offsets.commit.timeout.ms"),
-        )
-        return shard
+            lambda timers: self._surroundings(timers, max_batch_bytes),
+            max_batch_bytes,
+        ).shard
 
     def _state_log(self, topic: str, partition: int, leader_epoch: int, buffer_setting: str) -> StateLog:
         node = self._node
@@ -192,28 +182,21 @@ class Coordinators:
         )
 
     def _max_batch_bytes(self, topic: str, partition: int) -> Callable[[], int]:
-        """The topic's own setting, or else the broker's; both can be changed while the node runs."""
+        """The setting of the topic, or of the broker. Both can change while the node runs."""
         node = self._node
 
         def max_batch_bytes() -> int:
             try:
-                return node.partitions.leader(topic, None, partition).settings.max_message_bytes
+                return node.partitions.leader(topic, None, partition).partition.settings.max_message_bytes
             except ApiError:
-                return node.config.get_int("message.max.bytes")  # Nothing can be appended anyway.
+                return node.config.get_int("message.max.bytes")  # Appends fail anyway.
 
         return max_batch_bytes
 
     def _surroundings(self, timers: Timers, max_batch_bytes: Callable[[], int]) -> Surroundings:
         node = self._node
-        controller = node.controller
-        return Surroundings(node.config, node.random, timers, lambda: controller.image, max_batch_bytes)
-
-
-def _failure(answer: CreateTopicsResponse) -> ErrorCode:
-    codes = [ErrorCode(topic.error_code) for topic in answer.topics]
-    return next(
-        (code for code in codes if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)), ErrorCode.NONE
-    )
+        replica = node.metadata
+        return Surroundings(node.config, node.random, timers, lambda: replica.image, max_batch_bytes)
 
 
 def _created_or_removed(image: ClusterImage, delta: ImageDelta) -> list[str]:
@@ -229,10 +212,10 @@ def _follow(runtime: CoordinatorRuntime[M], image: ClusterImage, delta: ImageDel
             runtime.stop()
     topic = image.topic(runtime.topic)
     if topic is not None and topic.topic_id in delta.partitions:
-        _take_over(runtime, topic, delta.partitions[topic.topic_id], node_id)
+        _load_led(runtime, topic, delta.partitions[topic.topic_id], node_id)
 
 
-def _take_over(runtime: CoordinatorRuntime[M], topic: TopicImage, indexes: Iterable[int], node_id: int) -> None:
+def _load_led(runtime: CoordinatorRuntime[M], topic: TopicImage, indexes: Iterable[int], node_id: int) -> None:
     runtime.topic_changed(len(topic.partitions))
     for index in indexes:
         partition = topic.partitions[index]

@@ -1,13 +1,23 @@
-"""Taking the data directories at start: each locked, formatted where it is empty, and all of one cluster and node."""
+"""Taking the data directories at start: each locked, and all of one cluster and node.
+
+Empty directories of a node that is alone are formatted. In a cluster the directory of the metadata log must have been
+formatted by an operator: a voter whose disk was emptied must not return without the votes it has given.
+
+A start that must not use a directory leaves nothing in it: the directories are checked before the first one is locked,
+which creates a file, and again under the locks.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.format import check_for_strangers, format_node, unfinished_formatting
+from quire.controller.format import check_for_foreign_files, format_node, unfinished_formatting
 from quire.metadata.image import ClusterImage
 from quire.seams import Clock, Disk, Jobs, Random
-from quire.storage.checkpoints import TopicPartition
+from quire.storage.directory.checkpoints import TopicPartition
+from quire.storage.directory.log_directory import LOCK_FILE, LogDirectory, OnFailure
+from quire.storage.directory.meta_properties import MetaProperties, read_meta
 from quire.storage.errors import DataDirectoryError, unusable_directory
-from quire.storage.log_directory import LOCK_FILE, LogDirectory, OnFailure
-from quire.storage.meta_properties import MetaProperties, read_meta
 
 IGNORED_WHEN_EMPTY = (LOCK_FILE, "lost+found")
 
@@ -20,6 +30,7 @@ def open_directories(
     One whose disk does not work is offline from the start and the others serve, as if it had failed later; but not
     without the metadata log, nor when no directory works.
     """
+    _refuse_foreign(disk, config)
     opened: dict[str, LogDirectory] = {}
     unusable: dict[str, OSError] = {}
     try:
@@ -40,13 +51,10 @@ def open_directories(
         if all(path in unusable for path in config.log_dirs):
             first = next(iter(unusable.values()))
             raise DataDirectoryError(f"no data directory can be used ({first}); make one writable, or change log.dirs.")
-        empty = [path for path, directory in opened.items() if directory.meta is None]
+        metas = {path: directory.meta for path, directory in opened.items()}
+        _check_that_metadata_is_not_lost(config, metas)
+        empty = [path for path, meta in metas.items() if meta is None]
         is_new_node = len(empty) == len(opened)
-        if config.metadata_log_dir in empty and not is_new_node:
-            raise DataDirectoryError(
-                f"{config.metadata_log_dir} should hold the metadata log and is empty, though others are not; "
-                "mount or restore it, or start a new node with empty directories."
-            )
         format_node(disk, random, config, now_ms=clock.now_ms(), unusable=unusable)
         cluster_id = None
         for path, directory in opened.items():
@@ -66,9 +74,9 @@ def open_directories(
 
 
 def check_that_no_log_is_there_twice(directories: list[LogDirectory], image: ClusterImage) -> None:
-    """Of two logs of one partition nobody can tell which one is right: either may be a copy that was left behind.
+    """Refuses two logs of one partition: either may be an outdated copy, and there is no way to decide.
 
-    A log whose folder says that it is of another topic, one that is gone, is of no partition.
+    A log whose folder has the id of a deleted topic belongs to no partition.
     """
     first: dict[TopicPartition, LogDirectory] = {}
     for directory in directories:
@@ -84,15 +92,60 @@ def check_that_no_log_is_there_twice(directories: list[LogDirectory], image: Clu
                 )
 
 
+def _refuse_foreign(disk: Disk, config: BrokerConfig) -> None:
+    """DataDirectoryError if a directory is of another program, node or cluster. Only reads."""
+    metas: dict[str, MetaProperties | None] = {}
+    for path in config.data_dirs:
+        with suppress(OSError):  # A directory that cannot be read is reported when it is opened.
+            meta = read_meta(disk, path)
+            if meta is None and disk.is_dir(path):
+                _check_empty(disk, path)
+            metas[path] = meta
+    _check_that_metadata_is_not_lost(config, metas)
+    cluster_id = None
+    for path, meta in metas.items():
+        if meta is not None:
+            meta.check(path, cluster_id=cluster_id, node_id=config.node_id)
+            cluster_id = meta.cluster_id
+
+
+def _check_that_metadata_is_not_lost(config: BrokerConfig, metas: Mapping[str, MetaProperties | None]) -> None:
+    folder = config.metadata_log_dir
+    if folder in metas and metas[folder] is None and any(metas.values()):
+        raise DataDirectoryError(
+            f"{folder} should hold the metadata log and is empty, though others are not; "
+            "mount or restore it, or start a new node with empty directories."
+        )
+    if folder in metas and metas[folder] is None and not config.topology.is_alone:
+        raise DataDirectoryError(_not_formatted(config))
+
+
+def _not_formatted(config: BrokerConfig) -> str:
+    topology, command = config.topology, "`quire storage format --cluster-id ID`"
+    start = f"{config.metadata_log_dir} is not formatted"
+    if not topology.is_controller:
+        return f"{start}: run {command} with the id of the cluster that this broker is to join."
+    start = f"{start}, and only a node that is alone formats its directory itself"
+    if topology.voters:
+        return (
+            f"{start}: if the cluster is new, run {command}; if this disk was lost, restore it, because a static "
+            "quorum cannot tell that this voter has forgotten its votes."
+        )
+    return (
+        f"{start}: run {command} with --initial-controllers if the cluster is new, or with --no-initial-controllers "
+        "if it exists already or this disk was lost."
+    )
+
+
 def _check_empty(disk: Disk, path: str) -> None:
-    """A directory that has data but not the file that says whose it is must not be taken for a new one."""
-    check_for_strangers(disk, path)
+    """Refuses a directory with data but without meta.properties: it must not be treated as a new one."""
+    check_for_foreign_files(disk, path)
     ignored = (*IGNORED_WHEN_EMPTY, *unfinished_formatting(disk, path))
     found = [name for name in disk.list_dir(path) if name not in ignored]
     if found:
         raise DataDirectoryError(
-            f"{path} holds {found[0]} but no meta.properties, so whose data it is cannot be told; "
-            "restore that file, let `quire storage format` write it anew, or start with an empty directory."
+            f"{path} holds {found[0]} but no meta.properties, so its cluster and node are unknown; "
+            "restore that file, let `quire storage format` write it again, or start with an empty directory."
         )
 
 

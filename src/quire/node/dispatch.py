@@ -7,12 +7,13 @@ one request: undecodable bytes close the connection, an unexpected exception bec
 
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from quire.network.handler import Answer, CloseConnection, ConnectionInfo
+from quire.config.listeners import Listener
+from quire.network.handler import CloseConnection, ConnectionInfo, EncodedResponse
 from quire.node import answers
 from quire.node.api import SERVED
 from quire.node.api.api_versions import unsupported_version
@@ -38,7 +39,7 @@ LARGE_BYTES = 64 * 1024
 API_VERSIONS = apis.api_key("ApiVersions")
 _CHANGING = frozenset(apis.api_key(name) for name, served in SERVED.items() if served.changes)
 
-Reply = Answer | Pending[Answer]
+Reply = EncodedResponse | Pending[EncodedResponse]
 
 
 def changes_something(frame: memoryview) -> bool:
@@ -62,17 +63,19 @@ class Route:
         "version",
     )
 
-    def __init__(self, key: int, version: int) -> None:
+    def __init__(self, key: int, version: int, *, controller: bool) -> None:
         self.key = key
         self.version = version
         self.name = apis.API_NAMES[key]
         self.flexible_header = apis.request_header_version(key, version) >= 2
         self.decode = codec.decoder(apis.request_class(key), version)
         self.answer = answers.writer(key, version)
-        self.changes = SERVED[self.name].changes
+        served = SERVED[self.name]
+        self.changes = served.changes
         # What makes a Produce request large are its records, which are not decoded.
         self.decodes_in_turn = self.name != "Produce"
-        module = import_module(f"quire.node.api.{apis.module_name(self.name)}")
+        name = served.controller_module if controller else None
+        module = import_module(f"quire.node.api.{name or apis.module_name(self.name)}")
         self.handle: Callable[[Node, Context, Any], Any] = module.handle
         self.refuse: Callable[[Any, ApiError], Any] = module.refuse
 
@@ -91,16 +94,16 @@ class Routes:
 
     def _add(self, key: int, version: int) -> Route | None:
         served = SERVED.get(apis.API_NAMES.get(key, ""))
-        if served is None or not served.oldest <= version <= served.newest:
+        if served is None or not served.oldest_on(controller=self.controller) <= version <= served.newest:
             return None
         if not (served.on_controller if self.controller else served.on_broker):
             return None
-        route = self._routes[key, version] = Route(key, version)
+        route = self._routes[key, version] = Route(key, version, controller=self.controller)
         return route
 
 
 class Client:
-    """What is kept in a connection's `state`: who is there, by the name it gave last, and what it may ask for."""
+    """The `state` of a connection: its last client id, and the requests that it may send."""
 
     __slots__ = ("context", "id", "routes")
 
@@ -118,18 +121,24 @@ class Dispatcher:
         self._broker_routes = Routes(controller=False)
         self._controller_routes = Routes(controller=True)
         self._failures = ThrottledLog(log, node.clock)
-        self._held: list[Callable[[], None]] = []
-        self._ready = False
+        self._held: dict[str, dict[Pending[EncodedResponse], Callable[[], None]]] = {
+            listener.name: {}
+            for listener in node.config.topology.broker_listeners + node.config.topology.controller_listeners
+        }
+        """The requests that wait, by listener; a listener that answers is not in it."""
 
-    def ready(self) -> None:
-        """The node is up: answers what came in before, and everything from now on."""
-        self._ready = True
-        held, self._held = self._held, []
-        for answer in held:
-            answer()
+    def answer(self, listeners: Iterable[Listener]) -> None:
+        """From now on requests on these listeners are answered, those first that came in before."""
+        for listener in listeners:
+            for answer in self._held.pop(listener.name, {}).values():
+                answer()
+
+    def controller_route(self, key: int, version: int) -> Route | None:
+        """How a request is handled that reached this node's controller in an Envelope."""
+        return self._controller_routes.find(key, version)
 
     def __call__(self, info: ConnectionInfo, frame: memoryview) -> Reply:
-        if not self._ready:
+        if self._held and info.listener in self._held:
             return self._hold(info, bytes(frame))
         try:
             key, version, correlation_id, client_id_size = _read_header(frame)
@@ -157,7 +166,7 @@ class Dispatcher:
         throttle_ms = node.throttle.delay_ms(context, key, len(frame))
         try:
             if node.faults is not None:
-                node.faults.fail(key)
+                node.faults.fail(key, context.client_id)
             response = route.handle(node, context, request)
             if response.__class__ is GeneratorType:
                 response = begin(response)
@@ -175,20 +184,20 @@ class Dispatcher:
             reply = _answer(route, correlation_id, request, response.value, throttle_ms)
         else:
             reply = self._answer_late(route, correlation_id, request, response, throttle_ms)
-        return reply if node.faults is None else self._delayed(reply, node.faults.delay_ms(key))
+        return reply if node.faults is None else self._delayed(reply, node.faults.delay_ms(key, context.client_id))
 
     def _work(self, route: Route, correlation_id: int, request: Any, work: Work[Any], throttle_ms: int) -> Reply:
         """Answers a request whose handler works in slices."""
         return self._run(route, self._answer_in_slices(route, correlation_id, request, work, throttle_ms))
 
-    def _run(self, route: Route, work: Work[Answer]) -> Reply:
+    def _run(self, route: Route, work: Work[EncodedResponse]) -> Reply:
         """A request that changes something is finished even if its client has gone."""
         reply = self._node.slices.run(work, may_be_abandoned=not route.changes)
         return reply.then(_or_close) if isinstance(reply, Pending) else reply
 
     def _answer_in_slices(
         self, route: Route, correlation_id: int, request: Any, work: Work[Any], throttle_ms: int
-    ) -> Work[Answer]:
+    ) -> Work[EncodedResponse]:
         """Encodes the response in slices too, if it took long."""
         clock = self._node.clock
         started_ms = clock.monotonic_ms()
@@ -213,11 +222,11 @@ class Dispatcher:
         """A large request: to decode it takes a slice of its own, for which it waits its turn."""
         reply = self._run(route, self._decode_and_handle(route, context, correlation_id, frame, position))
         faults = self._node.faults
-        return reply if faults is None else self._delayed(reply, faults.delay_ms(route.key))
+        return reply if faults is None else self._delayed(reply, faults.delay_ms(route.key, context.client_id))
 
     def _decode_and_handle(
         self, route: Route, context: Context, correlation_id: int, frame: bytes, position: int
-    ) -> Work[Answer]:
+    ) -> Work[EncodedResponse]:
         node = self._node
         yield TURN
         context.api_version = route.version
@@ -235,21 +244,25 @@ class Dispatcher:
         """A handler of any kind, as work."""
         node = self._node
         if node.faults is not None:
-            node.faults.fail(route.key)
+            node.faults.fail(route.key, context.client_id)
         response = route.handle(node, context, request)
         if response.__class__ is GeneratorType:
             return (yield from response)
         return (yield response) if isinstance(response, Pending) else response
 
     def _failed(self, route: Route, request: Any) -> Any:
-        """The response to a request that met an exception of ours."""
+        """The response to a request whose handler raised an unexpected exception."""
         kind = f"{route.name} failed unexpectedly"
         self._failures.exception("%s v%d failed unexpectedly", route.name, route.version, kind=kind)
         return route.refuse(request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request"))
 
-    def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[Answer]:
-        """A request that came while the node was starting; its bytes are kept, since the connection reuses them."""
-        pending: Pending[Answer] = Pending()
+    def _hold(self, info: ConnectionInfo, frame: bytes) -> Pending[EncodedResponse]:
+        """Keeps a request until its listener answers; a copy of its bytes, because the connection reuses its buffer."""
+        pending: Pending[EncodedResponse] = Pending()
+        held = self._held[info.listener]
+
+        def forget() -> None:
+            held.pop(pending, None)
 
         def answer() -> None:
             reply: Reply
@@ -261,18 +274,21 @@ class Dispatcher:
                 self._failures.exception("a request from %s that came early could not be handled", info.peer)
                 reply = CloseConnection("its request could not be handled")
             if isinstance(reply, Pending):
+                pending.on_abandoned = reply.abandon if reply.on_abandoned is not None else None
                 reply.when_done(pending.complete)
             else:
                 pending.complete(reply)
 
-        self._held.append(answer)
+        if not changes_something(memoryview(frame)):
+            pending.on_abandoned = forget
+        held[pending] = answer
         return pending
 
     def _answer_late(
         self, route: Route, correlation_id: int, request: Any, pending: Pending[Any], throttle_ms: int
-    ) -> Pending[Answer]:
-        def answer(response: Any) -> Answer:
-            # Whoever completes a request must not suffer from what goes wrong here.
+    ) -> Pending[EncodedResponse]:
+        def answer(response: Any) -> EncodedResponse:
+            # An error here must not reach the code that completes the request.
             try:
                 return _answer(route, correlation_id, request, response, throttle_ms)
             except CloseConnection as error:
@@ -283,8 +299,8 @@ class Dispatcher:
 
         return pending.then(answer)
 
-    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> Answer:
-        """A client newer than us asks ApiVersions in a version we do not know: it is told ours, in version 0."""
+    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> EncodedResponse:
+        """A newer client sends ApiVersions in an unknown version: the response lists our versions, in version 0."""
         if key != API_VERSIONS:
             name = apis.API_NAMES.get(key, f"API key {key}")
             raise CloseConnection(f"{name} version {version} is not supported")
@@ -295,9 +311,9 @@ class Dispatcher:
     def _delayed(self, reply: Reply, delay_ms: int) -> Reply:
         if delay_ms <= 0:
             return reply
-        late: Pending[Answer] = Pending()
+        late: Pending[EncodedResponse] = Pending()
 
-        def complete_later(answer: Answer) -> None:
+        def complete_later(answer: EncodedResponse) -> None:
             self._node.clock.call_later(delay_ms, lambda: late.complete(answer))
 
         if isinstance(reply, Pending):
@@ -309,14 +325,14 @@ class Dispatcher:
     def _introduce(self, info: ConnectionInfo, client_id: bytes) -> Client:
         """A client's first request on a connection, or its first under another name."""
         try:
-            context = Context(info.listener, ANONYMOUS, client_id.decode(), info.peer)
+            context = Context(info.listener, ANONYMOUS, client_id.decode(), info.peer, connection_id=info.connection_id)
         except UnicodeDecodeError:
             raise CloseConnection("the client id is not valid UTF-8") from None
         controller = self._node.is_controller_listener(info.listener)
         return Client(client_id, context, self._controller_routes if controller else self._broker_routes)
 
 
-def _answer(route: Route, correlation_id: int, request: Any, response: Any, throttle_ms: int) -> Answer:
+def _answer(route: Route, correlation_id: int, request: Any, response: Any, throttle_ms: int) -> EncodedResponse:
     """What a handler came to, as it goes out; None is no answer."""
     if response is None or isinstance(response, CloseConnection):
         return response
@@ -327,6 +343,6 @@ def _answer(route: Route, correlation_id: int, request: Any, response: Any, thro
     return route.answer(response, correlation_id)
 
 
-def _or_close(reply: Answer | ApiError) -> Answer:
+def _or_close(reply: EncodedResponse | ApiError) -> EncodedResponse:
     """An answer that cannot be written is the only error that is left at this point."""
     return CloseConnection("its request could not be answered") if isinstance(reply, ApiError) else reply

@@ -1,7 +1,7 @@
-"""Answers with an entry for each thing that a request names: once each, in slices, and within a bound.
+"""Builds responses that have an entry for each name in the request: each name once, in slices, up to a size limit.
 
-A name is a few bytes, and what it stands for may be megabytes: without a bound a small request could ask for more than
-the node has memory for. The bound is on the encoded size. It is counted entry by entry, before the answer is built.
+A name takes a few bytes, and its entry may take megabytes: without a limit, a small request could use up the node's
+memory. The limit is on the encoded size, which is counted entry by entry before the response is built.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ K = TypeVar("K")
 E = TypeVar("E")
 
 ENTRIES_BYTES_MAX = 32 * 1024 * 1024
-"""Of one answer. Clients refuse larger ones sooner or later: librdkafka at 100 MB, others at 50 MB."""
+"""The limit of one response. Clients refuse responses that are much larger: librdkafka at 100 MB, others at 50 MB."""
 
 
 def entries(
@@ -28,9 +28,9 @@ def entries(
     response_with: Callable[[list[E]], Message],
     api_version: int,
 ) -> Work[list[E]]:
-    """An entry for each of `keys`, in their order; those that do not fit any more are refused.
+    """One entry for each of `keys`, in order. Keys beyond the limit are refused.
 
-    The first entry is always given: it may be larger than the bound, and no smaller request would get it.
+    The first entry is always in the response, even if it exceeds the limit: no smaller request could get it.
     """
     given: list[E] = []
     room_bytes = ENTRIES_BYTES_MAX
@@ -60,4 +60,4 @@ def _size(response: Message, api_version: int) -> int:
 
 
 def _too_much() -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, "the answer would be too large: ask for fewer at once")
+    return ApiError(ErrorCode.INVALID_REQUEST, "the response would be too large: name fewer at once")

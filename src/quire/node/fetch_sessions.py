@@ -1,10 +1,10 @@
-"""Fetch sessions (KIP-227): the broker remembers what a consumer follows, so that requests and responses name only
-the partitions that changed.
+"""Fetch sessions (KIP-227): the broker remembers the partitions of a consumer, so that requests and responses contain
+only the partitions that changed.
 
-A session is opened by a full fetch with epoch 0, continued by incremental ones with epochs 1, 2, ... and closed by
-epoch -1. Both sides count epochs, so a lost or repeated request is noticed and the client starts over. The cache is
-bounded in sessions and in partitions: when it is full of sessions in use, new clients are simply answered without one,
-and a session that wants more than there is room for ends.
+A full fetch with epoch 0 opens a session. Incremental fetches with epochs 1, 2, ... continue it, and epoch -1 closes
+it. Both sides count epochs, so a lost or repeated request is detected and the client opens a new session. The cache
+limits the number of sessions and of partitions. If all sessions in a full cache are in use, new clients get responses
+without a session. A session that would exceed the limit of partitions is closed.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,16 @@ NO_SESSION = 0
 MAX_EPOCH = 2**31 - 1
 
 _SESSION_PARTITIONS_MAX = 20_000
-"""Of one session: each request of it, however small, looks at them all."""
+"""The limit of one session. Each request looks at all partitions of its session."""
 _PARTITIONS_MAX = 200_000
-"""Of all sessions together: some hundred bytes each, and a client may name what does not exist."""
+"""The limit of all sessions together. A partition takes some hundred bytes, even if it does not exist."""
 
 PartitionKey = tuple[bytes, str, int]
-"""Topic id, topic name and partition; one of id and name is empty, as the request's version has it."""
+"""Topic id, topic name and partition. The id or the name is empty, depending on the request's version."""
 
 
 class FetchPartition:
-    """What a client wants of one partition, and what it was last told about it."""
+    """What a client wants to read of a partition, and the offsets that the last response had for it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -66,14 +66,14 @@ class FetchPartition:
         return (self.topic_id, self.topic, self.index)
 
     def wants(self, other: "FetchPartition") -> None:
-        """Takes over the wishes of a newer request for the same partition."""
+        """Takes over the values of a newer request for the same partition."""
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
 
     def has_news(self, high_watermark: int, log_start_offset: int, has_data_or_error: bool) -> bool:
-        """Whether an incremental response must name this partition; remembers what the client will know."""
+        """Whether an incremental response must contain this partition. Remembers the offsets that it will have."""
         news = (
             has_data_or_error
             or high_watermark != self.sent_high_watermark
@@ -105,7 +105,7 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def rotate(self, served: Iterable[FetchPartition]) -> None:
-        """Moves partitions that were sent data to the end, so that a size limit starves nobody."""
+        """Moves partitions that had data to the end, so that a size limit does not starve the others."""
         for partition in served:
             known = self.partitions.pop(partition.key, None)
             if known is not None:
@@ -134,7 +134,7 @@ class FetchSessions:
     def open(
         self, replaced_id: int, uses_topic_ids: bool, partitions: list[FetchPartition], now_ms: float
     ) -> FetchSession | None:
-        """A new session, or None where there is no room or nothing to remember."""
+        """A new session, or None if there is no room or there are no partitions."""
         self.close(replaced_id)
         if not partitions or not self._make_room(len(partitions), now_ms):
             return None
@@ -145,7 +145,7 @@ class FetchSessions:
         return session
 
     def resume(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: float) -> FetchSession:
-        """The session of an incremental fetch; ApiError when the client has to start over."""
+        """The session of an incremental fetch. Raises ApiError if the client must open a new session."""
         session = self._sessions.get(session_id)
         if session is None:
             raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {session_id}")
@@ -164,7 +164,7 @@ class FetchSessions:
     def update(
         self, session: FetchSession, wanted: Iterable[FetchPartition], forgotten: Iterable[PartitionKey]
     ) -> None:
-        """What an incremental fetch changes in its session; ApiError, and no session any more, if it is too much."""
+        """Applies an incremental fetch to its session. If it has too many partitions, closes it and raises ApiError."""
         before = len(session.partitions)
         session.update(wanted, forgotten)
         self._partitions += len(session.partitions) - before

@@ -1,4 +1,4 @@
-"""What a request names more than once. Kafka refuses such entries instead of serving them again and again."""
+"""Finds the entries that a request names more than once. Kafka refuses them instead of serving each."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar

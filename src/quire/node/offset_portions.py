@@ -1,6 +1,6 @@
-"""Commits and deletions of many offsets, in portions: each offset counts on its own, and a thousand take milliseconds.
+"""Divides commits and deletions of many offsets into portions, because a thousand offsets take milliseconds.
 
-It also lets a client commit more offsets with one request than fit into one batch of records.
+A client can thereby commit more offsets with one request than fit into one record batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,18 +15,34 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 PORTION = 500
-"""Partitions; few requests have more."""
+"""The partitions of one portion. Few requests have more."""
 
 
 def are_many(topics: list[Any]) -> bool:
     return sum(len(topic.partitions) for topic in topics) > PORTION
 
 
-def in_portions(request: T, commit: Callable[[T], Pending[R | ApiError]]) -> Work[R]:
-    """Gives `commit` the request's partitions portion by portion; what comes back is one response for all of them."""
+def in_portions(
+    request: T, commit: Callable[[T], Pending[R | ApiError]], refuse: Callable[[T, ApiError], R]
+) -> Work[R]:
+    """Calls `commit` for each portion of the request, one after the other, and merges the responses into one.
+
+    If one fails, because the member has left its group meanwhile for example, it and the rest are refused. The response
+    still says that the portions before it are committed.
+    """
     merged: Any = None
+    failure: ApiError | None = None
     for portion in _portions(request):
-        response: Any = yield from outcome(commit(portion))
+        response: Any
+        if failure is None:
+            try:
+                response = yield from outcome(commit(portion))
+            except ApiError as error:
+                if merged is None:
+                    raise
+                failure = error
+        if failure is not None:
+            response = refuse(portion, failure)
         if merged is None:
             merged = response
         else:
@@ -35,7 +51,7 @@ def in_portions(request: T, commit: Callable[[T], Pending[R | ApiError]]) -> Wor
 
 
 def _portions(request: Any) -> Iterator[Any]:
-    """The same request for `PORTION` partitions each, in their order; one at least."""
+    """Copies of the request with at most `PORTION` partitions each, in order."""
     portion: list[Any] = []
     room = PORTION
     for topic in request.topics:
@@ -60,7 +76,7 @@ def _with_topics(request: Any, topics: list[Any]) -> Any:
 
 
 def _add(topics: list[Any], more: list[Any]) -> None:
-    """A topic that is divided between two portions gets one entry."""
+    """Appends `more`. A topic that two portions share gets one entry."""
     for topic in more:
         last = topics[-1] if topics else None
         if (

@@ -1,17 +1,20 @@
-"""A coordinator's log on this very node: `StateLog` over the partition that the node leads."""
+"""`StateLog` on a partition that this node leads: the log of a coordinator on the same node."""
 
 from quire.coordinators.runtime.state_log import Bounds
 from quire.node.commit import when_committed
 from quire.node.partitions import Partitions
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.replication.partition import Partition
+from quire.replication.leader_role import LeaderRole
 from quire.seams import Buffer, Clock, FileSlice, Jobs
-from quire.storage.range_check import NotCheckedError
+from quire.storage.scanning.range_check import NotCheckedError
+
+MOST_CHECKS = 3
+"""How often a read waits for a job: for an index, and for the bytes. More if segments change meanwhile."""
 
 
 class OwnStateLog:
-    """Answers only while the node leads the partition in the epoch that this was made for."""
+    """Works only while the node leads the partition in the given leader epoch."""
 
     __slots__ = ("_clock", "_index", "_jobs", "_leader_epoch", "_partitions", "_read_bytes", "_timeout_ms", "_topic")
 
@@ -37,43 +40,46 @@ class OwnStateLog:
         self._timeout_ms = timeout_ms
 
     def bounds(self) -> Pending[Bounds | ApiError]:
-        """Up to the log's end, once that is committed: a leader has to make sure of what it found there."""
+        """The start and the end of the log, once everything before the end is committed."""
         bounds: Pending[Bounds | ApiError] = Pending()
         try:
-            partition = self._partition()
+            leader = self._leader()
         except ApiError as error:
             bounds.complete(error)
             return bounds
-        found = Bounds(partition.log.start_offset, partition.log.end_offset)
+        found = Bounds(leader.log.start_offset, leader.log.end_offset)
         if found.start == found.end:
             bounds.complete(found)
             return bounds
-        when_committed(partition, found.end, self._clock, self._timeout_ms).when_done(
+        when_committed(leader, found.end, self._clock, self._timeout_ms).when_done(
             lambda error: bounds.complete(error or found)
         )
         return bounds
 
     def append(self, batch: bytearray, expected_offset: int) -> Pending[ApiError | None]:
         try:
-            partition = self._partition()
-            appended = partition.append_own(batch, self._clock.now_ms(), expected_offset)
+            leader = self._leader()
+            appended = leader.append_own(batch, self._clock.now_ms(), expected_offset)
         except ApiError as error:
             return completed(error)
-        return when_committed(partition, appended.last_offset + 1, self._clock, self._timeout_ms)
+        return when_committed(leader, appended.last_offset + 1, self._clock, self._timeout_ms)
 
     def read(self, offset: int) -> Pending[Buffer | ApiError]:
         pending: Pending[Buffer | ApiError] = Pending()
-        self._read(offset, pending, may_check=True)
+        self._read(offset, pending, checks_left=MOST_CHECKS)
         return pending
 
-    def _read(self, offset: int, pending: Pending[Buffer | ApiError], *, may_check: bool) -> None:
+    def _read(self, offset: int, pending: Pending[Buffer | ApiError], *, checks_left: int) -> None:
         try:
-            partition = self._partition()
-            part = partition.read(offset, self._read_bytes, at_least_one_batch=True, committed_only=False)
+            part = self._leader().partition.read(
+                offset, self._read_bytes, at_least_one_batch=True, committed_only=False
+            )
         except NotCheckedError as error:
-            if may_check:
+            if checks_left:
                 self._partitions.check(
-                    self._partition(), error.check, lambda: self._read(offset, pending, may_check=False)
+                    self._leader().partition,
+                    error.check,
+                    lambda: self._read(offset, pending, checks_left=checks_left - 1),
                 )
             else:
                 pending.complete(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._topic}-{self._index} is not checked"))
@@ -92,8 +98,8 @@ class OwnStateLog:
 
         self._jobs.submit(part.read, pending.complete, failed)
 
-    def _partition(self) -> Partition:
-        partition = self._partitions.leader(self._topic, None, self._index)
-        if partition.leader_epoch != self._leader_epoch:
-            partition.check_leader_epoch(self._leader_epoch)
-        return partition
+    def _leader(self) -> LeaderRole:
+        leader = self._partitions.leader(self._topic, None, self._index)
+        if leader.leader_epoch != self._leader_epoch:
+            leader.partition.check_leader_epoch(self._leader_epoch)
+        return leader

@@ -1,6 +1,6 @@
-"""Producer ids for this broker's clients, out of blocks that the controller hands out.
+"""Assigns producer ids to this broker's clients, from blocks that the controller allocates.
 
-A block that is lost in a crash is simply never used: ids are unique, not dense.
+The rest of a block is lost in a crash: ids are unique, but have gaps.
 """
 
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from quire.pending import Pending
 
 AllocateBlock = Callable[[], Pending[tuple[int, int]]]
-"""Asks the controller for a block: its first id and how many there are; none when it cannot give any now."""
+"""Asks the controller for a block: its first id and the number of ids, which is 0 if there is none now."""
 
 NO_ID = -1
-"""In place of an id when there is none to be had now; the client tries again."""
+"""The result if no id is available now. The client retries."""
 
 
 class ProducerIds:

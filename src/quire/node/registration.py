@@ -1,4 +1,4 @@
-"""How this node introduces itself to the controller: as a broker, and as a controller."""
+"""The requests with which a node registers at the active controller, as a broker and as a controller."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,10 @@ from quire.config.listeners import Listener as ConfiguredListener
 from quire.metadata.features import SUPPORTED
 from quire.protocol.messages import broker_registration as broker
 from quire.protocol.messages import controller_registration as controller
+from quire.raft.replicas import Endpoint
 
 Ports = Mapping[str, int]
-"""The bound port of each listener; what a listener is advertised with where it asked for any free one."""
+"""The bound port of each listener. It is advertised if the listener is configured with port 0."""
 
 
 def as_broker(
@@ -21,7 +22,7 @@ def as_broker(
     directory_ids: list[bytes],
     previous_epoch: int,
 ) -> broker.BrokerRegistrationRequest:
-    """`previous_epoch` is the epoch of the last run if it stopped cleanly, else -1."""
+    """`previous_epoch` is the broker epoch before the last clean stop, or -1 after a crash."""
     return broker.BrokerRegistrationRequest(
         broker_id=config.node_id,
         cluster_id=cluster_id,
@@ -54,16 +55,24 @@ def as_controller(
         listeners=[
             controller.Listener(
                 name=listener.name,
-                host=listener.host or "localhost",
-                port=ports[listener.name],
+                host=listener.host,
+                port=listener.port or ports[listener.name],
                 security_protocol=protocol_number(listener),
             )
-            for listener in config.topology.controller_listeners
+            for listener in config.topology.advertised_controller_listeners
         ],
         features=[
             controller.Feature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in sorted(SUPPORTED.items())
         ],
+    )
+
+
+def controller_endpoints(config: BrokerConfig, ports: Ports) -> tuple[Endpoint, ...]:
+    """Where other controllers and brokers reach this controller."""
+    return tuple(
+        Endpoint(listener.name, listener.host, listener.port or ports[listener.name])
+        for listener in config.topology.advertised_controller_listeners
     )
 
 

@@ -1,7 +1,7 @@
-"""Looks for segments that have had their time, in all partitions every so often and in some when their settings change.
+"""Applies retention: in all partitions at intervals, and in single topics when their settings change.
 
-The node calls `look_at_all` (`log.retention.check.interval.ms`) and `look_at`. Looking is spread over many turns of the
-event loop; what is then done about a log, and in which order, is `LogDirectory.drop_expired`'s.
+The node calls `look_at_all` every `log.retention.check.interval.ms`, and `look_at` or `look_at_topic` for single ones.
+The work is spread over many turns of the event loop. `LogDirectory.drop_expired` deletes the expired segments.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ class Retention:
         self._partitions = partitions
         self._clock = clock
         self._waiting: dict[Partition, None] = {}
-        """Partitions that will be looked at."""
+        """Partitions that are still to be checked, in order."""
         self._scheduled = False
 
     @property

@@ -1,7 +1,7 @@
-"""Requests whose work may take long, done in slices: other requests are served between two of them.
+"""Runs long requests in slices, so that other requests are served in between.
 
-The handler of such a request is a generator. It yields a `Pending` to wait for it and get its value, or None wherever
-it may be interrupted, which should be after every few dozen microseconds of work:
+The handler of such a request is a generator. It yields a `Pending` to wait for its value, and None where it may be
+interrupted, which should be after every few dozen microseconds of work:
 
     def handle(node: "Node", context: Context, request: DescribeThingsRequest) -> Work[DescribeThingsResponse]:
         things = []
@@ -10,9 +10,9 @@ it may be interrupted, which should be after every few dozen microseconds of wor
             yield None
         return DescribeThingsResponse(things=things)
 
-A request begins at once, and most are done with that; all that come together share one slice for it. The others take
-turns, one slice of one request in each round, so a small request waits for two slices at most, however many long ones
-there are. Only a few of these are under way at a time, because each may be building a large answer.
+A request starts at once, and most end in their first slice. All requests that start in one turn of the event loop share
+one slice. Longer requests take turns, one slice of one request in each turn, so a small request waits for two slices at
+most, however many long ones there are. Only a few long requests run at a time, because each may build a large response.
 """
 
 import logging
@@ -31,20 +31,20 @@ T = TypeVar("T")
 Work = Generator[Pending[Any] | None, Any, T]
 
 TURN: Pending[None] = completed(None)
-"""What work yields that should wait for its turn now, instead of going on at once."""
+"""Work yields this to end its slice now."""
 
 FIRST_STEPS = 8
-"""What a request does before anything is set up for more of it."""
+"""The steps that a request may take before it needs a task."""
 SLICE_MS = 5.0
 LEAST_SLICE_MS = 0.25
-"""What a request gets at once even if others have used up the slice of this round: most need no more."""
+"""The time that every request gets at once, even if others have used up the shared slice. Most need no more."""
 STEPS_PER_SLICE = 1_000
-"""Ends a slice too: the time of the simulator stands still while code runs."""
+"""The steps after which a slice ends too, because the simulator's time stands still while code runs."""
 UNDER_WAY_MAX = 8
 
 
 def outcome(pending: Pending[T | ApiError]) -> Work[T]:
-    """Waits for what may be refused; raises the refusal."""
+    """Waits for a result, and raises it if it is an ApiError."""
     value = yield pending
     if isinstance(value, ApiError):
         raise value
@@ -52,7 +52,7 @@ def outcome(pending: Pending[T | ApiError]) -> Work[T]:
 
 
 def begin(work: Work[T]) -> T | Work[T]:
-    """Takes the first few steps. The result if these were all, as they mostly are, or else the rest of the work."""
+    """Takes the first steps. Returns the result if the work ends with them, as most does, or the rest of the work."""
     waits_for: Pending[Any] | None = None
     try:
         for _ in range(FIRST_STEPS):
@@ -65,7 +65,7 @@ def begin(work: Work[T]) -> T | Work[T]:
 
 
 def _resumed(work: Work[T], waits_for: Pending[Any] | None) -> Work[T]:
-    """The rest of work that has begun, and has yielded `waits_for`."""
+    """The rest of work that has started and has yielded `waits_for`."""
     try:
         while True:
             value = yield waits_for
@@ -77,26 +77,26 @@ def _resumed(work: Work[T], waits_for: Pending[Any] | None) -> Work[T]:
 
 
 class Slices:
-    """All long requests of a node."""
+    """The long requests of a node."""
 
     __slots__ = ("_at_once_ms", "_clock", "_idle_since_ms", "_scheduled", "_under_way", "_waiting")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._under_way: deque[_Task[Any]] = deque()
-        """The next one to get a slice first."""
+        """The tasks that take turns; the first one gets the next slice."""
         self._waiting: deque[_Task[Any]] = deque()
-        """For others to finish, or to wait for something."""
+        """The tasks that start when others end or wait for something."""
         self._scheduled = False
         self._at_once_ms = SLICE_MS
-        """What is left of the slice that requests share which begin, or go on, without waiting for their turn. It is
-        used up by them, and grows again while none of them runs."""
+        """What is left of the slice that is shared by requests which start or continue without waiting for their turn.
+        It shrinks while they run and grows in between."""
         self._idle_since_ms = 0.0
 
     def run(self, work: Work[T], *, may_be_abandoned: bool = True) -> T | Pending[T | ApiError]:
-        """The result, or what becomes it. Raises what the first slice raises; a later error becomes the result.
+        """Returns the result, or a `Pending` of it. Errors of the first slice are raised; later ones become the result.
 
-        What changes something must not be abandoned: its client's next request rests on it.
+        Requests that change something must not be abandoned, because the client's next request may depend on them.
         """
         task = _Task(work)
         try:
@@ -119,7 +119,7 @@ class Slices:
             self._at_once_ms = max(0.0, left_ms - (ended_ms - began_ms))
 
     def _go_on(self, task: "_Task[Any]", waits_for: Pending[Any] | None, queue: "deque[_Task[Any]]") -> None:
-        """Gives the task its next slice when it is its turn, or at once when what it waits for is there."""
+        """Queues the task for its next slice, or continues it as soon as the value that it waits for is there."""
         if task.abandoned:
             task.abandon()
         elif waits_for is None:
@@ -173,12 +173,12 @@ class _Task(Generic[T]):
     def __init__(self, work: Work[T]) -> None:
         self._work = work
         self.waits_for: Pending[Any] | None = None
-        """What the work has yielded last."""
+        """The last value that the work has yielded."""
         self.result: Pending[T | ApiError] = Pending()
         self.abandoned = False
 
     def advance(self, clock: Clock, until_ms: float) -> Pending[Any] | None:
-        """One slice; returns what the work has to wait for, or None if only its time is up. Raises StopIteration."""
+        """Runs one slice. Returns what the work waits for, or None if its time is up. StopIteration ends the work."""
         send = self._work.send
         waits_for = self.waits_for
         for _ in range(STEPS_PER_SLICE):
@@ -192,7 +192,7 @@ class _Task(Generic[T]):
 
     def abandon(self) -> None:
         self.abandoned = True
-        # It may be what is running now: then this is called again after its step.
+        # The work may be running right now. Then this is called again after its step.
         with suppress(ValueError):
             self._work.close()
         if self.waits_for is not None:

@@ -1,7 +1,7 @@
-"""The one place where a client is slowed down.
+"""Decides how long a client is throttled.
 
-Dispatch asks here once for every request and writes the answer into the response's throttle time. Quotas will be
-counted here; without any, nobody is throttled.
+Dispatch calls this once for every request and writes the result into the response's throttle time. Quotas will be
+counted here. There are none yet, so no client is throttled.
 """
 
 from quire.node.context import Context

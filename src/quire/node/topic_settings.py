@@ -1,4 +1,4 @@
-"""From a topic's configuration to the plain values that its partitions and logs work with."""
+"""Converts a topic's configuration into the values that its partitions and logs work with."""
 
 from quire.config.topic_config import TopicConfig
 from quire.protocol.records import Compression
@@ -38,7 +38,7 @@ def log_config(config: TopicConfig) -> LogConfig:
 
 
 def _segment_ms(config: TopicConfig) -> int:
-    """How old a segment becomes. Only completed ones are compacted, so it is no older than that can wait."""
+    """The age at which a segment is rolled. Only closed segments are compacted, so max.compaction.lag.ms limits it."""
     segment_ms = config.get_int("segment.ms")
     compact = "compact" in config.get_list("cleanup.policy")
     return min(segment_ms, config.get_int("max.compaction.lag.ms")) if compact else segment_ms
@@ -62,7 +62,7 @@ def partition_settings(config: TopicConfig) -> PartitionSettings:
 
 
 def compression_level(config: TopicConfig, codec: str) -> int | None:
-    """The level of the codec's own setting; None leaves it to the codec."""
+    """The level from the setting of this codec, or None for the codec's default."""
     if codec not in ("gzip", "lz4", "zstd"):
         return None
     level = config.get_int(f"compression.{codec}.level")

@@ -1,12 +1,11 @@
-"""What the handlers of transactional requests have in common: whether they may, and the way to the shard."""
-
-from __future__ import annotations  # Those of functions in functions are evaluated for every request otherwise.
+"""What the handlers of transactional requests share: authorization, and running an operation in the right shard."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quire.coordinators.runtime.result import Result
-from quire.node.authorizer import Operation, Resource
+from quire.coordinators.runtime.result import CoordinatorResult
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.producer_ids import NO_ID
 from quire.pending import Pending
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# An enum's member is looked up anew each time it is named by its class.
-_WRITE = Operation.WRITE
+# Module constants, because a lookup of an enum member through its class is slow.
+_WRITE = AclOperation.WRITE
 _TRANSACTIONAL_ID = Resource.TRANSACTIONAL_ID
 
 
-def check_transactional_id(node: Node, context: Context, transactional_id: str, needed: Operation) -> None:
+def check_transactional_id(node: "Node", context: Context, transactional_id: str, needed: AclOperation) -> None:
     if not node.authorizer.allows(context, needed, _TRANSACTIONAL_ID, transactional_id):
         raise ApiError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"using transactional id {transactional_id} is not allowed"
@@ -31,58 +30,79 @@ def check_transactional_id(node: Node, context: Context, transactional_id: str, 
 
 
 def run_in_transaction(
-    node: Node,
+    node: "Node",
     context: Context,
     transactional_id: str,
-    operation: Callable[[TransactionMachine, int], Result[R]],
+    operation: Callable[["TransactionMachine", int], CoordinatorResult[R]],
 ) -> Pending[R | ApiError]:
-    """Runs `operation` on (machine, now) of the shard that keeps the id; ApiError where that cannot be."""
+    """Runs `operation(machine, now_ms)` in the shard of the transactional id; ApiError if this is not possible."""
     check_transactional_id(node, context, transactional_id, _WRITE)
     return node.coordinators.transactions.shard_for(transactional_id).run(operation)
 
 
 def run_with_producer_id(
-    node: Node,
+    node: "Node",
     context: Context,
     transactional_id: str,
-    operation: Callable[[TransactionMachine, int, int], Result[R]],
+    operation: Callable[["TransactionMachine", int, int], CoordinatorResult[R]],
 ) -> Pending[R | ApiError]:
-    """Runs `operation` on (machine, now, producer id): without an id first, and with a new one if it needs that."""
-
-    def run(producer_id: int) -> Pending[Any]:
-        return run_in_transaction(
-            node, context, transactional_id, lambda machine, now_ms: operation(machine, now_ms, producer_id)
-        )
-
-    first = run(NO_ID)
+    """Runs `operation(machine, now_ms, producer_id)`: first without an id, then with a new one if it needs that."""
+    attempt = _Attempt(node, context, transactional_id, operation)
+    first = attempt.run(NO_ID)
     if first.done and not isinstance(first.value, ApiError):
         return first
-    return _again_with_producer_id(node, first, run)
+    return attempt.retried(first)
 
 
-def _again_with_producer_id(node: Node, first: Pending[Any], run: Callable[[int], Pending[Any]]) -> Pending[Any]:
-    """What becomes of `first`; or of running it again, should it turn out that it needs a producer id."""
-    from quire.coordinators.transaction.producer_epochs import NeedsProducerId
+class _Attempt:
+    """An operation that may have to run a second time, with a new producer id."""
 
-    answer: Pending[Any] = Pending()
+    __slots__ = ("_context", "_node", "_operation", "_response", "_transactional_id")
 
-    def finish(outcome: Any) -> None:
-        answer.complete_once(outcome)
+    def __init__(
+        self,
+        node: "Node",
+        context: Context,
+        transactional_id: str,
+        operation: Callable[["TransactionMachine", int, int], CoordinatorResult[Any]],
+    ) -> None:
+        self._node = node
+        self._context = context
+        self._transactional_id = transactional_id
+        self._operation = operation
+        self._response: Pending[Any]
 
-    def tried(outcome: Any) -> None:
-        if isinstance(outcome, NeedsProducerId):
-            node.producer_ids.next_id().when_done(lambda producer_id: again(outcome, producer_id))
+    def run(self, producer_id: int) -> Pending[Any]:
+        operation = self._operation
+        return run_in_transaction(
+            self._node,
+            self._context,
+            self._transactional_id,
+            lambda machine, now_ms: operation(machine, now_ms, producer_id),
+        )
+
+    def retried(self, first: Pending[Any]) -> Pending[Any]:
+        """The response of the first run, or of the second one if that is needed."""
+        self._response = Pending()
+        first.when_done(self._first_done)
+        return self._response
+
+    def _first_done(self, response: Any) -> None:
+        from quire.coordinators.transaction.producer_epochs import NeedsProducerId
+
+        if isinstance(response, NeedsProducerId):
+            self._node.producer_ids.next_id().when_done(partial(self._run_again, response))
         else:
-            finish(outcome)
+            self._response.complete_once(response)
 
-    def again(refusal: ApiError, producer_id: int) -> None:
+    def _run_again(self, refusal: ApiError, producer_id: int) -> None:
         if producer_id == NO_ID:
-            finish(refusal)
+            self._response.complete_once(refusal)
             return
         try:
-            run(producer_id).when_done(finish)
+            self.run(producer_id).when_done(self._complete)
         except ApiError as error:
-            finish(error)
+            self._response.complete_once(error)
 
-    first.when_done(tried)
-    return answer
+    def _complete(self, response: Any) -> None:
+        self._response.complete_once(response)

@@ -1,7 +1,7 @@
-"""The table of APIs: names, versions, who answers them, and where their message classes are.
+"""The table of APIs: names, versions, whether brokers or controllers answer them, and their message classes.
 
-The node reads it for every request: `request_class` imports a message module the first time its API is used, so that
-importing this module stays cheap. Versions are Apache Kafka 4.3's; what a node advertises is the node's own business.
+`request_class` imports a message module when its API is first used, so that importing this module stays cheap. The
+versions are those of Apache Kafka 4.3; the node decides which ones it advertises.
 """
 
 from importlib import import_module
@@ -141,24 +141,24 @@ API_VERSIONS_KEY: Final = 18
 
 _BY_KEY: Final = {api.key: api for api in APIS}
 _KEYS: Final = {api.name: api.key for api in APIS}
-# Beyond every version where an API has no flexible one.
+# Above every version, for APIs without a flexible version.
 _FLEXIBLE: Final = {api.key: 1 << 15 if api.flexible is None else api.flexible for api in APIS}
 _request_classes: dict[int, "type[Message]"] = {}
 _response_classes: dict[int, "type[Message]"] = {}
 
 
 def api(key: int) -> Api:
-    """The row of this key; KeyError when there is no such API."""
+    """The row of this key; KeyError if there is no such API."""
     return _BY_KEY[key]
 
 
 def api_key(name: str) -> int:
-    """The key of an API by its name, such as "Produce"; KeyError when there is none."""
+    """The key of an API by its name, such as "Produce"; KeyError if there is none."""
     return _KEYS[name]
 
 
 def request_class(key: int) -> "type[Message]":
-    """The request of this API; KeyError when there is no such API."""
+    """The request class of this API; KeyError if there is no such API."""
     try:
         return _request_classes[key]
     except KeyError:
@@ -167,7 +167,7 @@ def request_class(key: int) -> "type[Message]":
 
 
 def response_class(key: int) -> "type[Message]":
-    """The response of this API; KeyError when there is no such API."""
+    """The response class of this API; KeyError if there is no such API."""
     try:
         return _response_classes[key]
     except KeyError:
@@ -180,7 +180,7 @@ def request_header_version(key: int, version: int) -> int:
 
 
 def response_header_version(key: int, version: int) -> int:
-    """Always 0 for ApiVersions: its client does not know yet which versions the node speaks."""
+    """Always 0 for ApiVersions: its client does not know yet which versions the node supports."""
     return 1 if version >= _FLEXIBLE[key] and key != API_VERSIONS_KEY else 0
 
 

@@ -1,8 +1,8 @@
-"""Messages to bytes and back.
+"""Encodes and decodes messages.
 
-`encode` and `decode` are what most callers want; `encoder` and `decoder` are the functions behind them, compiled at
-their first use for one class and version, and kept. `encode_parts` is for responses with records: slices of files go
-out as they are. Malformed bytes raise ProtocolError and nothing else; a message that its version cannot carry raises
+Most callers use `encode` and `decode`. `encoder` and `decoder` return the functions behind them, which are compiled for
+one class and version at their first use, and cached. `encode_parts` is for responses with records: file slices stay as
+they are. Malformed bytes raise ProtocolError and nothing else; a message that its version cannot express raises
 EncodeError. Produce and Fetch requests and Metadata responses have hand-tuned functions in front of the compiled ones.
 """
 
@@ -22,15 +22,15 @@ Decoder: TypeAlias = Callable[[Buffer, int], tuple[M, int]]
 
 
 SlicedEncoder: TypeAlias = Callable[[M, bytearray], Generator[None, None, None]]
-"""Appends a message to a bytearray, element by element of its arrays."""
+"""Appends a message to a bytearray, one element of its arrays at a time."""
 
 
 class Encoder(Protocol[M_contra]):
     def __call__(self, message: M_contra, out: bytearray, parts: list[Part] | None = None, /) -> None:
-        """Appends the message to `out`; given `parts`, adds `out` and what follows it to those."""
+        """Appends the message to `out`; with `parts`, adds `out` and all that follows to them."""
 
 
-# What has hand-tuned functions, and where. They are given the compiled one to fall back to.
+# The messages with hand-tuned functions. These fall back to the compiled function.
 _TUNED_DECODERS = {
     "FetchRequest": ("fast_fetch", "request_decoder"),
     "ProduceRequest": ("fast_produce", "request_decoder"),
@@ -45,7 +45,7 @@ _sliced_encoders: dict[type[Message], dict[int, Any]] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of a message, without any header. File slices among its records are read."""
+    """The bytes of a message, without a header. File slices in its records are read."""
     out = bytearray()
     encoder(type(message), version)(message, out)
     return bytes(out)
@@ -54,8 +54,8 @@ def encode(message: Message, version: int) -> bytes:
 def encode_parts(message: Message, version: int, head: bytearray | None = None) -> list[Part]:
     """The message as parts for a transport: file slices and large records as they are, the rest in between.
 
-    `head` is what stands before the message; it becomes the first part, without a copy, and its bytes may still be
-    changed afterwards (to fill in the size of the whole).
+    `head` comes before the message; it becomes the first part, without a copy, and its bytes may be changed afterwards
+    (to fill in the total size).
     """
     parts: list[Part] = []
     encoder(type(message), version)(message, bytearray() if head is None else head, parts)
@@ -63,7 +63,7 @@ def encode_parts(message: Message, version: int, head: bytearray | None = None) 
 
 
 def decode(cls: type[M], data: Buffer, version: int, offset: int = 0) -> M:
-    """The message that `data` holds from `offset` to its end; bytes left over are an error.
+    """The message in `data` from `offset` to its end; remaining bytes are an error.
 
     Records in the message are views of `data`, everything else is copied.
     """
@@ -76,8 +76,8 @@ def decode(cls: type[M], data: Buffer, version: int, offset: int = 0) -> M:
 def decoder(cls: type[M], version: int) -> Decoder[M]:
     """The function that decodes one version of a message.
 
-    Messages other than headers and those with records are decoded from a copy of the data, so that should not be much
-    longer than the message.
+    Except headers and messages with records, a message is decoded from a copy of the data, so the data should not be
+    much longer than the message.
     """
     try:
         found: Decoder[M] = _decoders[cls][version]
@@ -104,7 +104,7 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
 
 
 def sliced_encoder(cls: type[M], version: int) -> SlicedEncoder[M]:
-    """As `encoder`, for messages that take long to encode: what it returns is to be iterated over until its end."""
+    """As `encoder`, for messages that take long to encode: the caller iterates over the result until its end."""
     try:
         found: SlicedEncoder[M] = _sliced_encoders[cls][version]
     except KeyError:

@@ -1,20 +1,19 @@
 """Turns a message class and a version into one flat Python function that decodes it.
 
-The function takes `(data, pos)` and returns `(message, pos)`. Fixed-size fields that follow each other, together with
-the length that starts the next variable one, are read by a single `unpack_from`; structures are inlined. It is safe on
-hostile input:
+The function takes `(data, pos)` and returns `(message, pos)`. Adjacent fixed-size fields, together with the length of
+the next variable one, are read by a single `unpack_from`; structures are inlined. It is safe on malicious input:
 
-- A count is compared with the bytes that are left before anything is allocated: n elements need n times the size of
-  the smallest element. The elements and tags of one message all together are limited on top (`limits.elements_max`).
-- Slices past the end come out short, so `pos` ends up behind the end, which is checked once, last. Reading there
-  raises IndexError or struct.error. All of these surface as ProtocolError.
+- A count is compared with the remaining bytes before anything is allocated: n elements need n times the size of the
+  smallest element. The elements and tags of a whole message are limited too (`limits.elements_max`).
+- Slices past the end are too short, so `pos` is behind the end, which is checked once at the end. Reading there raises
+  IndexError or struct.error. All of these become ProtocolError.
 - Schemas do not recurse, so neither do decoders.
 
-Bytes are quicker to index and to slice than a memoryview, so messages are copied into bytes first, except those with
-records and headers, which have records behind them.
+Indexing and slicing is faster with bytes than with a memoryview, so messages are copied into bytes first, except
+messages with records, and headers, which have records behind them.
 
-Where Kafka is lenient (any negative length is null, tags in any order, the last of two equal tags wins) so is this,
-except that a known tag must have the size it says.
+The function is as lenient as Kafka (any negative length is null, tags may be in any order, the last of two equal tags
+counts), except that a known tag must have the size that it claims.
 """
 
 from collections.abc import Callable
@@ -40,7 +39,7 @@ def compile_decoder(message: type[Message], version: int) -> Callable[[Any, int]
 
 
 def decoder_source(message: type[Message], version: int) -> str:
-    """The text of the decoder, for whoever wants to read it."""
+    """The source of the decoder, for reading."""
     return _Decoder(message, version).source.text()
 
 
@@ -266,7 +265,7 @@ class _Decoder:
         return self._smallest_structure(field.structure)
 
     def _smallest_structure(self, structure: type[Struct]) -> int:
-        """The fewest bytes that a structure takes in this version."""
+        """The smallest size of a structure in this version."""
         size = 1 if self.flexible else 0
         for field in structure.FIELDS:
             if field.in_version(self.version) and not field.tagged_in(self.version):

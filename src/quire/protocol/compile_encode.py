@@ -1,12 +1,12 @@
 """Turns a message class and a version into one flat Python function that encodes it.
 
-The function takes `(message, out)` and appends to the bytearray `out`. Given a list of parts as a third argument it
-adds to that instead: `out` first, then file slices and large records with more bytes between them (`record_parts`).
+The function takes `(message, out)` and appends to the bytearray `out`. With a list of parts as a third argument it adds
+to that instead: `out` first, then file slices and large records with more bytes between them (`record_parts`).
 
-Fixed-size fields that follow each other are written by a single `pack`, with the length of the variable one behind them
-where it fits one byte; structures are inlined. A field that the version cannot carry must be ignorable or hold its
-default, as in Kafka: dropping it silently would change what the message says. Tagged fields are written when they
-differ from their default.
+Adjacent fixed-size fields are written by a single `pack`, together with the length of the next variable one if it fits
+into one byte; structures are inlined. A field that the version does not have must be ignorable or have its default, as
+in Kafka: dropping it silently would change the meaning of the message. Tagged fields are written if they differ from
+their default.
 """
 
 from collections.abc import Callable, Generator
@@ -34,7 +34,7 @@ def compile_encoder(message: type[Message], version: int) -> Callable[[Any, byte
 def compile_sliced_encoder(
     message: type[Message], version: int
 ) -> Callable[[Any, bytearray], Generator[None, None, None]]:
-    """The same as a generator that yields after each element of an array of structures or texts."""
+    """The same as a generator that yields after each element of an array of structures or strings."""
     function: Callable[[Any, bytearray], Generator[None, None, None]] = _Encoder(
         message, version, sliced=True
     ).source.function("encode", f"sliced encoder of {message.__name__} version {version}")
@@ -42,7 +42,7 @@ def compile_sliced_encoder(
 
 
 def encoder_source(message: type[Message], version: int) -> str:
-    """The text of the encoder, for whoever wants to read it."""
+    """The source of the encoder, for reading."""
     return _Encoder(message, version).source.text()
 
 
@@ -76,7 +76,7 @@ class _Encoder:
             with source.block("if parts is not None and out"):
                 source.line("parts.append(out)")
             if sliced:
-                source.line("yield None")  # A message without arrays: the function is a generator all the same.
+                source.line("yield None")  # Makes the function a generator even if the message has no arrays.
 
     def _structure(self, structure: type[Struct], value: str) -> None:
         tagged = []
@@ -219,7 +219,7 @@ class _Encoder:
             self._any_tags(known, value)
 
     def _small_tags(self, known: list[Field], value: str) -> None:
-        """Those that are set, one behind the other, with their number before them."""
+        """Writes the tagged fields that are set, with their number in front."""
         source = self.source
         start = source.variable("start")
         source.line(f"{start} = len({self._out})")

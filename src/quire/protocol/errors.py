@@ -1,8 +1,8 @@
-"""Error codes as they stand in responses, and the exceptions that carry them.
+"""The error codes of responses, and the exceptions that carry them.
 
-`ApiError` is how any layer below the handlers says what a client should be told; `ProtocolError` means that bytes could
-not be understood, after which a connection is closed. `EncodeError` is for our own side: a message that was asked to go
-out in a version that cannot carry it.
+Layers below the handlers raise `ApiError` for errors that the response reports to the client. `ProtocolError` means
+malformed bytes, after which the connection is closed. `EncodeError` is an error of Quire's own: a message cannot be
+encoded in the requested version.
 """
 
 from enum import IntEnum
@@ -149,7 +149,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether clients try again by themselves."""
+        """Whether clients retry by themselves."""
         return self in _RETRIABLE
 
 
@@ -192,7 +192,7 @@ _RETRIABLE = frozenset(
 
 
 class ApiError(Exception):
-    """A request, or a part of one, that is answered with an error code."""
+    """The error code in the response to a request, or to a part of one."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(message or code.name)
@@ -205,4 +205,4 @@ class ProtocolError(Exception):
 
 
 class EncodeError(Exception):
-    """A message that cannot be written in the version asked for; the caller chose the wrong version or value."""
+    """A message cannot be encoded in the requested version; the caller chose the wrong version or value."""

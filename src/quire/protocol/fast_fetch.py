@@ -1,8 +1,8 @@
-"""Fetch by hand: requests of no partition or one from version 12 on, and responses of one from version 13 on.
+"""Hand-tuned Fetch: requests with at most one partition since version 12, responses with one since version 13.
 
-Consumers repeat one small request for ever, mostly with no partition in it (a fetch session that goes on) or with one.
-Everything else (more partitions, forgotten topics, tags, older versions, malformed bytes) goes to the compiled codec,
-which also has the last word on what is malformed. Slices of files pass through a response untouched.
+Consumers repeat one small request all the time, mostly without a partition (in a fetch session) or with one. All other
+messages (more partitions, forgotten topics, tags, older versions, malformed bytes) go to the compiled codec, which also
+decides what is malformed. File slices pass through a response unchanged.
 """
 
 from struct import Struct, error
@@ -27,8 +27,8 @@ from quire.seams import Buffer, Part
 _new = object.__new__
 _no_id = bytes(16)
 
-# The most usual request as a whole, from version 15 on: what `_start`, the topic's id, `_partition` and `_end` tell,
-# and the request's tags.
+# The most common request as a whole, since version 15: `_start`, the topic's id, `_partition`, `_end` and the request's
+# tags.
 _usual = Struct(">iiibiiB16sBiiqiqiHHB").unpack_from
 _USUAL_BYTES = 76
 _NOTHING_FORGOTTEN_NO_RACK = 0x0101
@@ -197,7 +197,7 @@ def _topic(
     return topic
 
 
-# The defaults of a partition's tagged fields, shared by what `partition_data` makes.
+# The defaults of a partition's tagged fields, shared by all results of `partition_data`.
 _NOT_DIVERGING = EpochEndOffset()
 _NO_LEADER = LeaderIdAndEpoch()
 _NO_SNAPSHOT = SnapshotId()
@@ -212,7 +212,7 @@ def partition_data(
     aborted_transactions: list[AbortedTransaction] | None,
     records: Buffer | list[Part] | None,
 ) -> PartitionData:
-    """A partition of a response, made faster than by the constructor.
+    """A partition of a response, created faster than by the constructor.
 
     Its diverging epoch, current leader and snapshot id are shared defaults: replace them, do not change them.
     """
@@ -233,7 +233,7 @@ def partition_data(
 
 
 def fetch_response(session_id: int) -> FetchResponse:
-    """A response without topics, made faster than by the constructor."""
+    """A response without topics, created faster than by the constructor."""
     response = _new(FetchResponse)
     response.throttle_time_ms = 0
     response.error_code = 0
@@ -245,7 +245,7 @@ def fetch_response(session_id: int) -> FetchResponse:
 
 
 def topic_response(topic: str, topic_id: bytes) -> FetchableTopicResponse:
-    """A topic of a response without partitions, made faster than by the constructor."""
+    """A topic of a response without partitions, created faster than by the constructor."""
     response = _new(FetchableTopicResponse)
     response.topic = topic
     response.topic_id = topic_id
@@ -260,7 +260,7 @@ _no_tags = b"\0\0\0"
 
 
 def encode_parts(response: FetchResponse, version: int, head: bytearray | None = None) -> list[Part]:
-    """`codec.encode_parts`, with a short way for one partition whose records are one slice of a file, or none."""
+    """`codec.encode_parts`, with a fast path for one partition whose records are one file slice, or none."""
     out = bytearray() if head is None else head
     topics = response.responses
     if version < 13 or len(topics) != 1 or len(topics[0].partitions) != 1:

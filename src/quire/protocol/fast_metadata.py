@@ -1,8 +1,8 @@
-"""Metadata responses by hand, from version 9 on.
+"""Hand-tuned Metadata responses, since version 9.
 
-A response repeats one shape for every partition: a few numbers and three short lists of nodes. One `pack` writes a
-partition whole; the shapes, by the lengths of the three lists, are few and kept. Names repeat from response to response
-and are kept too. Unknown tags, very long lists and what does not fit go to the compiled encoder.
+All partitions of a response have the same shape: a few numbers and three short lists of nodes. One `pack` writes a
+whole partition; the packers, one for each combination of list lengths, are few and cached. Names repeat from response
+to response, and are cached too. Unknown tags, very long lists and values out of range go to the compiled encoder.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _Shapes = dict[tuple[int, int, int], Callable[..., bytes]]
 
 
 class _UnusualError(Exception):
-    """Something for the compiled encoder."""
+    """The message is for the compiled encoder."""
 
 
 def response_encoder(version: int, compiled: Encoder[MetadataResponse]) -> Encoder[MetadataResponse]:
@@ -93,7 +93,7 @@ def _encode_partitions(partitions: list[MetadataResponsePartition], out: bytearr
         leader_id, leader_epoch = partition.leader_id, partition.leader_epoch
         replicas, isr, offline = partition.replica_nodes, partition.isr_nodes, partition.offline_replicas
         lengths = len(replicas), len(isr), len(offline)
-        # One replica or three, all in sync: nearly every partition there is.
+        # One replica or three, all in sync: nearly all partitions.
         if lengths == _ONE:
             out += _pack_one(error_code, index, leader_id, leader_epoch, 2, replicas[0], 2, isr[0], 1)
         elif lengths == _THREE:
@@ -142,7 +142,7 @@ def _text(text: str | None) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _count(count: int) -> bytes:
-    """A compact length: one more than it is, because zero is null."""
+    """A compact length: the length plus one, because zero is null."""
     out = bytearray()
     varints.write(out, count + 1)
     return bytes(out)

@@ -1,8 +1,8 @@
-"""Produce by hand: the request and the response of one topic and one partition, each in one call into C.
+"""Hand-tuned Produce: the request and the response of one topic and one partition, each in one call into C.
 
-librdkafka sends one partition per request, so the cost of this shape is the cost of a small produce. Everything else
-(more partitions, a transactional id, an error to report, tags, malformed bytes) goes to the compiled codec, which also
-has the last word on what is malformed: the functions here either recognise the whole message or change nothing.
+librdkafka sends one partition per request, so this shape decides the cost of a small produce. All other messages (more
+partitions, a transactional id, errors, tags, malformed bytes) go to the compiled codec, which also decides what is
+malformed: the functions here either recognise the whole message or change nothing.
 """
 
 from collections.abc import Callable
@@ -82,14 +82,14 @@ def _request(acks: int, timeout_ms: int, name: str, topic_id: bytes, index: int,
     return request
 
 
-# The default of a partition's tagged field, shared by what `partition_response` makes.
+# The default of a partition's tagged field, shared by all results of `partition_response`.
 _NO_LEADER = LeaderIdAndEpoch()
 
 
 def partition_response(
     index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
 ) -> PartitionProduceResponse:
-    """A partition of a response whose records were appended, made faster than by the constructor.
+    """A partition of a response whose records were appended, created faster than by the constructor.
 
     Its current leader is a shared default: replace it, do not change it.
     """
@@ -109,7 +109,7 @@ def partition_response(
 def topic_response(
     name: str, topic_id: bytes, partition_responses: list[PartitionProduceResponse]
 ) -> TopicProduceResponse:
-    """A topic of a response, made faster than by the constructor."""
+    """A topic of a response, created faster than by the constructor."""
     topic = _new(TopicProduceResponse)
     topic.name = name
     topic.topic_id = topic_id
@@ -119,7 +119,7 @@ def topic_response(
 
 
 def produce_response(responses: list[TopicProduceResponse]) -> ProduceResponse:
-    """A response, made faster than by the constructor."""
+    """A response, created faster than by the constructor."""
     response = _new(ProduceResponse)
     response.responses = responses
     response.throttle_time_ms = 0
@@ -129,15 +129,15 @@ def produce_response(responses: list[TopicProduceResponse]) -> ProduceResponse:
 
 
 Writer = Callable[[ProduceResponse, int], list[Part]]
-"""(response, correlation id) to the parts of the whole answer."""
+"""(response, correlation id) -> the parts of the whole response."""
 
 
 def answer_writer(version: int, otherwise: Writer) -> Writer:
-    """Writes the whole answer at once, from its length to its end, where that is of the usual shape."""
+    """Writes the whole response at once, with its length, if it has the usual shape."""
     if version < 9:
         return otherwise
     names = version < 13
-    # By length of the name: how to pack the whole answer, how long it says it is, and what stands before the name.
+    # By the length of the name: the packer of the whole response, its length field, and the bytes before the name.
     shapes: dict[int, tuple[Callable[..., bytes], int, int]] = {}
 
     def write(response: ProduceResponse, correlation_id: int) -> list[Part]:

@@ -1,29 +1,29 @@
-"""How many elements one message may have, all its arrays and tagged fields taken together.
+"""How many elements one message may have in all of its arrays and tagged fields together.
 
-An element is a byte or a few on the wire, a hundred in memory, and some microseconds of the one thread that everybody
-shares: without a limit a request of two megabytes holds all other clients up for seconds. Decoders count every element
-against the limit of their message and refuse what goes beyond it.
+An element takes a few bytes on the wire, a hundred in memory, and some microseconds of the one thread that all clients
+share: without a limit, a request of two megabytes would block all other clients for seconds. Decoders count every
+element, and refuse messages that exceed their limit.
 """
 
 from typing import Final
 
 REQUEST_ELEMENTS_MAX: Final = 40_000
-"""For most requests, which are then decoded in some twenty milliseconds. A follower that fetches twenty thousand
-partitions fits, and so do offsets of as many."""
+"""For most requests, which are then decoded in about twenty milliseconds. This is enough for a follower that fetches
+twenty thousand partitions, and for the offsets of as many."""
 
 HEADER_TAGS_MAX: Final = 32
-"""None of the tagged fields of a request's header means anything to us today."""
+"""Quire uses none of the tagged fields of a request header."""
 
 _SMALLER: Final = {
-    # Structures with many fields, most of which need not be sent: microseconds to decode each, ...
+    # Structures with many optional fields: several microseconds to decode each.
     "CreateTopicsRequest": 20_000,
     "OffsetFetchRequest": 20_000,
-    # ... ten microseconds and more for each topic or partition, ...
+    # At least ten microseconds for each topic or partition.
     "MetadataRequest": 20_000,
     "DescribeTopicPartitionsRequest": 20_000,
     "DescribeProducersRequest": 20_000,
     "DeleteRecordsRequest": 20_000,
-    # ... and some hundred for all the settings of one.
+    # Some hundred microseconds for all settings of one resource.
     "DescribeConfigsRequest": 10_000,
     "RequestHeader": HEADER_TAGS_MAX,
 }

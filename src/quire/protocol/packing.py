@@ -1,4 +1,4 @@
-"""How numbers lie in bytes: each kind of field in the letters of Python's struct module, and packers for rows."""
+"""The struct formats of fixed-size fields, and packers for rows of numbers."""
 
 from functools import cache
 from struct import Struct
@@ -15,7 +15,7 @@ FIXED: Final = {
     "float64": "d",
     "uuid": "16s",
 }
-"""Kinds of a fixed size."""
+"""The kinds of fields with a fixed size."""
 
 SIZES: Final = {kind: Struct(">" + letter).size for kind, letter in FIXED.items()}
 

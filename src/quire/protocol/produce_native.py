@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found"
-"""The usual Produce request, read in one call: from version 9 on, one topic, one partition, no tags.
+"""Decodes the usual Produce request in one call: since version 9, one topic, one partition, no tags.
 
-One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
-with identical results. Bounds are checked by hand, because the compiled code checks none. `fast_produce` calls it, and
-turns to the compiled codec for all that is not usual.
+Cython compiles the module if there is a C compiler at installation; interpreted it gives the same results. The code
+checks bounds itself, because the compiled code does not. `fast_produce` calls it, and uses the compiled codec for all
+other requests.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _BEHIND_RECORDS = cython.declare(cython.Py_ssize_t, 3)
 def read_usual(
     view: memoryview, position: cython.Py_ssize_t, by_name: cython.bint
 ) -> tuple[ProduceRequest, int] | None:
-    """The request at `position` and the position behind it; None if it is not of the usual shape, or malformed.
+    """The request at `position` and the position behind it; None if it does not have the usual shape or is malformed.
 
-    `by_name` is for versions that name topics; later ones have their ids.
+    `by_name` is for versions with topic names; later versions have topic ids.
     """
     data: cython.const[cython.uchar][::1] = view
     end: cython.Py_ssize_t = len(data)

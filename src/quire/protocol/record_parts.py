@@ -1,7 +1,7 @@
-"""Records on their way into a response: copied where they are small, passed on as parts where they are not.
+"""Adds records to a response: small ones are copied, large ones become parts of their own.
 
-A fetch sends slices of files. They never enter Python's memory: an encoder that is given a list of parts ends the bytes
-it is writing where a slice belongs, and goes on behind it with fresh ones.
+A fetch sends file slices, which are never read into Python's memory: an encoder with a list of parts ends its current
+buffer where a slice belongs, and continues behind it with a new one.
 """
 
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 from quire.seams import Buffer, FileSlice, Part
 
 PART_BYTES: Final = 8192
-"""Buffers of this size and more are not copied; below, a copy is cheaper than one more buffer for the socket."""
+"""Buffers of at least this size are not copied; below, a copy is cheaper than one more buffer for the socket."""
 
 
 def records_size(records: Buffer | list[Part]) -> int:
@@ -17,7 +17,7 @@ def records_size(records: Buffer | list[Part]) -> int:
 
 
 def add_records(records: Buffer | list[Part], out: bytearray, parts: list[Part] | None) -> bytearray:
-    """Adds records to a message and returns the buffer to go on with; without `parts`, file slices are read."""
+    """Adds records to a message and returns the buffer to continue with; without `parts`, file slices are read."""
     for part in records if isinstance(records, list) else (records,):
         if isinstance(part, FileSlice):
             if parts is None:

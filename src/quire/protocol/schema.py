@@ -1,4 +1,4 @@
-"""How a message class says what it looks like on the wire.
+"""How a message class declares its wire format.
 
 A message is a class whose annotated attributes are declared with the functions below:
 
@@ -6,10 +6,10 @@ A message is a class whose annotated attributes are declared with the functions 
         name: str | None = string("6+", nullable="6+", default=None)
         topic_id: bytes = uuid("6+")
 
-Versions read as in Kafka's schemas: "3+" from 3 on, "0-4" inclusive, "2" alone, "none" never. The class gets slots, a
-keyword constructor in which every field has its default, equality and a short repr; `quire.protocol.codec` reads
-`FIELDS` and turns it into encoders and decoders. Nothing is compiled when a class is created, not even its
-constructor: a node touches a small part of the protocol and should not pay for the rest.
+Versions are written as in Kafka's schemas: "3+" since 3, "0-4" inclusive, "2" alone, "none" never. The class gets
+slots, a keyword constructor in which every field has its default, equality and a short repr; `quire.protocol.codec`
+compiles `FIELDS` into encoders and decoders. Nothing is compiled when a class is created, not even its constructor,
+because a node uses a small part of the protocol and should not pay for the rest.
 """
 
 from collections.abc import Callable
@@ -74,21 +74,21 @@ class Field:
 
     @property
     def structure(self) -> "type[Struct]":
-        """The class behind a struct field or an array of structures."""
+        """The class of a struct field, or of the elements of an array of structures."""
         assert isinstance(self.of, type), f"{self.name} holds no structure"
         return self.of
 
 
 class _Tagged:
-    # Apart from Struct, because what stands in a class of StructType is a field of the wire format.
+    # Separate from Struct, because attributes of a StructType class are fields of the wire format.
     __slots__ = ("unknown_tags",)
     unknown_tags: dict[int, bytes] | None
-    """Tagged fields that this schema does not know, kept to be passed on; None when there are none."""
+    """Tagged fields that this schema does not know, kept so that they can be encoded again; None if there are none."""
 
 
 @dataclass_transform(kw_only_default=True)
 class StructType(type):
-    """Makes slots of the declared fields. Fields are not inherited: a wire format is spelled out in one place."""
+    """Creates slots for the declared fields. Fields are not inherited: a wire format is declared in one place."""
 
     FIELDS: tuple[Field, ...]
 
@@ -111,7 +111,7 @@ class Struct(_Tagged, metaclass=StructType):
 
     def __init__(self, **values: Any) -> None:
         structure = type(self)
-        # The real constructor takes this one's place on first use.
+        # The compiled constructor replaces this one at its first use.
         structure.__init__ = compile_constructor(structure)  # type: ignore[method-assign]
         structure.__init__(self, **values)
 
@@ -126,7 +126,7 @@ class Struct(_Tagged, metaclass=StructType):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Only what differs from the default: most messages are mostly defaults."""
+        """Shows only fields that differ from their default, as most fields do not."""
         shown = []
         for field in self.FIELDS:
             value = getattr(self, field.name)
@@ -139,10 +139,10 @@ class Struct(_Tagged, metaclass=StructType):
 
 
 class Message(Struct):
-    """A structure that stands on its own: a request, a response, a header or a stored record."""
+    """A top-level structure: a request, a response, a header or a stored record."""
 
     API_KEY: ClassVar[int]
-    """The key of the API, or of the record type among its siblings; -1 where there is none."""
+    """The key of the API, or of the record type; -1 if there is none."""
     VERSIONS: ClassVar[tuple[int, int]]
     """Oldest and newest version, inclusive."""
     FLEXIBLE: ClassVar[int | None]
@@ -150,7 +150,7 @@ class Message(Struct):
 
 
 class Header(Message):
-    """A message with something else behind it in the same buffer."""
+    """A message that is followed by other data in the same buffer."""
 
 
 def compile_constructor(structure: type[Struct]) -> Any:
@@ -184,10 +184,9 @@ def default_value(field: Field) -> Any:
     return field.structure() if field.kind == "struct" else []
 
 
-# What follows are the declarations. Each returns Any, so that `count: int = int32("0+")` reads as what it means: an
-# attribute of type int with a default. Common options: `nullable`, the versions that may carry null; `tag` and
-# `tagged`, the number and versions of a tagged field; `ignorable`, dropped without complaint by versions that cannot
-# carry it.
+# The declarations. Each returns Any, so that `count: int = int32("0+")` means what it says: an attribute of type int
+# with a default. Common options: `nullable`, the versions in which it may be null; `tag` and `tagged`, the number and
+# versions of a tagged field; `ignorable`, silently dropped by versions that do not have it.
 
 
 def int8(versions: str, *, default: int = 0, **options: Any) -> Any:
@@ -223,7 +222,7 @@ def boolean(versions: str, *, default: bool = False, **options: Any) -> Any:
 
 
 def uuid(versions: str, *, default: bytes = bytes(16), **options: Any) -> Any:
-    """Sixteen bytes; see `quire.protocol.uuids`."""
+    """16 bytes; see `quire.protocol.uuids`."""
     return Field("uuid", versions, default, **options)
 
 
@@ -238,7 +237,7 @@ def binary(versions: str, *, default: bytes | None = b"", **options: Any) -> Any
 
 
 def record_batches(versions: str, *, default: bytes | None = None, **options: Any) -> Any:
-    """Record batches: a view into the request, which is only valid as long as the request's buffer is."""
+    """Record batches: a view of the request, which is valid only as long as the request's buffer."""
     return Field("record_batches", versions, default, **options)
 
 

@@ -1,4 +1,4 @@
-"""Lines of Python under construction, with what their names mean. The two compilers of the codec write with it."""
+"""Builds the source of a Python function and its global names. The two compilers of the codec use it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Source:
-    """The text of one function. `bind` gives an object a name that the text may use."""
+    """The source of one function. `bind` gives an object a name that the source may use."""
 
     def __init__(self, **names: Any) -> None:
         self.names: dict[str, Any] = dict(names)
@@ -19,7 +19,7 @@ class Source:
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """`opening` is an `if`, `for`, `def`, ... without its colon. A block that stays empty does nothing."""
+        """`opening` is an `if`, `for`, `def`, ... without its colon. An empty block gets a `pass`."""
         self.line(opening + ":")
         self._indent += 1
         first = len(self._lines)
@@ -29,12 +29,12 @@ class Source:
         self._indent -= 1
 
     def variable(self, prefix: str) -> str:
-        """A local name not used before."""
+        """A new local name."""
         self._count += 1
         return f"{prefix}{self._count}"
 
     def bind(self, name: str, value: Any) -> str:
-        """The first object of that name stays: equal names stand for equal things, such as `pack_hi`."""
+        """The first object of a name is kept: equal names mean equal objects, such as `pack_hi`."""
         self.names.setdefault(name, value)
         return name
 
@@ -42,6 +42,6 @@ class Source:
         return "\n".join(self._lines) + "\n"
 
     def function(self, name: str, title: str) -> Any:
-        """Compiles the text and returns the function `name` that it defines; `title` stands in tracebacks."""
+        """Compiles the source and returns its function `name`; `title` appears in tracebacks."""
         exec(compile(self.text(), f"<{title}>", "exec"), self.names)
         return self.names[name]

@@ -1,6 +1,6 @@
 """Tagged fields: a count, then for each a tag, a size and that many bytes. The compiled codecs call this.
 
-Fields that a schema does not know are kept in `unknown_tags`, so that a message can be passed on whole.
+Fields that a schema does not know are kept in `unknown_tags`, so that a message can be passed on unchanged.
 """
 
 from quire.protocol import varints
@@ -10,7 +10,7 @@ from quire.seams import Buffer
 
 
 def keep_unknown(structure: Struct, tag: int, data: Buffer, position: int, end: int) -> int:
-    """Keeps the bytes of one tag; past the end of the data they come out short, which the decoder notices by `end`."""
+    """Keeps the bytes of one tag; past the end of the data they are too short, which the decoder detects by `end`."""
     if structure.unknown_tags is None:
         structure.unknown_tags = {}
     structure.unknown_tags[tag] = bytes(data[position:end])
@@ -18,7 +18,7 @@ def keep_unknown(structure: Struct, tag: int, data: Buffer, position: int, end: 
 
 
 def read_unknown(structure: Struct, data: Buffer, position: int, count: int) -> int:
-    """Keeps all tags of a structure that knows none and returns the position behind them."""
+    """Keeps all tags of a structure that declares none, and returns the position behind them."""
     for _ in range(count):
         tag, position = varints.read(data, position)
         size, position = varints.read(data, position)
@@ -27,7 +27,7 @@ def read_unknown(structure: Struct, data: Buffer, position: int, count: int) -> 
 
 
 def skip_tags(data: Buffer, position: int, most: int) -> int:
-    """The position behind tagged fields that nobody wants to know; more than `most` are refused."""
+    """The position behind tagged fields that are ignored; more than `most` are refused."""
     try:
         if not data[position]:
             return position + 1
@@ -44,7 +44,7 @@ def skip_tags(data: Buffer, position: int, most: int) -> int:
 
 
 def write_tags(out: bytearray, known: dict[int, bytearray], unknown: dict[int, bytes] | None) -> None:
-    """The tagged fields of one structure in the order of their tags; known ones win over unknown ones."""
+    """The tagged fields of one structure in the order of their tags; known ones replace unknown ones."""
     fields: dict[int, bytes | bytearray] = {**(unknown or {}), **known}
     varints.write(out, len(fields))
     for tag in sorted(fields):

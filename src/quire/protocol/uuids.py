@@ -4,7 +4,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
 ZERO: Final = bytes(16)
-"""No id: the topic is named, not identified."""
+"""No id: the topic is identified by its name."""
 
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 """The topic id of `__cluster_metadata`, the same in every cluster."""
@@ -17,7 +17,7 @@ def to_text(uuid: bytes) -> str:
 
 
 def from_text(text: str) -> bytes:
-    """The inverse of `to_text`; ValueError for anything else. Like Kafka it ignores the last character's spare bits."""
+    """The inverse of `to_text`; ValueError for other texts. As in Kafka, the last character has unused bits."""
     try:
         uuid = urlsafe_b64decode(text + "==") if len(text) == 22 else b""
     except ValueError:

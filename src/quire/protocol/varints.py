@@ -1,6 +1,6 @@
-"""Unsigned varints: seven bits a byte, the lowest first.
+"""Unsigned varints: seven bits per byte, the lowest first.
 
-Values below 128 take one byte and are handled inline by the compiled codecs; they come here for the rest.
+Values below 128 take one byte, and the compiled codecs handle them inline; all others are handled here.
 """
 
 from quire.protocol.errors import ProtocolError
@@ -16,7 +16,7 @@ def read(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_tail(data: Buffer, position: int, first: int) -> tuple[int, int]:
-    """Goes on after a first byte above 127. Values have 32 bits, so no hostile varint grows without bound."""
+    """Continues after a first byte above 127. Values have at most 32 bits, which limits malicious varints."""
     byte = data[position]
     position += 1
     if byte < 128:

@@ -1,11 +1,10 @@
-"""The control records of the metadata log: who leads, which version of the consensus, who votes.
+"""The control records of the metadata log: the leader, the version of KRaft, the voters.
 
-They are raft's own and never reach the image. A leader writes LeaderChange first thing in its epoch; a snapshot begins
+They belong to raft and never reach the image. A leader starts its epoch with a LeaderChange record. A snapshot begins
 with a header and ends with a footer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from quire.protocol.codec import decode, encode
 from quire.protocol.errors import ProtocolError
@@ -18,29 +17,41 @@ from quire.protocol.messages.control_records import (
     VotersRecord,
 )
 from quire.protocol.records import ControlRecordType, Record, build_control_batch, control_type
+from quire.raft.control_state import Control
 from quire.raft.effects import StartOfEpoch
 from quire.raft.replicas import VoterSet
 
 Controls = list[tuple[ControlRecordType, bytes]]
 
 
-@dataclass(slots=True)
-class ControlState:
-    """What control records have said so far; later ones take the place of earlier ones."""
-
-    kraft_version: int = 0
+def read_control(records: Sequence[Record]) -> Control:
+    """What the records of one control batch change."""
+    kraft_version: int | None = None
     voters: VoterSet | None = None
+    for record in records:
+        match control_type(record):
+            case ControlRecordType.KRAFT_VERSION:
+                kraft_version = decode(KRaftVersionRecord, record.value or b"", 0).k_raft_version
+            case ControlRecordType.KRAFT_VOTERS:
+                voters = VoterSet.from_record(decode(VotersRecord, record.value or b"", 0))
+            case _:
+                pass
+    return Control(kraft_version, voters)
 
-    def read(self, records: Sequence[Record]) -> None:
-        """Takes in the records of one control batch."""
-        for record in records:
-            match control_type(record):
-                case ControlRecordType.KRAFT_VERSION:
-                    self.kraft_version = decode(KRaftVersionRecord, record.value or b"", 0).k_raft_version
-                case ControlRecordType.KRAFT_VOTERS:
-                    self.voters = VoterSet.from_record(decode(VotersRecord, record.value or b"", 0))
-                case _:
-                    pass
+
+def control_batch(control: Control, *, base_offset: int, epoch: int, now_ms: int) -> bytearray:
+    """A change of the version, of the voters, or of both."""
+    return build_control_batch(_controls(control), now_ms, base_offset=base_offset, leader_epoch=epoch)
+
+
+def _controls(control: Control) -> Controls:
+    controls: Controls = []
+    if control.kraft_version is not None:
+        record = KRaftVersionRecord(k_raft_version=control.kraft_version)
+        controls.append((ControlRecordType.KRAFT_VERSION, encode(record, 0)))
+    if control.voters is not None:
+        controls.append((ControlRecordType.KRAFT_VOTERS, encode(control.voters.to_record(), 0)))
+    return controls
 
 
 def start_of_epoch(start: StartOfEpoch, kraft_version: int, *, base_offset: int, epoch: int, now_ms: int) -> bytearray:
@@ -61,10 +72,7 @@ def quorum_controls(kraft_version: int, voters: VoterSet) -> Controls:
     """Version and voters; the static quorums of version 0 have neither in the log."""
     if kraft_version < 1:
         return []
-    return [
-        (ControlRecordType.KRAFT_VERSION, encode(KRaftVersionRecord(k_raft_version=kraft_version), 0)),
-        (ControlRecordType.KRAFT_VOTERS, encode(voters.to_record(), 0)),
-    ]
+    return _controls(Control(kraft_version, voters))
 
 
 def snapshot_header(last_contained_log_timestamp: int) -> tuple[ControlRecordType, bytes]:

@@ -1,27 +1,34 @@
 """The consensus state machine: an event and the time in, effects out; no clock, file or socket of its own.
 
-`RaftCore` compares epochs, moves between roles and hands everything else to the role at hand. Whoever drives it calls
-`start` once, then `step` with whatever happened, carries out the effects in order, and calls `step(Tick())` when
-`deadline_ms` has come. The rules it keeps, whatever arrives:
+`RaftCore` compares epochs, moves between roles and leaves everything else to the current role. Its caller calls `start`
+once, then `step` with each event, carries out the effects in order, and calls `step(Tick())` when `deadline_ms` has
+passed. Whatever arrives, these rules hold:
 
-- one vote and one leader per epoch, on disk before anyone hears of them;
+- one vote and one leader per epoch, on disk before a message mentions them;
 - a leader's log is only appended to, and holds everything committed before it;
 - the high watermark never moves back, and covers only what a majority has on disk.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from quire.protocol.errors import ErrorCode
+from quire.raft.control_state import ControlHistory
 from quire.raft.effects import (
+    ChangeVoters,
+    ConnectionLost,
     Effect,
-    Event,
     LeaderChanged,
     LogCleaned,
     LogSynced,
     PersistElection,
     Propose,
+    RaftEvent,
     Received,
     Resign,
-    SnapshotInstalled,
+    SnapshotFetched,
+    SnapshotPartFetched,
+    SnapshotRequested,
     Tick,
     Unreachable,
 )
@@ -58,17 +65,22 @@ class RaftCore:
     def __init__(
         self,
         key: ReplicaKey,
-        voters: VoterSet,
+        control: ControlHistory,
         log: LogSummary,
         random: Random,
         settings: QuorumSettings | None = None,
-        *,
-        voters_in_log: bool = True,
+        bootstrap: Sequence[int] = (),
+        snapshot_offset: int = 0,
     ) -> None:
-        self._replica = Replica(key, voters, log, random, settings or QuorumSettings(), voters_in_log=voters_in_log)
+        """The machine owns `control` and `log` from now on. `bootstrap` are peers without a node id: -2, -3, ...
+
+        `snapshot_offset` is the end of the newest snapshot, if that is later than the start of the log.
+        """
+        settings = settings or QuorumSettings()
+        self._replica = Replica(key, control, log, random, settings, bootstrap, snapshot_offset)
         self._role: Role | None = None
 
-    # --- what it is now
+    # --- State
 
     @property
     def role(self) -> Role:
@@ -85,9 +97,8 @@ class RaftCore:
 
     @property
     def leader_id(self) -> int | None:
-        """Whom this replica takes for the leader; a leader that restarted or resigned no longer counts."""
-        leader_id = self.role.election.leader_id
-        return None if leader_id == self._replica.key.id and self.kind is not Kind.LEADER else leader_id
+        """The leader as far as this replica knows; a leader that restarted or resigned no longer counts."""
+        return self.role.known_leader(self._replica)
 
     @property
     def is_leader(self) -> bool:
@@ -100,6 +111,11 @@ class RaftCore:
     @property
     def log(self) -> LogSummary:
         return self._replica.log
+
+    @property
+    def control(self) -> ControlHistory:
+        """Version and voters at each offset, for snapshots."""
+        return self._replica.control
 
     @property
     def voters(self) -> VoterSet:
@@ -119,14 +135,14 @@ class RaftCore:
         voters = [ReplicaProgress(voter.key) for voter in self._replica.voters]
         observers: list[ReplicaProgress] = []
         if isinstance(role, Leader):
-            voters = list(role.voters.values())
-            observers = list(role.observers.values())
+            voters = list(role.progress.voters.values())
+            observers = list(role.progress.observers.values())
         return QuorumView(self.leader_id, self.epoch, self.high_watermark, voters, observers)
 
-    # --- what happens
+    # --- Events
 
     def start(self, election: Election, now_ms: float) -> list[Effect]:
-        """Takes up where `quorum-state` says this replica left off."""
+        """Continues in the role that `quorum-state` implies."""
         assert self._role is None
         epoch = max(election.epoch, self._replica.log.last.epoch)
         if epoch > election.epoch:
@@ -140,7 +156,7 @@ class RaftCore:
         self._become(self._role.entered(self._replica, now_ms), now_ms)
         return self._take_effects()
 
-    def step(self, event: Event, now_ms: float) -> list[Effect]:
+    def step(self, event: RaftEvent, now_ms: float) -> list[Effect]:
         self._become(self._handle(event, now_ms), now_ms)
         return self._take_effects()
 
@@ -148,7 +164,7 @@ class RaftCore:
         effects, self._replica.effects = self._replica.effects, []
         return effects
 
-    def _handle(self, event: Event, now_ms: float) -> Become | None:
+    def _handle(self, event: RaftEvent, now_ms: float) -> Become | None:
         replica, role = self._replica, self.role
         match event:
             case Propose(count, payload):
@@ -156,8 +172,8 @@ class RaftCore:
                     raise NotLeaderError
                 role.append(replica, count, payload)
                 return None
-            case LogSynced(offset):
-                replica.log.sync(offset)
+            case LogSynced(offset, cuts):
+                replica.log.sync(offset, cuts)
                 return role.synced(replica, now_ms)
             case Tick():
                 return role.timed_out(replica, now_ms) if now_ms >= role.deadline_ms else None
@@ -165,12 +181,22 @@ class RaftCore:
                 return self._receive(sender, message, now_ms)
             case Unreachable(peer):
                 return role.unreachable(replica, peer, now_ms)
+            case ConnectionLost(peer):
+                return role.connection_lost(replica, peer, now_ms)
             case LogCleaned(position):
                 replica.log.forget_before(position)
+                replica.control.forget_before(position.offset)
                 return None
-            case SnapshotInstalled(position):
-                replica.log.restart_at(position)
-                return role.snapshot_installed(replica, now_ms)
+            case SnapshotPartFetched(position):
+                role.snapshot_part_fetched(replica, position, now_ms)
+                return None
+            case SnapshotFetched(position, control):
+                return role.snapshot_fetched(replica, position, control, now_ms)
+            case SnapshotRequested(key):
+                role.snapshot_requested(replica, key, now_ms)
+                return None
+            case ChangeVoters():
+                return role.change_voters(replica, event, now_ms)
             case Resign():
                 replica.stopping = True
                 return Become(Kind.RESIGNED, role.election) if role.kind is Kind.LEADER else None
@@ -179,50 +205,78 @@ class RaftCore:
         replica = self._replica
         match message:
             case VoteRequest():
-                self._vote(sender, message, now_ms)
+                replica.send(sender, self._vote(message, now_ms))
             case FetchRequest():
                 return self.role.fetch_requested(replica, sender, message, now_ms)
-            case BeginEpoch(epoch, leader_id):
-                self._learn(epoch, leader_id, now_ms)
-                if self.role.election == Election(epoch, leader_id) and self.kind in (
-                    Kind.UNATTACHED,
-                    Kind.PROSPECTIVE,
-                ):
-                    # It had given this leader up, and here it is.
-                    self._become(Become(Kind.FOLLOWER, self.role.election), now_ms)
-                replica.send(sender, EpochAnswer(self.epoch, self.role.election.leader_id))
+            case BeginEpoch():
+                replica.send(sender, self._begin_epoch(message, now_ms))
             case EndEpoch(epoch, leader_id, successors):
-                self._learn(epoch, leader_id, now_ms)
-                replica.send(sender, EpochAnswer(self.epoch, self.role.election.leader_id))
+                replica.send(sender, self._end_epoch(message, now_ms))
                 if (self.epoch, self.role.election.leader_id) == (epoch, leader_id):
                     return self.role.leader_resigned(replica, successors, now_ms)
             case VoteAnswer(epoch, leader_id):
                 self._learn(epoch, leader_id, now_ms)
                 if epoch == self.epoch:
                     return self.role.vote_answered(replica, sender, message, now_ms)
-            case FetchAnswer(epoch, leader_id):
-                is_news = self._learn(epoch, leader_id, now_ms)
-                if epoch == self.epoch and not is_news and sender == self.role.election.leader_id:
-                    return self.role.fetch_answered(replica, message, now_ms)
+            case FetchAnswer():
+                return self._fetch_answered(sender, message, now_ms)
             case EpochAnswer(epoch, leader_id):
                 self._learn(epoch, leader_id, now_ms)
         return None
 
-    def _vote(self, sender: int, request: VoteRequest, now_ms: float) -> None:
+    def _vote(self, request: VoteRequest, now_ms: float) -> VoteAnswer:
         replica = self._replica
-        granted = False
-        if request.epoch > self.epoch:
-            granted = replica.is_behind(request.last)
+        granted, error = False, self._refusal(request.epoch, request.voter)
+        if not request.is_possible:
+            error = error or ErrorCode.INVALID_REQUEST
+        elif request.epoch > self.epoch:
+            granted = error is ErrorCode.NONE and replica.is_behind(request.last)
             voted = request.candidate if granted and not request.pre_vote else None
             self._become(Become(Kind.UNATTACHED, Election(request.epoch, voted=voted)), now_ms)
-        elif request.epoch == self.epoch:
+        elif error is ErrorCode.NONE:
             granted = self.role.grants(replica, request)
             if granted and not request.pre_vote and self.role.election.voted is None:
                 self._become(Become(Kind.UNATTACHED, Election(self.epoch, voted=request.candidate)), now_ms)
-        replica.send(sender, VoteAnswer(self.epoch, self.role.election.leader_id, granted, request.pre_vote))
+        if granted and request.pre_vote:
+            self.role.pre_vote_granted(replica, now_ms)
+        return VoteAnswer(self.epoch, self.leader_id, granted, request.pre_vote, error)
+
+    def _begin_epoch(self, message: BeginEpoch, now_ms: float) -> EpochAnswer:
+        error = self._refusal(message.epoch, message.voter)
+        if not self._learn(message.epoch, message.leader_id, now_ms):
+            self._follow_again(Election(message.epoch, message.leader_id), now_ms)
+        return EpochAnswer(self.epoch, self.leader_id, error)
+
+    def _end_epoch(self, message: EndEpoch, now_ms: float) -> EpochAnswer:
+        error = self._refusal(message.epoch, None)
+        self._learn(message.epoch, message.leader_id, now_ms)
+        return EpochAnswer(self.epoch, self.leader_id, error)
+
+    def _fetch_answered(self, sender: int, answer: FetchAnswer, now_ms: float) -> Become | None:
+        if self._learn(answer.epoch, answer.leader_id, now_ms):
+            return None
+        if sender == self.leader_id and self.kind is Kind.FOLLOWER:
+            return self.role.fetch_answered(self._replica, answer, now_ms)
+        if self.kind not in (Kind.FOLLOWER, Kind.UNATTACHED):
+            return None
+        self._follow_again(Election(answer.epoch, answer.leader_id), now_ms)
+        return self.role.unreachable(self._replica, sender, now_ms) if self.kind is Kind.UNATTACHED else None
+
+    def _refusal(self, epoch: int, receiver: ReplicaKey | None) -> ErrorCode:
+        """The error of a request with an old epoch, or for another replica than this one."""
+        if epoch < self.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        is_meant = receiver is None or receiver.matches(self._replica.key)
+        return ErrorCode.NONE if is_meant else ErrorCode.INVALID_VOTER_KEY
+
+    def _follow_again(self, election: Election, now_ms: float) -> None:
+        """This replica had given up on a leader that is still alive."""
+        gave_up = self.kind in (Kind.UNATTACHED, Kind.PROSPECTIVE)
+        if gave_up and self.role.election == election and self.leader_id is not None:
+            self._become(Become(Kind.FOLLOWER, election), now_ms)
 
     def _learn(self, epoch: int, leader_id: int | None, now_ms: float) -> bool:
-        """Follows a newer epoch, or this epoch's leader when it was not known; True if either was news."""
+        """Follows a newer epoch, or this epoch's leader if it was unknown; returns whether anything changed."""
         own = self.role.election
         if epoch < own.epoch or (epoch == own.epoch and (leader_id is None or own.leader_id is not None)):
             return False
@@ -231,7 +285,7 @@ class RaftCore:
         return True
 
     def _become(self, wish: Become | None, now_ms: float) -> None:
-        """Changes roles until one wants to stay. Promises are checked here, and nowhere else made."""
+        """Changes roles until one stays. The promises of an election are checked here, and made nowhere else."""
         while wish is not None:
             before = self.role
             assert wish.kind in ALLOWED[before.kind], f"{before.kind.value} never becomes {wish.kind.value}"
@@ -239,6 +293,7 @@ class RaftCore:
             leader_before = (self.leader_id, before.epoch)
             if wish.election != before.election:
                 self._replica.emit(PersistElection(wish.election))
+            before.left(self._replica)
             self._role = ROLES[wish.kind](self._replica, wish.election, now_ms, before)
             if (self.leader_id, self.epoch) != leader_before:
                 self._replica.emit(LeaderChanged(self.leader_id, self.epoch))

@@ -1,21 +1,24 @@
-"""What the state machine takes in and gives out.
+"""The input and the output of the state machine: events that happened, and effects that its caller must carry out.
 
-An event happened; an effect is to be carried out, in the order given. That order is a promise to peers: a vote is on
-disk before it is sent, a batch is in the log before anyone is told of it.
+The order of effects is part of the protocol: a vote is on disk before it is sent, and a batch is in the log before a
+message mentions it.
 """
 
 from typing import NamedTuple
 
+from quire.protocol.errors import ErrorCode
+from quire.raft.control_state import ControlState
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchRequest, Message
 from quire.raft.quorum_state import Election
 from quire.raft.replicas import ReplicaKey, VoterSet
+from quire.raft.voter_changes import VoterChange
 
-# --- events
+# --- Events
 
 
 class Tick(NamedTuple):
-    """The deadline the machine asked for has come."""
+    """The deadline that the machine set has passed."""
 
 
 class Received(NamedTuple):
@@ -31,23 +34,43 @@ class Unreachable(NamedTuple):
     peer: int
 
 
+class ConnectionLost(NamedTuple):
+    """An established connection to `peer` closed, with or without a request on it: its process may have ended."""
+
+    peer: int
+
+
 class Propose(NamedTuple):
-    """The state machine above wants `record_count` records, encoded in `payload`, in the log as one batch."""
+    """Append `record_count` records, encoded in `payload`, to the log as one batch."""
 
     record_count: int
     payload: object
 
 
 class LogSynced(NamedTuple):
-    """Everything below `offset` is on disk."""
+    """Everything below `offset` is on disk; `cuts` is that of the SyncLog which is done."""
 
     offset: int
+    cuts: int
 
 
-class SnapshotInstalled(NamedTuple):
-    """The snapshot a leader named is here, whole, in place of the log."""
+class SnapshotPartFetched(NamedTuple):
+    """A part of the snapshot that FetchSnapshot asked for arrived: the leader is alive."""
 
     position: LogPosition
+
+
+class SnapshotFetched(NamedTuple):
+    """The snapshot that FetchSnapshot asked for is whole, checked and on disk; the log is as it was."""
+
+    position: LogPosition
+    control: ControlState
+
+
+class SnapshotRequested(NamedTuple):
+    """A replica fetches (a part of) a snapshot from this leader in its epoch."""
+
+    replica: ReplicaKey
 
 
 class LogCleaned(NamedTuple):
@@ -56,13 +79,35 @@ class LogCleaned(NamedTuple):
     position: LogPosition
 
 
+class ChangeVoters(NamedTuple):
+    """Change the voters, or the version of KRaft. The answer is VotersChanged with the same `request_id`."""
+
+    request_id: int
+    change: VoterChange
+    until_committed: bool = True
+    """Otherwise the answer comes as soon as the change is in the leader's log."""
+
+
 class Resign(NamedTuple):
-    """This node is stopping: whoever follows should not have to wait to notice."""
+    """This node is stopping: the others should elect a leader without waiting for a timeout."""
 
 
-Event = Tick | Received | Unreachable | Propose | LogSynced | SnapshotInstalled | LogCleaned | Resign
+RaftEvent = (
+    Tick
+    | Received
+    | Unreachable
+    | ConnectionLost
+    | Propose
+    | LogSynced
+    | SnapshotPartFetched
+    | SnapshotFetched
+    | SnapshotRequested
+    | LogCleaned
+    | ChangeVoters
+    | Resign
+)
 
-# --- effects
+# --- Effects
 
 
 class PersistElection(NamedTuple):
@@ -78,13 +123,17 @@ class Append(NamedTuple):
 
 
 class SyncLog(NamedTuple):
-    """Bring the log to disk up to `offset`, in the background, and report LogSynced; one sync may serve several."""
+    """Sync the log up to `offset` in the background and report LogSynced; one sync may serve several of these.
+
+    It must begin after the effects before this one, truncations included. `cuts` is only reported back.
+    """
 
     offset: int
+    cuts: int
 
 
 class Truncate(NamedTuple):
-    """Cut the log at `offset`: what follows was never committed."""
+    """Cut the log at `offset`, because what follows was never committed; a SyncLog follows."""
 
     offset: int
 
@@ -103,10 +152,19 @@ class AnswerFetch(NamedTuple):
     high_watermark: int
 
 
-class InstallSnapshot(NamedTuple):
-    """Fetch the snapshot at `position` from `leader_id`, put it in place of the log and report SnapshotInstalled."""
+class FetchSnapshot(NamedTuple):
+    """Fetch the snapshot at `position` from `leader_id` and report SnapshotFetched; Unreachable if that fails.
+
+    Asked again for a snapshot that is on its way or on disk already, the shell continues with what it has.
+    """
 
     leader_id: int
+    position: LogPosition
+
+
+class RestartLog(NamedTuple):
+    """Replace the log by the fetched snapshot at `position`; a SyncLog follows."""
+
     position: LogPosition
 
 
@@ -117,17 +175,25 @@ class HighWatermark(NamedTuple):
 
 
 class LeaderChanged(NamedTuple):
-    """Whom this node follows from here on: itself, another, or nobody yet."""
+    """The leader from now on: this node, another one, or None while it is unknown."""
 
     leader_id: int | None
     epoch: int
+
+
+class VotersChanged(NamedTuple):
+    """The answer to ChangeVoters: the change is committed, or refused with Kafka's error."""
+
+    request_id: int
+    error: ErrorCode
+    message: str = ""
 
 
 class StartOfEpoch(NamedTuple):
     """The payload of a new leader's first batch: a LeaderChange control record.
 
     The first leader of a log also copies the version and the voters it was formatted with into the log, so that the
-    log alone says who votes.
+    log alone names them.
     """
 
     leader_id: int
@@ -141,5 +207,15 @@ class StartOfEpoch(NamedTuple):
 
 
 Effect = (
-    PersistElection | Append | SyncLog | Truncate | Send | AnswerFetch | InstallSnapshot | HighWatermark | LeaderChanged
+    PersistElection
+    | Append
+    | SyncLog
+    | Truncate
+    | Send
+    | AnswerFetch
+    | FetchSnapshot
+    | RestartLog
+    | HighWatermark
+    | LeaderChanged
+    | VotersChanged
 )

@@ -2,4 +2,4 @@
 
 
 class MetadataLogError(Exception):
-    """The metadata cannot be used as it is: damaged, not this node's, or beyond it. The message says what to do."""
+    """The metadata is damaged, not this node's, or not supported. The message says what to do."""

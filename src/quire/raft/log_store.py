@@ -1,10 +1,11 @@
 """The folder `__cluster_metadata-0`: the log, its snapshots and `quorum-state`, without any decision about them.
 
-`LogStore` opens the folder, writes and reads batches, brings the log to disk through a job, and keeps log and snapshots
-together: the log never starts after the newest snapshot ends. It is `MetadataLog`'s and nobody else's.
+`LogStore` opens the folder, writes and reads batches, syncs the log in a job, and keeps log and snapshots together: the
+log never starts after the end of the newest snapshot. Only `MetadataLog` uses it.
 """
 
 import logging
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,9 +15,11 @@ from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.records import BatchHeader, Record, decode_batch, read_header, walk_batches
 from quire.protocol.schema import Message
 from quire.raft import quorum_state, snapshot_file
-from quire.raft.control_batches import ControlState
+from quire.raft.control_batches import read_control
+from quire.raft.control_state import ControlHistory, ControlState
 from quire.raft.errors import MetadataLogError
 from quire.raft.log_summary import LogPosition, LogSummary
+from quire.raft.messages import Batch
 from quire.raft.quorum_state import Election
 from quire.raft.record_frame import decode_frame
 from quire.raft.replicas import VoterSet
@@ -25,19 +28,19 @@ from quire.raft.snapshot_file import Snapshot, SnapshotError
 from quire.seams import Buffer, Disk, Jobs
 from quire.seams.disk import write_atomically
 from quire.storage import Log, LogConfig
-from quire.storage.damage import DamagedLogError
-from quire.storage.flusher import Flusher
+from quire.storage.flushing.flusher import Flusher
+from quire.storage.scanning.damage import DamagedLogError
 
 FOLDER = f"{CLUSTER_METADATA}-0"
 READ_BYTES = 1 << 20
 KEPT_SNAPSHOTS = 2
-"""Whatever the retention says: should the newest turn out to be damaged, the one before it and the log still serve."""
+"""Kept whatever the retention: if the newest is damaged, the one before it and the log still have everything."""
 
 log = logging.getLogger("quire.raft")
 
 
 class CommittedBatch(NamedTuple):
-    """A batch that every later leader will have, with its records decoded; control batches show none."""
+    """A batch that every later leader will have, with its records decoded; a control batch has none."""
 
     base_offset: int
     last_offset: int
@@ -53,10 +56,10 @@ class LogStore:
         "_flusher",
         "_jobs",
         "_log",
-        "_path",
         "_settings",
         "_snapshots",
-        "control",
+        "history",
+        "path",
         "snapshot",
     )
 
@@ -72,23 +75,23 @@ class LogStore:
         self._disk = disk
         self._jobs = jobs
         self._flusher = Flusher(jobs, failed)
-        self._path = f"{directory}/{FOLDER}"
+        self.path = f"{directory}/{FOLDER}"
         self._settings = settings
-        self.control = ControlState()
-        """Version and voters as the snapshot and the log, committed or not, say."""
+        self.history = ControlHistory()
+        """Version and voters at each offset. `RaftCore` gets this history too, and keeps it up to date."""
         self.snapshot: Snapshot | None = None
         """The newest whole one when the folder was opened."""
 
-    # --- opening
+    # --- Opening
 
     def open(self, now_ms: int) -> LogSummary:
         """Blocks. Afterwards everything in the log is on disk."""
         self._prepare_folder()
-        self._snapshots = snapshot_file.list_snapshots(self._disk, self._path)
+        self._snapshots = snapshot_file.list_snapshots(self._disk, self.path)
         self.snapshot = self._newest_whole_snapshot()
         config = LogConfig(segment_bytes=self._settings.segment_bytes, segment_ms=self._settings.segment_ms)
         try:
-            self._log = Log.open(self._disk, self._path, config, clean=False, only_torn=True, now_ms=now_ms)
+            self._log = Log.open(self._disk, self.path, config, clean=False, only_torn=True, now_ms=now_ms)
         except DamagedLogError as error:
             raise MetadataLogError(
                 f"{error}. This is no unfinished write: cut there, the log would lose metadata that was committed. "
@@ -98,7 +101,7 @@ class LogStore:
         start = self._join_log_and_snapshot()
         self._log.flush()
         if self.snapshot is not None:
-            self.control = self.snapshot.control
+            self.history.restart_at(self.snapshot.control)
         self._read_controls(self.snapshot.position.offset if self.snapshot is not None else 0)
         summary = LogSummary(start=start, end_offset=self._log.end_offset, synced_offset=self._log.end_offset)
         summary.epoch_starts = [(epoch, max(offset, start.offset)) for epoch, offset in self._log.epochs.entries]
@@ -106,37 +109,39 @@ class LogStore:
 
     def _prepare_folder(self) -> None:
         disk = self._disk
-        if not disk.is_dir(self._path):
-            disk.make_dirs(self._path)
-            disk.sync_dir(self._path.rpartition("/")[0])
-        for name in disk.list_dir(self._path):
+        if not disk.is_dir(self.path):
+            disk.make_dirs(self.path)
+            disk.sync_dir(self.path.rpartition("/")[0])
+        for name in disk.list_dir(self.path):
             if name.endswith((snapshot_file.UNFINISHED_SUFFIX, ".checkpoint.deleted")):
-                disk.remove(f"{self._path}/{name}")
-        if not disk.exists(f"{self._path}/partition.metadata"):
+                disk.remove(f"{self.path}/{name}")
+        if not disk.exists(f"{self.path}/partition.metadata"):
             content = f"version: 0\ntopic_id: {uuids.to_text(uuids.METADATA_TOPIC_ID)}".encode()
-            write_atomically(disk, f"{self._path}/partition.metadata", content)
+            write_atomically(disk, f"{self.path}/partition.metadata", content)
 
     def _newest_whole_snapshot(self) -> Snapshot | None:
         while self._snapshots:
             try:
-                return snapshot_file.read_snapshot(self._disk, self._path, snapshot_file.file_name(self._snapshots[-1]))
+                return snapshot_file.read_snapshot(self._disk, self.path, snapshot_file.file_name(self._snapshots[-1]))
             except SnapshotError as error:
-                log.warning("snapshot skipped path=%s error=%s", self._path, error)
+                log.warning("snapshot skipped path=%s error=%s", self.path, error)
                 self._snapshots.pop()
         return None
 
     def _join_log_and_snapshot(self) -> LogPosition:
-        """Lets the log start at a snapshot's end; LogPosition(0, 0) counts as one."""
+        """Makes the log start at a snapshot's end; LogPosition(0, 0) counts as one."""
         start, end = self._log.start_offset, self._log.end_offset
         newest = LogPosition(0, 0) if self.snapshot is None else self.snapshot.position
-        if newest.offset > end:
-            # The log before a snapshot is not needed; without this the log would go on with a gap.
-            log.warning("log restarted at snapshot path=%s end=%d snapshot=%d", self._path, end, newest.offset)
+        if newest.offset > end or self._differs_from(newest):
+            # The log before a snapshot is not needed. A log that ends before it would continue after a gap, and one
+            # with other records belongs to a leader whose records were never committed: a crash came between the
+            # fetched snapshot and the restart of the log.
+            log.warning("log restarted at snapshot path=%s end=%d snapshot=%d", self.path, end, newest.offset)
             self._log.truncate_fully_and_start_at(newest.offset)
             return newest
         if newest.offset < start:
             raise MetadataLogError(
-                f"{self._path} starts at offset {start} and has no whole snapshot up to there; "
+                f"{self.path} starts at offset {start} and has no whole snapshot up to there; "
                 "restore the folder from another node or a backup"
             )
         position = next((each for each in self._snapshots if each.offset >= start), LogPosition(0, 0))
@@ -144,30 +149,35 @@ class LogStore:
             self._log.delete_records_before(position.offset)
         return position
 
+    def _differs_from(self, newest: LogPosition) -> bool:
+        """Whether the log has a record of an earlier leader where the snapshot has its last one."""
+        last = newest.offset - 1
+        return last >= self._log.start_offset and 0 <= self._log.epochs.epoch_of(last) < newest.epoch
+
     def _read_controls(self, offset: int) -> None:
         for content, header in self._batches(offset, self._log.end_offset):
             if header.is_control:
-                self.control.read(decode_batch(content, header))
+                self.history.append(header.base_offset, read_control(decode_batch(content, header)))
 
     @property
-    def voters_in_log(self) -> bool:
-        """Whether the log, or a snapshot of it, says who votes; the snapshot of the formatting does not count."""
-        return self._log.end_offset > 0
+    def control(self) -> ControlState:
+        """Version and voters according to the snapshot and the log, committed or not."""
+        return self.history.latest
 
-    # --- quorum-state
+    # --- Quorum-state
 
     def read_election(self) -> Election:
         try:
-            content = self._disk.read_file(f"{self._path}/{quorum_state.FILE_NAME}")
+            content = self._disk.read_file(f"{self.path}/{quorum_state.FILE_NAME}")
         except FileNotFoundError:
             return Election()
         return quorum_state.decode(content)
 
     def write_election(self, election: Election, voters: VoterSet) -> None:
         content = quorum_state.encode(election, voters, self.control.kraft_version)
-        write_atomically(self._disk, f"{self._path}/{quorum_state.FILE_NAME}", content)
+        write_atomically(self._disk, f"{self.path}/{quorum_state.FILE_NAME}", content)
 
-    # --- the log
+    # --- The log
 
     def append(self, batch: Buffer, now_ms: int) -> None:
         """A batch that already has its offset and epoch."""
@@ -175,7 +185,7 @@ class LogStore:
         self._log.append_as_follower(batch, [header], now_ms)
 
     def sync(self, done: Callable[[int], None]) -> None:
-        """Brings the log to disk in a job and says up to which offset; what is asked for meanwhile shares the next."""
+        """Syncs the log in a job and reports up to which offset; calls during that job share the next one."""
         self._flusher.flush(self._log, lambda: done(self._log.recovery_point))
 
     def truncate(self, offset: int) -> None:
@@ -203,11 +213,23 @@ class LogStore:
                 yield content, header
                 offset = header.next_offset
 
+    def read_batches(self, offset: int, max_bytes: int) -> tuple[Batch, ...]:
+        """Whole batches from `offset` on as they are in the log, at least one; none if the log does not reach there."""
+        if not self._log.start_offset <= offset < self._log.end_offset:
+            return ()
+        found = self._log.read(offset, max_bytes)
+        assert found is not None, "the log ends before its end"
+        content = found.read()
+        return tuple(
+            Batch(header.base_offset, header.next_offset, header.leader_epoch, content[header.position : header.end])
+            for header in walk_batches(content)
+        )
+
     @property
     def size_bytes(self) -> int:
         return self._log.size_bytes
 
-    # --- snapshots
+    # --- Snapshots
 
     def write_snapshot(
         self,
@@ -217,35 +239,55 @@ class LogStore:
         failed: Callable[[Exception], None],
         now_ms: int,
     ) -> None:
-        """Writes a snapshot in a job. The log begins a new segment, so that the old one can go in time."""
+        """Writes a snapshot in a job. The log rolls, so that the old segment can be deleted later."""
         self._log.roll(now_ms)
 
         def work() -> None:
-            snapshot_file.write_snapshot(self._disk, self._path, snapshot_file.file_name(position), batches)
+            snapshot_file.write_snapshot(self._disk, self.path, snapshot_file.file_name(position), batches)
 
         def finished(_: None) -> None:
-            self._snapshots.append(position)
+            self._add_snapshot(position)
             done()
 
         self._jobs.submit(work, finished, failed)
 
+    def restart_at(self, position: LogPosition) -> None:
+        """A fetched snapshot, which is on disk, replaces the log."""
+        self._log.truncate_fully_and_start_at(position.offset)
+        self._add_snapshot(position)
+
+    def _add_snapshot(self, position: LogPosition) -> None:
+        """One may be fetched and taken too, and overtake one that is still being written."""
+        if position not in self._snapshots:
+            insort(self._snapshots, position, key=lambda each: each.offset)
+
+    def read_snapshot_part(self, position: LogPosition, offset: int, max_bytes: int) -> tuple[int, bytes] | None:
+        """The size of a snapshot's file, and some bytes of it; None if there is no such snapshot."""
+        if position not in self._snapshots:
+            return None
+        file = self._disk.open(f"{self.path}/{snapshot_file.file_name(position)}")
+        try:
+            return file.size(), file.pread(max_bytes, offset)
+        finally:
+            file.close()
+
     def clean(self, now_ms: int) -> LogPosition | None:
-        """Lets go of old snapshots and the log before the oldest that stays; where the log then starts, if it moved."""
+        """Deletes old snapshots and the log before the oldest that stays; returns the new log start, if it moved."""
         start: LogPosition | None = None
         while len(self._snapshots) > KEPT_SNAPSHOTS and self._is_surplus(self._snapshots[0], now_ms):
             oldest, start = self._snapshots[0], self._snapshots[1]
             # The log goes first: a log that starts before its oldest snapshot is whole, the other way round is not.
             self._log.delete_records_before(max(start.offset, self._log.start_offset))
-            self._disk.remove(f"{self._path}/{snapshot_file.file_name(oldest)}")
+            self._disk.remove(f"{self.path}/{snapshot_file.file_name(oldest)}")
             self._snapshots.pop(0)
-            log.info("snapshot removed path=%s end_offset=%d", self._path, oldest.offset)
+            log.info("snapshot removed path=%s end_offset=%d", self.path, oldest.offset)
         return start
 
     def _is_surplus(self, oldest: LogPosition, now_ms: int) -> bool:
-        names = [f"{self._path}/{snapshot_file.file_name(each)}" for each in self._snapshots]
+        names = [f"{self.path}/{snapshot_file.file_name(each)}" for each in self._snapshots]
         if self._log.size_bytes + sum(map(self._disk.file_size, names)) > self._settings.retention_bytes:
             return True
-        timestamp_ms = snapshot_file.read_timestamp(self._disk, self._path, snapshot_file.file_name(oldest))
+        timestamp_ms = snapshot_file.read_timestamp(self._disk, self.path, snapshot_file.file_name(oldest))
         return self._settings.retention_ms >= 0 and timestamp_ms < now_ms - self._settings.retention_ms
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""What the state machine knows of the log without reading it: where it starts and ends, what is on disk, its epochs.
+"""What the state machine knows of the log without reading it: its start and end, what is on disk, its epochs.
 
-The shell keeps the bytes; this keeps the few numbers that votes, divergence and commits are decided on. Both move
+The shell keeps the bytes; this keeps the few numbers that decide votes, divergence and commits. Both change
 together, because every append and truncation is an effect of the machine that keeps this summary.
 """
 
@@ -18,11 +18,14 @@ class LogPosition:
 
 @dataclass(slots=True)
 class LogSummary:
-    """Offsets and epoch starts. `start` is where a snapshot took over; `synced` is what survives a power cut."""
+    """Offsets and epoch starts. `start` is the end of a snapshot; everything below `synced` survives a power loss."""
 
     start: LogPosition = LogPosition(0, 0)
     end_offset: int = 0
     synced_offset: int = 0
+    """-1 after a cut that is not synced yet: a power loss may bring back what was cut."""
+    cuts: int = 0
+    """How often the log was truncated or replaced. It tells a sync of the log as it is from one before."""
     epoch_starts: list[tuple[int, int]] = field(default_factory=list)
 
     @property
@@ -32,30 +35,46 @@ class LogSummary:
 
     def append(self, epoch: int, base_offset: int, next_offset: int) -> None:
         assert base_offset == self.end_offset < next_offset, "a log has no gaps and no empty batches"
+        assert self.is_cut_synced, "a cut is synced before the next append"
         assert epoch >= self.last.epoch, "epochs in a log only grow"
         if not self.epoch_starts or self.epoch_starts[-1][0] < epoch:
             self.epoch_starts.append((epoch, base_offset))
         self.end_offset = next_offset
 
-    def sync(self, offset: int) -> None:
-        """Everything below `offset` is on disk. Late news of a longer, since truncated log says nothing new."""
-        self.synced_offset = max(self.synced_offset, min(offset, self.end_offset))
+    @property
+    def is_synced(self) -> bool:
+        return self.synced_offset == self.end_offset
+
+    @property
+    def is_cut_synced(self) -> bool:
+        """Whether the log may be appended to: else old batches, intact, could follow new ones that a crash tore."""
+        return self.synced_offset >= 0
+
+    def sync(self, offset: int, cuts: int) -> None:
+        """Everything below `offset` is on disk. A late report about a log that was cut since changes nothing."""
+        if cuts == self.cuts:
+            self.synced_offset = max(self.synced_offset, min(offset, self.end_offset))
 
     def truncate(self, offset: int) -> None:
         assert self.start.offset <= offset <= self.end_offset
         while self.epoch_starts and self.epoch_starts[-1][1] >= offset:
             self.epoch_starts.pop()
         self.end_offset = offset
-        self.synced_offset = min(self.synced_offset, offset)
+        self._cut()
 
     def restart_at(self, position: LogPosition) -> None:
-        """A snapshot takes the place of the whole log."""
+        """A snapshot replaces the whole log."""
         self.start = position
-        self.end_offset = self.synced_offset = position.offset
+        self.end_offset = position.offset
         self.epoch_starts.clear()
+        self._cut()
+
+    def _cut(self) -> None:
+        self.synced_offset = -1
+        self.cuts += 1
 
     def forget_before(self, position: LogPosition) -> None:
-        """The log now starts at a snapshot's end; epochs that ended before it are only known by the snapshot's."""
+        """The log now starts at a snapshot's end; of the epochs before it only the snapshot's own is known."""
         assert self.start.offset <= position.offset <= self.end_offset
         index = bisect_right(self.epoch_starts, position.offset, key=lambda entry: entry[1]) - 1
         kept = self.epoch_starts[index + 1 :]
@@ -65,7 +84,7 @@ class LogSummary:
         self.epoch_starts = kept
 
     def end_of_epoch(self, epoch: int) -> LogPosition:
-        """The largest epoch here that is not above `epoch`, and where it ends: where two logs can still agree."""
+        """The largest epoch here that is not above `epoch`, and its end: up to there two logs can agree."""
         index = bisect_right(self.epoch_starts, epoch, key=lambda entry: entry[0])
         end = self.epoch_starts[index][1] if index < len(self.epoch_starts) else self.end_offset
         return LogPosition(self.epoch_starts[index - 1][0] if index else self.start.epoch, end)

@@ -1,36 +1,53 @@
-"""What replicas say to each other, without the wrapping of the wire.
+"""The messages between replicas, without their form on the wire.
 
-One class per message of KRaft; the wire has them as Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch, each nested in a
-list of topics of which there is always one. Every message carries its sender's epoch: whoever is behind learns of it.
+One class per message of KRaft. On the wire they are Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch, each nested in a
+list of exactly one topic. Every message carries its sender's epoch, from which a replica learns that it is behind. An
+answer carries Kafka's error code of the partition; whatever the error, its epoch and leader count.
 """
 
 from typing import NamedTuple
 
+from quire.protocol.errors import ErrorCode
+from quire.raft.control_state import Control
 from quire.raft.log_summary import LogPosition
 from quire.raft.replicas import ReplicaKey
 
 
 class VoteRequest(NamedTuple):
-    """May I lead `epoch`? A pre-vote (KIP-996) asks whether it is worth asking, and binds nobody."""
+    """Asks for a vote in `epoch`. A pre-vote (KIP-996) asks whether an election could succeed, and binds no voter.
+
+    `voter` is the key under which the candidate knows the receiver; None if the wire has none.
+    """
 
     epoch: int
     candidate: ReplicaKey
     last: LogPosition
     pre_vote: bool = False
+    voter: ReplicaKey | None = None
+
+    @property
+    def is_possible(self) -> bool:
+        """No replica has records of an epoch that it only now asks to lead."""
+        newest = self.epoch if self.pre_vote else self.epoch - 1
+        return self.candidate.id >= 0 and self.last.epoch <= newest
 
 
 class VoteAnswer(NamedTuple):
+    """`pre_vote` is that of the request; the wire does not carry it."""
+
     epoch: int
     leader_id: int | None
     granted: bool
     pre_vote: bool = False
+    error: ErrorCode = ErrorCode.NONE
 
 
 class BeginEpoch(NamedTuple):
-    """I lead `epoch`: fetch from me."""
+    """I lead `epoch`: fetch from me. `voter` is the key under which the leader knows the receiver."""
 
     epoch: int
     leader_id: int
+    voter: ReplicaKey | None = None
 
 
 class EndEpoch(NamedTuple):
@@ -38,7 +55,7 @@ class EndEpoch(NamedTuple):
 
     epoch: int
     leader_id: int
-    successors: tuple[int, ...]
+    successors: tuple[ReplicaKey, ...]
 
 
 class EpochAnswer(NamedTuple):
@@ -46,6 +63,7 @@ class EpochAnswer(NamedTuple):
 
     epoch: int
     leader_id: int | None
+    error: ErrorCode = ErrorCode.NONE
 
 
 class FetchRequest(NamedTuple):
@@ -64,19 +82,23 @@ class FetchRequest(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A record batch: one or more records that are committed together, in bytes that the machine never looks into."""
+    """A record batch: records that are committed together, in bytes that the machine never reads.
+
+    `control` is what a control batch says about version and voters; the shell fills it in for batches that it receives.
+    """
 
     base_offset: int
     next_offset: int
     epoch: int
     payload: object
+    control: Control | None = None
 
 
 class FetchAnswer(NamedTuple):
-    """Records from where the asker's log ends; or where the logs part; or the snapshot to start from; or who leads.
+    """Records from the end of the follower's log; or where the logs diverge; or the snapshot to fetch; or an error.
 
-    `asked_at` is the end of the log that asked, so that an answer which comes late, to a log that has moved on, is
-    known for what it is. A fenced answer says only who leads.
+    `asked_at` is the end of the follower's log in the request, so that a late answer to a log that has changed since is
+    recognised; the wire does not carry it. An answer with an error only names epoch and leader.
     """
 
     epoch: int
@@ -86,7 +108,7 @@ class FetchAnswer(NamedTuple):
     diverging: LogPosition | None = None
     snapshot: LogPosition | None = None
     batches: tuple[Batch, ...] = ()
-    fenced: bool = False
+    error: ErrorCode = ErrorCode.NONE
 
 
 Message = VoteRequest | VoteAnswer | BeginEpoch | EndEpoch | EpochAnswer | FetchRequest | FetchAnswer

@@ -1,92 +1,98 @@
-"""The metadata log of one node: the consensus core, its folder on disk, and whoever listens to what is committed.
+"""The metadata log of one node: the consensus core, its folder on disk, and the listener to what is committed.
 
-`MetadataLog` drives `RaftCore`: it carries out its effects in order, brings the log to disk through a job, and fires
-its timer. To those above it is an ordered log: `append` puts records into it as one atomic batch and returns their
-offset at once; the listener hears of every batch when it is committed, of leadership when everything before it has been
-heard, and is asked for a snapshot when one is due. Appends made while the disk is busy share its next sync, which is
-all the batching a metadata log needs.
+`MetadataLog` drives `RaftCore`: it carries out the effects in order, syncs the log in a job, and sets the timer. To its
+callers it is an ordered log: `append` writes records as one atomic batch and returns their offset at once. The listener
+is called with every batch that is committed, with this node's leadership after everything that was committed before it,
+and for a snapshot when one is due. Appends made while the disk is busy share its next sync, which is all the batching
+that a metadata log needs.
 
-A failure of the disk, or a record this node does not understand, is the end: `failed` is called once and nothing is
-committed after it.
+    effects, in order                   EffectQueue     the machine's messages to other replicas    Outbox
+    committed batches to the listener   Delivery        requests of others, until they are answered Inbox
+    snapshots of the committed state    SnapshotTaker   a snapshot of the leader                    SnapshotFetch
+
+A disk that fails, or a record that this node does not support, ends it: `failed` is called once, and nothing is
+committed after that.
 """
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from quire.protocol.records import Record, build_batch
+from quire.pending import Pending, completed
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.schema import Message
-from quire.raft import snapshot_file
-from quire.raft.control_batches import start_of_epoch
+from quire.raft import messages
+from quire.raft.addresses import Addresses
+from quire.raft.control_state import NO_VOTERS
 from quire.raft.core import QuorumView, RaftCore
+from quire.raft.delivery import Delivery
+from quire.raft.effect_queue import EffectQueue
 from quire.raft.effects import (
+    AnswerFetch,
     Append,
+    ChangeVoters,
+    ConnectionLost,
     Effect,
-    Event,
+    FetchSnapshot,
     HighWatermark,
     LeaderChanged,
     LogCleaned,
     LogSynced,
     PersistElection,
     Propose,
+    RaftEvent,
+    Received,
     Resign,
-    StartOfEpoch,
+    RestartLog,
+    Send,
+    SnapshotRequested,
     SyncLog,
     Tick,
     Truncate,
+    Unreachable,
+    VotersChanged,
 )
 from quire.raft.errors import MetadataLogError
+from quire.raft.inbox import Inbox, Reply
 from quire.raft.log_store import CommittedBatch, LogStore
 from quire.raft.log_summary import LogPosition
-from quire.raft.messages import Batch
-from quire.raft.record_frame import encode_frame
-from quire.raft.replicas import ReplicaKey, VoterSet
+from quire.raft.messages import Batch, FetchAnswer
+from quire.raft.outbox import Answer, Outbox
+from quire.raft.peers import NoPeers, PeerAddress, Peers
+from quire.raft.pending_changes import PendingChanges
+from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
 from quire.raft.settings import MetadataLogSettings
+from quire.raft.snapshot_fetch import SnapshotFetch
+from quire.raft.snapshot_file import Snapshot
+from quire.raft.snapshot_taker import SnapshotContent, SnapshotTaker, VersionedRecord
+from quire.raft.voter_changes import VoterChange
+from quire.raft.wire import LeaderEndpoint, stale_epoch
+from quire.raft.wire.fetch import BYTES_MAX as FETCH_BYTES_MAX
+from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
+from quire.raft.written_batches import Proposal, encode_written
 from quire.seams import Clock, Disk, Jobs, Random, Timer
 from quire.storage.errors import is_full
 
 log = logging.getLogger("quire.raft")
 
-VersionedRecord = tuple[Message, int]
-"""A metadata record and the version it is to be written in."""
-
-
-class SnapshotContent(NamedTuple):
-    """The state up to and including `last_offset`; `records` is read in another thread and must not change."""
-
-    last_offset: int
-    epoch: int
-    timestamp_ms: int
-    records: Iterable[VersionedRecord]
-
-
-ROOM_CHECK_MS = 1_000.0
-SNAPSHOT_RETRY_MS = 60_000.0
-
 
 class LogListener(Protocol):
-    """Whoever keeps state from the log. Called on the event loop, in the order of the log."""
+    """Keeps state from the log. Called on the event loop, in the order of the log."""
 
     def snapshot_loaded(self, records: Sequence[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
-        """The log goes on after `last_offset`; what was before it is in `records`."""
+        """`records` are the state up to `last_offset`; the log continues after it."""
         ...
 
     def committed(self, batches: Sequence[CommittedBatch]) -> None: ...
 
     def leader_changed(self, leader_id: int | None, epoch: int) -> None:
-        """Of this node's own leadership only once everything committed before it was told."""
+        """With this node as the leader only after everything that was committed before its term."""
         ...
 
     def snapshot_content(self) -> SnapshotContent | None:
-        """The state as of the last batch told; None if it cannot be had in the middle of a transaction."""
+        """The state after the last committed batch; None in the middle of a metadata transaction."""
         ...
-
-
-class _Proposal(NamedTuple):
-    records: Sequence[VersionedRecord]
-    timestamp_ms: int
 
 
 class MetadataLog:
@@ -103,8 +109,16 @@ class MetadataLog:
         failed: Callable[[Exception], None],
         settings: MetadataLogSettings | None = None,
         static_voters: VoterSet | None = None,
+        cluster_id: str = "",
+        peers: Peers | None = None,
+        addresses: Addresses | None = None,
+        own_endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
-        """`static_voters` are those of `controller.quorum.voters`, for a log that names none."""
+        """`static_voters` are those of `controller.quorum.voters`, for a log that names none.
+
+        `own_endpoints` are where this node listens for other controllers.
+        """
+        self.own_endpoints = own_endpoints
         self._key = key
         self._listener = listener
         self._clock = clock
@@ -115,44 +129,75 @@ class MetadataLog:
         self._directory = directory
         self._store = LogStore(disk, jobs, directory, self._settings, self._not_synced)
         self._core: RaftCore | None = None
-        self._effects: deque[Effect] = deque()
-        self._running = False
+        self._addresses = addresses or Addresses()
+        self._outbox = Outbox(self, cluster_id, peers or NoPeers(), self._addresses, clock=clock)
+        self._inbox = Inbox()
+        self._delivery = Delivery(self._store, clock, self._deliver, self._delivered, self._fail)
+        self._snapshots = SnapshotTaker(
+            self._store,
+            clock,
+            self._settings,
+            content=listener.snapshot_content,
+            trimmed=self._trimmed,
+            failed=self._fail,
+        )
+        self._snapshot_fetch = SnapshotFetch(key, self._step, self._outbox, disk, jobs, self._store.path)
+        self._effects = EffectQueue(
+            clock, directory, carry_out=self._carry_out, then=self._arm_timer, failed=self._fail
+        )
+        self._changes = PendingChanges()
         self._stopped = False
         self._timer: Timer | None = None
-        self._uncommitted: deque[CommittedBatch] = deque()
-        self._told_offset = 0
         self._told_leader: tuple[int | None, int] = (None, -1)
-        self._bytes_since_snapshot = 0
-        self._snapshot_timer: Timer | None = None
-        self._writing_snapshot = False
-        self._room_timer: Timer | None = None
-        """Set while what has to be written waits for room on the disk."""
-        self._told_of_no_room = False
 
-    # --- what it is now
+    # --- State
 
     @property
     def is_leader(self) -> bool:
-        """Whether appends are taken: this node leads and its listener has heard of it."""
-        return not self._stopped and self._told_leader == (self._key.id, self._raft.epoch)
+        """Whether appends are accepted: this node leads and its listener knows."""
+        return not self._stopped and self._leads_the_told_term
+
+    @property
+    def _leads_the_told_term(self) -> bool:
+        return self._raft.is_leader and self._told_leader == (self._key.id, self._raft.epoch)
 
     @property
     def leader_id(self) -> int | None:
         return self._raft.leader_id
 
     @property
+    def leader_endpoint(self) -> LeaderEndpoint | None:
+        """Where the leader listens for other nodes; None if there is none, or its address is not known."""
+        leader_id = self.leader_id
+        if leader_id is None:
+            return None
+        if leader_id == self._key.id:
+            own = self._addresses.choose(self.own_endpoints)
+            return None if own is None else LeaderEndpoint(leader_id, own.host, own.port)
+        address = self.address_of(leader_id)
+        return None if address is None else LeaderEndpoint(leader_id, address.host, address.port)
+
+    @property
     def epoch(self) -> int:
         return self._raft.epoch
 
     @property
+    def key(self) -> ReplicaKey:
+        return self._key
+
+    @property
     def high_watermark(self) -> int:
-        """Everything below is committed and told; 0 before the first commit is known."""
-        return self._told_offset
+        """Everything below is committed and the listener has it; 0 before the first commit."""
+        return self._delivery.offset
 
     @property
     def next_offset(self) -> int:
         """The offset of the first record of the next append."""
         return self._raft.log.end_offset
+
+    @property
+    def start_offset(self) -> int:
+        return self._raft.log.start.offset
 
     @property
     def voters(self) -> VoterSet:
@@ -163,8 +208,13 @@ class MetadataLog:
         return self._store.control.kraft_version
 
     @property
+    def waits_for_room(self) -> bool:
+        """Whether a write waits until the disk is no longer full."""
+        return self._effects.waits_for_room
+
+    @property
     def has_followers(self) -> bool:
-        """Whether anybody but this node copies the log."""
+        """Whether another node copies the log."""
         return len(self._raft.voters) > 1 or bool(self._raft.view().observers)
 
     def view(self) -> QuorumView:
@@ -176,21 +226,24 @@ class MetadataLog:
         assert self._core is not None, "open the log first"
         return self._core
 
-    # --- starting and stopping
+    # --- Starting and stopping
 
     def open(self) -> None:
-        """Blocks while the files are read. What is known to be committed is told at once, the rest when it is."""
+        """Blocks while the files are read. The listener gets what is known to be committed at once, the rest later."""
         summary = self._store.open(self._clock.now_ms())
-        voters = self._voters()
-        snapshot = self._store.snapshot
-        if snapshot is not None:
-            position = snapshot.position
-            self._told_offset = position.offset
-            self._listener.snapshot_loaded(
-                snapshot.records, position.offset - 1, position.epoch, snapshot.last_contained_timestamp_ms
-            )
-        in_log = self._store.voters_in_log or self._store.control.voters is None
-        self._core = RaftCore(self._key, voters, summary, self._random, self._settings.quorum, voters_in_log=in_log)
+        self._check_voters()
+        if self._store.snapshot is not None:
+            self._load(self._store.snapshot)
+        self._store.history.static_voters = self._static_voters or NO_VOTERS
+        self._core = RaftCore(
+            self._key,
+            self._store.history,
+            summary,
+            self._random,
+            self._settings.quorum,
+            self._addresses.bootstrap_ids,
+            snapshot_offset=self._delivery.offset,
+        )
         log.debug(
             "metadata log opened path=%s start=%d end=%d epoch=%d",
             self._directory,
@@ -198,24 +251,24 @@ class MetadataLog:
             summary.end_offset,
             summary.last.epoch,
         )
-        self._carry_out(self._core.start(self._store.read_election(), self._clock.monotonic_ms()))
+        self._effects.add(self._core.start(self._store.read_election(), self._clock.monotonic_ms()))
 
-    def _voters(self) -> VoterSet:
-        voters = self._store.control.voters or self._static_voters
-        if voters is None:
+    def _check_voters(self) -> None:
+        if self._store.control.voters is None and self._static_voters is None and not self._addresses.bootstrap_ids:
             raise MetadataLogError(
                 f"{self._directory} does not say who votes and controller.quorum.voters is not set; "
                 "format it with `quire storage format --standalone`"
             )
-        if not voters.is_only(self._key):
-            raise MetadataLogError(
-                f"{self._directory} belongs to a quorum of the controllers {', '.join(map(str, voters.ids))}, "
-                f"and node {self._key.id} can so far only be a quorum of its own"
-            )
-        return voters
+
+    def _load(self, snapshot: Snapshot) -> None:
+        position = snapshot.position
+        self._delivery.restart_at(position.offset)
+        self._listener.snapshot_loaded(
+            snapshot.records, position.offset - 1, position.epoch, snapshot.last_contained_timestamp_ms
+        )
 
     def close(self) -> None:
-        """Leaves the quorum, makes everything durable and closes the files; tells the listener nothing any more."""
+        """Leaves the quorum, makes everything durable and closes the files. The listener is not called any more."""
         if self._stopped:
             return
         if self._core is not None:
@@ -229,9 +282,16 @@ class MetadataLog:
 
     def _stop(self) -> None:
         self._stopped = True
-        for timer in (self._timer, self._snapshot_timer, self._room_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._effects.stop()
+        self._delivery.stop()
+        self._snapshots.stop()
+        self._snapshot_fetch.stop()
+        self._outbox.close()
+        stopping = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is stopping")
+        self._inbox.refuse_all(stopping)
+        self._changes.refuse_all(stopping)
 
     def _fail(self, error: Exception) -> None:
         if self._stopped:
@@ -240,28 +300,7 @@ class MetadataLog:
         self._stop()
         self._failed(error)
 
-    # --- a full disk
-
-    @property
-    def waits_for_room(self) -> bool:
-        return self._room_timer is not None
-
-    def _wait_for_room(self, error: OSError) -> None:
-        """Nothing is broken, and nobody was told of what could not be written: it is tried again, in order."""
-        if not self._told_of_no_room:
-            log.error("the metadata cannot change until there is room on the disk of %s: %s", self._directory, error)
-        self._told_of_no_room = True
-        if not self.waits_for_room:
-            self._room_timer = self._clock.call_later(ROOM_CHECK_MS, self._try_again)
-
-    def _try_again(self) -> None:
-        self._room_timer = None
-        self._carry_out([])
-        if not self.waits_for_room and not self._stopped:
-            self._told_of_no_room = False
-            log.info("there is room again on the disk of %s", self._directory)
-
-    # --- appending
+    # --- Appending
 
     def append(self, records: Sequence[VersionedRecord], now_ms: int) -> int:
         """Writes the records as one batch, all committed or none, and returns the offset of the first.
@@ -270,85 +309,118 @@ class MetadataLog:
         """
         assert records, "a batch has at least one record"
         base_offset = self.next_offset
-        self._step(Propose(len(records), _Proposal(records, now_ms)))
+        self._step(Propose(len(records), Proposal(records, now_ms)))
         return base_offset
 
-    # --- the machine and its effects
+    def change_voters(self, change: VoterChange, *, until_committed: bool = True) -> Pending[ApiError]:
+        """Changes the voters or the version of KRaft; the code of the result is NONE if that is done."""
+        request_id, changed = self._changes.add()
+        self._step(ChangeVoters(request_id, change, until_committed))
+        return changed
 
-    def _step(self, event: Event) -> None:
-        self._carry_out(self._raft.step(event, self._clock.monotonic_ms()))
+    # --- Other replicas
 
-    def _carry_out(self, effects: Iterable[Effect]) -> None:
-        """Carries effects out in order, also when carrying one out leads to more."""
-        self._effects.extend(effects)
-        if self._running or self.waits_for_room:
-            return
-        self._running = True
+    def requested(self, message: messages.Message) -> Pending[Reply | ApiError]:
+        """A request of another replica; its answer may come much later."""
+        if self._stopped:
+            return completed(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is stopping"))
+        number, answer = self._inbox.add()
+        self._step(Received(number, message))
+        return answer
+
+    def leader_listens(self, leader_id: int, epoch: int, endpoints: Sequence[Endpoint]) -> None:
+        """What the leader of an epoch says of its own addresses."""
+        chosen = self._addresses.choose(endpoints)
+        if chosen is not None:
+            self._addresses.learn(LeaderEndpoint(leader_id, chosen.host, chosen.port), epoch)
+
+    def address_of(self, node_id: int) -> PeerAddress | None:
+        leads_epoch = self.epoch if node_id == self.leader_id else None
+        return self._addresses.of(node_id, self.voters, leads_epoch)
+
+    def answered(self, peer: int, answer: Answer) -> None:
+        if not self._stopped:
+            self._step(Received(peer, answer))
+
+    def lost(self, peer: int, *, connection_lost: bool) -> None:
+        if connection_lost and not self._stopped:
+            self._step(ConnectionLost(peer))
+        if not self._stopped:
+            self._step(Unreachable(peer))
+
+    # --- The machine and its effects
+
+    def _step(self, event: RaftEvent) -> list[Effect]:
+        """Returns the effects, which are carried out now or when there is room on the disk."""
         try:
-            while self._effects and not self._stopped and not self.waits_for_room:
-                self._carry_out_or_wait(self._effects.popleft())
-        except (OSError, MetadataLogError) as error:
+            effects = self._raft.step(event, self._clock.monotonic_ms())
+        except MetadataLogError as error:
             self._fail(error)
-        finally:
-            self._running = False
-        self._arm_timer()
+            return []
+        if self._told_leader[0] == self._key.id and not self._leads_the_told_term:
+            # A full disk may hold back the effect that says so, but this node's term has ended.
+            leader_id = self._raft.leader_id
+            self._tell_leader(None if leader_id == self._key.id else leader_id, self._raft.epoch)
+        self._effects.add(effects)
+        return effects
 
-    def _carry_out_or_wait(self, effect: Effect) -> None:
-        try:
-            self._carry_out_one(effect)
-        except OSError as error:
-            if not isinstance(effect, Append | PersistElection) or not is_full(error):
-                raise
-            self._effects.appendleft(effect)
-            self._wait_for_room(error)
+    def _tick(self) -> None:
+        self._step(Tick())
 
-    def _carry_out_one(self, effect: Effect) -> None:
+    def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Append(batch):
                 self._write(batch)
             case PersistElection(election):
                 self._store.write_election(election, self._raft.voters)
-            case SyncLog():
-                self._store.sync(self._synced)
+            case SyncLog(_, cuts):
+                self._store.sync(lambda offset: self._synced(offset, cuts))
             case HighWatermark(offset):
-                self._tell_committed(offset)
+                self._delivery.committed(offset)
             case LeaderChanged(leader_id, epoch):
                 log.debug("metadata leader leader=%s epoch=%d", leader_id, epoch)
                 if leader_id != self._key.id:
-                    self._uncommitted.clear()
+                    self._delivery.forget_written()
                     self._tell_leader(leader_id, epoch)
             case Truncate(offset):
                 self._store.truncate(offset)
-            case _:
-                raise AssertionError(f"a quorum of one talks to nobody, but wants to {effect}")
+            case Send(to, message):
+                self._send(to, message)
+            case AnswerFetch(to, request, epoch, high_watermark):
+                batches = self._store.read_batches(request.offset, FETCH_BYTES_MAX)
+                answer = FetchAnswer(epoch, self._key.id, request.asked_at, high_watermark, batches=batches)
+                self._inbox.answer(to, answer)
+            case FetchSnapshot(leader_id, position):
+                self._snapshot_fetch.start(leader_id, position, self.epoch)
+            case RestartLog(position):
+                self._restart(position)
+            case VotersChanged(request_id, error, message):
+                self._changes.answer(request_id, error, message)
+
+    def _send(self, to: int, message: messages.Message) -> None:
+        if self._inbox.holds(to):
+            assert isinstance(message, Reply)
+            self._inbox.answer(to, message)
+        else:
+            self._outbox.send(to, message)
 
     def _write(self, batch: Batch) -> None:
-        payload, now_ms = batch.payload, self._clock.now_ms()
-        records: list[Message] = []
-        if isinstance(payload, StartOfEpoch):
-            encoded = start_of_epoch(
-                payload, self.kraft_version, base_offset=batch.base_offset, epoch=batch.epoch, now_ms=now_ms
-            )
-        else:
-            assert isinstance(payload, _Proposal)
-            now_ms = payload.timestamp_ms
-            records = [record for record, _ in payload.records]
-            framed = [Record(0, now_ms, None, encode_frame(record, version)) for record, version in payload.records]
-            encoded = build_batch(framed, base_offset=batch.base_offset, leader_epoch=batch.epoch)
-        self._store.append(encoded, now_ms)
-        self._uncommitted.append(
-            CommittedBatch(batch.base_offset, batch.next_offset - 1, batch.epoch, now_ms, len(encoded), records)
-        )
+        now_ms = self._clock.now_ms()
+        if isinstance(batch.payload, bytes):
+            self._store.append(batch.payload, now_ms)
+            return
+        encoded, written = encode_written(batch, self.kraft_version, now_ms)
+        self._store.append(encoded, written.timestamp_ms)
+        self._delivery.wrote(written)
 
-    def _synced(self, offset: int) -> None:
+    def _synced(self, offset: int, cuts: int) -> None:
         if not self._stopped:
-            self._step(LogSynced(offset))
+            self._step(LogSynced(offset, cuts))
 
     def _not_synced(self, error: Exception) -> None:
-        """Of a full disk it was not the log itself: that had its room when it was written."""
+        """On a full disk it was not the log itself, which got its room when it was written."""
         if isinstance(error, OSError) and is_full(error) and not self._stopped:
-            self._effects.appendleft(SyncLog(self.next_offset))
-            self._wait_for_room(error)
+            self._effects.repeat(SyncLog(self.next_offset, self._raft.log.cuts), error)
         else:
             self._fail(error)
 
@@ -359,84 +431,52 @@ class MetadataLog:
         deadline_ms = self._raft.deadline_ms
         if deadline_ms < inf and not self._stopped:
             delay_ms = max(0.0, deadline_ms - self._clock.monotonic_ms())
-            self._timer = self._clock.call_later(delay_ms, lambda: self._step(Tick()))
+            self._timer = self._clock.call_later(delay_ms, self._tick)
 
-    # --- telling
+    # --- Calling the listener
 
-    def _tell_committed(self, offset: int) -> None:
-        first_known = self._uncommitted[0].base_offset if self._uncommitted else offset
-        batches = list(self._store.read(self._told_offset, min(first_known, offset)))
-        while self._uncommitted and self._uncommitted[0].last_offset < offset:
-            batches.append(self._uncommitted.popleft())
-        self._told_offset = offset
-        self._bytes_since_snapshot += sum(batch.size_bytes for batch in batches)
+    def _deliver(self, batches: list[CommittedBatch]) -> None:
+        self._snapshots.committed(sum(batch.size_bytes for batch in batches))
         self._listener.committed(batches)
-        if self._raft.is_leader and offset > self._raft.epoch_start_offset:
+
+    def _delivered(self) -> None:
+        """The listener has everything that is committed."""
+        if self._raft.is_leader and self._delivery.offset > self._raft.epoch_start_offset:
             self._tell_leader(self._key.id, self._raft.epoch)
-        self._snapshot_if_due()
+        self._snapshots.take_if_due()
 
     def _tell_leader(self, leader_id: int | None, epoch: int) -> None:
         if self._told_leader != (leader_id, epoch):
             self._told_leader = (leader_id, epoch)
             self._listener.leader_changed(leader_id, epoch)
 
-    # --- snapshots
-
-    def _snapshot_if_due(self) -> None:
-        if self._bytes_since_snapshot >= self._settings.bytes_between_snapshots:
-            self.take_snapshot()
-        elif self._snapshot_timer is None and self._settings.snapshot_interval_ms and self._bytes_since_snapshot:
-            self._snapshot_timer = self._clock.call_later(self._settings.snapshot_interval_ms, self.take_snapshot)
+    # --- Snapshots
 
     def take_snapshot(self) -> None:
-        """Writes the committed state in a job, then lets go of what it replaces; nothing if one is being written."""
-        content = None if self._writing_snapshot or self._stopped else self._listener.snapshot_content()
-        if content is None:
-            return
-        if self._snapshot_timer is not None:
-            self._snapshot_timer.cancel()
-            self._snapshot_timer = None
-        self._writing_snapshot = True
-        self._bytes_since_snapshot = 0
-        position = LogPosition(content.epoch, content.last_offset + 1)
-        batches = snapshot_file.encode_snapshot(
-            content.records,
-            epoch=content.epoch,
-            now_ms=self._clock.now_ms(),
-            last_contained_timestamp_ms=content.timestamp_ms,
-            kraft_version=self.kraft_version,
-            voters=self._raft.voters,
-        )
-        try:
-            self._store.write_snapshot(
-                position,
-                batches,
-                lambda: self._snapshot_written(position),
-                self._snapshot_failed,
-                self._clock.now_ms(),
-            )
-        except OSError as error:
-            self._snapshot_failed(error)
+        """Writes the committed state in a job, then deletes what it replaces; nothing while one is being written."""
+        self._snapshots.take()
 
-    def _snapshot_failed(self, error: Exception) -> None:
-        """For want of room is no reason to end: the log has everything, and the next one may be written."""
-        if not is_full(error):
-            self._fail(error)
-            return
-        log.error("no metadata snapshot is written to %s until there is room again: %s", self._directory, error)
-        self._writing_snapshot = False
-        if self._snapshot_timer is None and not self._stopped:
-            self._snapshot_timer = self._clock.call_later(SNAPSHOT_RETRY_MS, self.take_snapshot)
-
-    def _snapshot_written(self, position: LogPosition) -> None:
-        self._writing_snapshot = False
-        if self._stopped:
-            return
-        log.info("metadata snapshot written end_offset=%d epoch=%d", position.offset, position.epoch)
-        try:
-            start = self._store.clean(self._clock.now_ms())
-        except OSError as error:
-            self._fail(error)
-            return
-        if start is not None and start.offset > self._raft.log.start.offset:
+    def _trimmed(self, start: LogPosition) -> None:
+        if start.offset > self._raft.log.start.offset:
             self._step(LogCleaned(start))
+
+    def snapshot_part(self, asked: SnapshotPartRequest) -> SnapshotPart:
+        """For a follower that fetches a snapshot from this leader."""
+        raft = self._raft
+        error = ErrorCode.NONE
+        if self._stopped or not raft.is_leader or asked.epoch != raft.epoch:
+            error = stale_epoch(asked.epoch, raft.epoch)
+        else:
+            self._step(SnapshotRequested(asked.replica))
+            found = self._store.read_snapshot_part(asked.position, asked.offset, asked.max_bytes)
+            if found is not None and asked.offset < found[0]:
+                return SnapshotPart(raft.epoch, raft.leader_id, *found)
+            error = ErrorCode.SNAPSHOT_NOT_FOUND if found is None else ErrorCode.POSITION_OUT_OF_RANGE
+        return SnapshotPart(raft.epoch, raft.leader_id, error=error)
+
+    def _restart(self, position: LogPosition) -> None:
+        """The fetched snapshot replaces the log. It is on disk, so a crash leaves either."""
+        snapshot = self._snapshot_fetch.take(position)
+        self._store.restart_at(position)
+        self._load(snapshot)
+        log.info("metadata log restarted end_offset=%d epoch=%d", position.offset, position.epoch)

@@ -1,6 +1,6 @@
-"""The election a replica must not forget, and the `quorum-state` file that remembers it, as Kafka writes it.
+"""The election state that a replica must not forget, and Kafka's `quorum-state` file that keeps it.
 
-In one epoch a replica votes at most once and believes in at most one leader, through any number of restarts. The file
+In one epoch a replica votes at most once and knows at most one leader, through any number of restarts. The file
 is JSON: version 1 goes with kraft.version 1, version 0 (with the voters in it) with kraft.version 0.
 """
 
@@ -15,11 +15,11 @@ FILE_NAME = "quorum-state"
 
 
 class QuorumStateError(MetadataLogError):
-    """The file is there and cannot be understood: starting anyway could vote twice in one epoch."""
+    """The file exists but cannot be read: a replica that started anyway could vote twice in one epoch."""
 
 
 class Election(NamedTuple):
-    """What is known of one epoch. Once its leader is known, who voted for whom no longer matters and is dropped."""
+    """What is known of one epoch. Once its leader is known, the vote no longer matters and is dropped."""
 
     epoch: int = 0
     leader_id: int | None = None

@@ -1,7 +1,7 @@
 """A metadata record in the value of a log record: frame version, record type and version, then the record.
 
-All three are unsigned varints; the frame version is 1. A type or version this node does not know is refused by name,
-because skipping it would leave this node with another picture of the cluster than the others have.
+All three are unsigned varints; the frame version is 1. A type or version that this node does not know is an error,
+because this node's image would differ from that of the others if it skipped the record.
 """
 
 from quire.protocol import varints

@@ -1,9 +1,8 @@
-"""Who takes part: the key of a replica, a voter with its addresses, and the set of voters.
+"""The members of the quorum: the key of a replica, a voter with its addresses, and the set of voters.
 
-A replica is known by node id and directory id (KIP-853): a node that comes back with an empty disk has a new directory
-id and must not be counted as the voter it was. Voter sets are values; a change is a new set. They travel as
-VotersRecord control records in the log and in snapshots, or come from `controller.quorum.voters` where the log has none
-(kraft.version 0).
+A replica is identified by node id and directory id (KIP-853): a node that restarts with an empty disk has a new
+directory id and must not count as the voter that it was. Voter sets are immutable. They are VotersRecord control
+records in the log and in snapshots, or come from `controller.quorum.voters` if the log has none (kraft.version 0).
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,16 +14,14 @@ from quire.protocol.messages.control_records import KRaftVersionFeature, VotersR
 
 
 class ReplicaKey(NamedTuple):
-    """A node id, and the directory id where it is known (ZERO where it is not)."""
+    """A node id and a directory id; ZERO if that is not known."""
 
     id: int
     directory_id: bytes = uuids.ZERO
 
     def matches(self, other: "ReplicaKey") -> bool:
-        """The same replica, as far as both sides know their directory."""
-        if self.id != other.id:
-            return False
-        return uuids.ZERO in (self.directory_id, other.directory_id) or self.directory_id == other.directory_id
+        """Whether `other` is the replica that this key names; a key without a directory names any of the node's."""
+        return self.id == other.id and self.directory_id in (uuids.ZERO, other.directory_id)
 
 
 class Endpoint(NamedTuple):
@@ -118,6 +115,9 @@ class VoterSet:
     def others(self, key: ReplicaKey) -> list[int]:
         """Node ids of the voters besides `key`, ascending."""
         return [id_ for id_ in self._by_id if id_ != key.id]
+
+    def other_keys(self, key: ReplicaKey) -> list[ReplicaKey]:
+        return [voter.key for voter in self if voter.key.id != key.id]
 
     def get(self, id_: int) -> Voter | None:
         return self._by_id.get(id_)

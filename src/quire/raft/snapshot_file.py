@@ -1,8 +1,8 @@
 """Snapshots of the metadata log: `<end offset>-<epoch>.checkpoint`, and `bootstrap.checkpoint` of a new directory.
 
 A snapshot is a file of record batches: a control batch with the header (and, in a dynamic quorum, version and voters),
-the records that draw the state, and a control batch with the footer, at offsets from 0 on. It is written beside its
-place, synced and renamed, so a name without `.part` is a whole snapshot; reading checks that all the same.
+the records of the state, and a control batch with the footer, at offsets from 0 on. It is written under a temporary
+name, synced and renamed, so a name without `.part` is a whole snapshot; reading checks that all the same.
 """
 
 import re
@@ -26,12 +26,13 @@ from quire.protocol.records import (
 )
 from quire.protocol.schema import Message
 from quire.raft.control_batches import (
-    ControlState,
     header_timestamp,
     quorum_controls,
+    read_control,
     snapshot_footer,
     snapshot_header,
 )
+from quire.raft.control_state import ControlState
 from quire.raft.errors import MetadataLogError
 from quire.raft.log_summary import LogPosition
 from quire.raft.record_frame import decode_frame, encode_frame
@@ -48,11 +49,11 @@ _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotError(MetadataLogError):
-    """A snapshot that is not whole."""
+    """A snapshot that is not complete."""
 
 
 class Snapshot(NamedTuple):
-    """What a file held. `position` is where the log goes on after it."""
+    """The content of a file. `position` is where the log continues after it."""
 
     position: LogPosition
     last_contained_timestamp_ms: int
@@ -62,6 +63,16 @@ class Snapshot(NamedTuple):
 
 def file_name(position: LogPosition) -> str:
     return f"{position.offset:020d}-{position.epoch:010d}{SUFFIX}"
+
+
+def unfinished_name(name: str) -> str:
+    """The name of a snapshot's file until it is whole."""
+    return f"{name.removesuffix(SUFFIX)}{UNFINISHED_SUFFIX}"
+
+
+def download_name(position: LogPosition, number: int) -> str:
+    """The name of a snapshot's file while another node sends it; `number` is different for each download."""
+    return f"{file_name(position).removesuffix(SUFFIX)}.{number}{UNFINISHED_SUFFIX}"
 
 
 def parse_name(name: str) -> LogPosition | None:
@@ -84,7 +95,7 @@ def encode_snapshot(
     kraft_version: int = 0,
     voters: VoterSet | None = None,
 ) -> Iterator[bytearray]:
-    """The batches of a snapshot, from records with the version each is to be written in."""
+    """The batches of a snapshot, from records and the version to write each in."""
     controls = [snapshot_header(last_contained_timestamp_ms)]
     if voters is not None:
         controls += quorum_controls(kraft_version, voters)
@@ -100,7 +111,7 @@ def encode_snapshot(
 
 def write_snapshot(disk: Disk, folder: str, name: str, batches: Iterable[Buffer]) -> None:
     """Blocks; for a job. A crash leaves no snapshot of this name, or the whole one."""
-    temporary = f"{folder}/{name.removesuffix(SUFFIX)}{UNFINISHED_SUFFIX}"
+    temporary = f"{folder}/{unfinished_name(name)}"
     file = disk.open(temporary, create=True)
     try:
         file.truncate(0)
@@ -109,7 +120,7 @@ def write_snapshot(disk: Disk, folder: str, name: str, batches: Iterable[Buffer]
             position += file.pwritev([batch], position)
         file.sync()
     except OSError:
-        # Most likely there was no room for it: then it must not take any.
+        # Most likely the disk was full, so what was written must not stay.
         with suppress(OSError):
             disk.remove(temporary)
         raise
@@ -132,7 +143,7 @@ def read_snapshot(disk: Disk, folder: str, name: str) -> Snapshot:
         for header in headers:
             decoded = decode_batch(content, header)
             if header.is_control:
-                control.read(decoded)
+                control = control.after(read_control(decoded))
             else:
                 records.extend(decode_frame(record.value) for record in decoded)
         if control_type(decode_batch(content, headers[-1])[-1]) is not ControlRecordType.SNAPSHOT_FOOTER:
@@ -160,7 +171,7 @@ def read_timestamp(disk: Disk, folder: str, name: str) -> int:
 def _whole_batches(content: bytes, path: str) -> list[BatchHeader]:
     headers = walk_batches(content)
     if not headers or headers[-1].end != len(content):
-        raise SnapshotError(f"{path} is damaged: it is not made of whole batches")
+        raise SnapshotError(f"{path} is damaged: it ends within a batch")
     for header in headers:
         check_crc(content, header)
     return headers

@@ -1,4 +1,4 @@
-"""Which role may follow which, and the class that plays it.
+"""Which role may follow which, and the class of each.
 
 ```
                       +----------- a higher epoch, from any role ----------+
@@ -10,7 +10,7 @@ start ---> UNATTACHED <----- lost ----- CANDIDATE ----- won ---> LEADER ---+
    |        +--------------------> PROSPECTIVE <-------------- RESIGNED <--- start (led the last epoch)
    |                                ^      |
    |                        timeout |      | the leader is known after all
-   +---------------------------> FOLLOWER <+      (and from any role that hears of a leader)
+   +---------------------------> FOLLOWER <+      (and from any role that learns of a leader)
 ```
 """
 

@@ -1,5 +1,5 @@
-"""The real side of the five seams: operating-system clock, chance, files, threads and sockets.
+"""The five seams on the operating system: clock, random numbers, files, threads and sockets.
 
-This folder and the command line are the only places that touch the operating system. It imports nothing of Quire but
-the seams it fills, so whatever runs on it runs as well on the simulated ones.
+Besides this package, only the command line and the client's shells use the operating system. It imports nothing of
+Quire but the seams that it implements, so all code that runs on it also runs on the simulated ones.
 """

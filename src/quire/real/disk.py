@@ -1,10 +1,10 @@
 """Files of the operating system.
 
-Descriptors come from `OpenFiles`, so there may be more open files than descriptors, and a file that is renamed or
-removed stays readable for whoever has it open. Sockets hold a file until a slice of it has been sent, so that its owner
-may close it meanwhile.
+`OpenFiles` manages the descriptors: there may be more open files than descriptors, and a file that is renamed or
+removed stays readable for those who have it open. Sockets hold a file until a slice of it is sent, so its owner may
+close it meanwhile.
 
-A file that grows has the blocks for what comes next set aside in one go (see `RealFile`).
+For a growing file, the blocks of the next writes are allocated in one step (see `RealFile`).
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _IOV_MAX = 1024
 _READ_BYTES = 64 * 1024
 _NOWAIT = getattr(os, "RWF_NOWAIT", None)
 _PROBE_STRIDE = 128 * 1024
-"""The kernel reads ahead in steps of this size, so what lies between two cached probes is almost surely cached."""
+"""The kernel reads ahead in steps of this size, so the bytes between two cached probes are almost certainly cached."""
 
 _RESERVE_FROM = 8 << 20
 _RESERVE_SHARE = 8
@@ -31,19 +31,19 @@ _LEAVE_FREE = 1 << 30
 
 
 class RealFile(OpenFile):
-    """A file of `RealDisk`. Safe to use from the event loop and from jobs at once.
+    """A file of `RealDisk`. It may be used from the event loop and from jobs at the same time.
 
-    Left to itself, ext4 looks for room block by block as a file grows: a quarter of what a large write costs. So from
-    8 MB on an eighth of what is there already is set aside at once, at most 4 MB, without making the file longer.
-    `trim` and `truncate` give back what is left of it; after a kill it stays with the file. The disk's last gigabyte is
-    not set aside: who writes gets it, block by block.
+    By default ext4 allocates block by block as a file grows, which is a quarter of the cost of a large write. So from
+    8 MB on, an eighth of the file's size is allocated at once, at most 4 MB, without making the file longer. `trim` and
+    `truncate` free what is left of it; after a kill it stays with the file. The disk's last gigabyte is not allocated
+    in advance.
     """
 
     __slots__ = ("_has_reserved", "_reserve_at")
 
     def __init__(self, files: OpenFiles, path: str, *number: int) -> None:
         self._reserve_at = _RESERVE_FROM
-        """A write here or behind finds nothing set aside."""
+        """Nothing is allocated from this position on."""
         self._has_reserved = False
         super().__init__(files, path, *number)
 
@@ -83,7 +83,7 @@ class RealFile(OpenFile):
             self._reserve_at = position + size
             self._has_reserved = True
         else:
-            # A file system that cannot do it once is not asked again.
+            # The file system does not support this; it is not tried again.
             self._reserve_at = sys.maxsize
 
     def pread(self, size: int, position: int) -> bytes:
@@ -117,7 +117,7 @@ class RealFile(OpenFile):
             self.release()
 
     def pread_ready(self, buffer: memoryview, position: int) -> int:
-        """As much of the range as is in memory now: never waits for the disk where the kernel can tell."""
+        """Reads the part of the range that is in memory; never waits for the disk if the kernel supports that."""
         if _NOWAIT is None:
             return self.pread_into(buffer, position)
         number = self.acquire()
@@ -142,14 +142,14 @@ class RealFile(OpenFile):
         except BlockingIOError:
             return False
         except OSError:
-            # This file system cannot tell: reading is the only way to find out.
+            # The file system does not support this; only a read would show it.
             return True
         finally:
             self.release()
         return True
 
     def read_soon(self, size: int, position: int) -> None:
-        """Lets the kernel begin to read this range, without waiting for it."""
+        """Makes the kernel begin to read this range, without waiting for it."""
         if hasattr(os, "posix_fadvise"):
             number = self.acquire()
             try:
@@ -166,7 +166,7 @@ class RealFile(OpenFile):
             self.release()
 
     def trim(self) -> None:
-        """Only space is given back, and the time of the last write stays: whoever calls need not know of a failure."""
+        """Frees space only, and keeps the time of the last write. The caller need not know of a failure."""
         if not self._has_reserved:
             return
         with suppress(OSError):
@@ -184,7 +184,7 @@ class RealFile(OpenFile):
         self._has_reserved = False
 
     def sync(self) -> None:
-        """After this the bytes and the length survive a power cut."""
+        """After this the bytes and the length survive a power loss."""
         number = self.acquire()
         try:
             _sync_data(number)
@@ -196,14 +196,19 @@ class RealFile(OpenFile):
 
 
 class RealDisk:
-    """The file system as the process sees it. `open_files` is how many descriptors it may use: half of all, at most."""
+    """The file system as the process sees it. `open_files` limits its descriptors; the default is half of all.
 
-    def __init__(self, open_files: int | None = None) -> None:
-        self._files = OpenFiles(open_files if open_files is not None else max(16, raise_descriptor_limit() // 2))
+    With `read_only`, reading files and locking existing ones needs no permission to write, as for a backup.
+    """
+
+    def __init__(self, open_files: int | None = None, *, read_only: bool = False) -> None:
+        limit = open_files if open_files is not None else max(16, raise_descriptor_limit() // 2)
+        self._files = OpenFiles(limit, read_only=read_only)
+        self._read_only = read_only
 
     @property
     def descriptors(self) -> int:
-        """How many descriptors its files use now."""
+        """How many descriptors its files use."""
         return self._files.descriptors
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
@@ -244,7 +249,7 @@ class RealDisk:
             os.close(number)
 
     def read_file(self, path: str) -> bytes:
-        # Without a buffered file around it: at a start there are thousands of files to be read, most of them small.
+        # Without a buffered file object: a start reads thousands of files, most of them small.
         number = os.open(path, os.O_RDONLY)
         try:
             pieces = []
@@ -275,11 +280,15 @@ class RealDisk:
         return os.stat(path).st_dev == os.stat(other).st_dev
 
     def lock(self, path: str) -> RealFile | None:
-        """Two locks in one: lockf is what Apache Kafka takes, flock also refuses this process a second time."""
-        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        """Takes two locks: lockf as Apache Kafka does, and flock, which also refuses a second lock by this process."""
+        flags, kind = os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX
+        if self._read_only:
+            # A shared lock is all that a descriptor for reading can have; a node's exclusive lock excludes it too.
+            flags, kind = os.O_RDONLY, fcntl.LOCK_SH
+        number = os.open(path, flags, 0o644)
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(number, kind | fcntl.LOCK_NB)
+            fcntl.lockf(number, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(number)
             return None
@@ -292,7 +301,7 @@ class RealDisk:
 
 
 def _write_rest(number: int, buffers: Sequence[Buffer], position: int, written: int) -> int:
-    """Carries on after a short write. A full disk raises on the next one."""
+    """Continues after a short write. If the disk is full, the next write raises."""
     rest = []
     skip = written
     for buffer in buffers:
@@ -318,8 +327,8 @@ _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 
 def _sync_data(number: int) -> None:
     if _FULL_SYNC is not None:
-        # macOS: plain fsync leaves the bytes in the drive's own cache.
+        # macOS: a plain fsync leaves the bytes in the drive's cache.
         fcntl.fcntl(number, _FULL_SYNC)
     else:
-        # fdatasync also writes the length and the block map; it only leaves out times and modes, which nobody reads.
+        # fdatasync also writes the length and the block map; it only leaves out times and modes, which are not used.
         os.fdatasync(number)

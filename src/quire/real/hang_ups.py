@@ -1,11 +1,11 @@
-"""Which connections the other side has closed or reset, while bytes from it are still unread.
+"""Detects connections that the peer has closed or reset while bytes from it are still unread.
 
-The event loop alone does not tell. It reports bytes and an end together as "readable", so a connection that is not read
-for now cannot see an end behind unread bytes. And uvloop reports a reset once: if bytes came before it, the receive
-takes only these, and no event follows. So each socket is registered here as well, with an epoll of our own that asks
-for nothing but ends. It costs one system call per connection and nothing per request.
+The event loop alone does not show this. It reports bytes and an end together as "readable", so a paused connection
+cannot see an end behind unread bytes. And uvloop reports a reset only once: if bytes came before it, the receive
+returns only these, and no event follows. So each socket is also registered with a separate epoll that reports only
+ends. This costs one system call per connection and nothing per request.
 
-Where there is no epoll (macOS), ends are noticed only when the connection is read.
+Without epoll (macOS), an end is noticed only when the connection is read.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ import socket
 from collections.abc import Callable
 
 _EVENTS_AT_ONCE = 64
-"""How many ends are reported before the loop looks at other events."""
+"""How many ends are reported before the loop handles other events."""
 
 HungUp = Callable[[bool], None]
-"""Called once, with whether the connection is broken: False if the other side may still read."""
+"""Called once, with whether the connection is broken: False if the peer may still read."""
 
 
 class HangUps:

@@ -1,8 +1,8 @@
-"""Blocking work in a few threads, its results back on the event loop.
+"""Runs blocking work in a few threads, and returns the results to the event loop.
 
-Threads start when there is work for them, so a node that never blocks has none. Results of several jobs that end
-together wake the loop once. The queue has no bound of its own; those who fill it have: a log has one flush at a time, a
-connection one request. To refuse a flush for being one too many would make a failure of a disk that is merely slow.
+Threads start when there is work for them, so a node that never blocks has none. Several jobs that end together wake the
+loop once. The queue has no limit of its own, because those who fill it have: a log has one flush at a time, and a
+connection one request. A limit would refuse flushes, and so turn a slow disk into a failed one.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class ThreadJobs:
         self._waiting: deque[_Job] = deque()
         self._idle = 0
         self._computing: set[threading.Thread] = set()
-        """Threads, which are daemons, with work that the end of the process need not wait for."""
+        """The (daemon) threads with work that the end of the process need not wait for."""
         self._finished: deque[_Job] = deque()
         self._stopped = False
 
@@ -129,4 +129,4 @@ class ThreadJobs:
             else:
                 job.failed(job.error)
         except Exception:
-            _log.exception("what follows a job failed")
+            _log.exception("the callback of a job failed")

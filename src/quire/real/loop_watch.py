@@ -1,8 +1,8 @@
-"""Says who holds the event loop: every request of every client waits while something does.
+"""Logs what holds the event loop: all requests of all clients wait meanwhile.
 
-A thread asks the loop for a sign of life again and again. If the loop's thread has used more than `limit_ms` of
-processor time before it gives one, the stack it was seen in goes to the log. Processor time, not the time that has
-passed: on a busy machine the loop may have to wait for its turn. Costs a few wake-ups a second, so it is off unless
+A thread schedules a callback on the loop again and again. If the loop's thread uses more than `limit_ms` of processor
+time before it runs the callback, its stack at that time is logged. Processor time and not elapsed time, because on a
+busy machine the loop may have to wait for a core. The watch costs a few wake-ups per second, so it is off unless
 `quire.loop.watch.ms` is set; the tests run with it.
 """
 
@@ -19,14 +19,14 @@ from types import FrameType
 log = logging.getLogger("quire.loop")
 
 _FRAMES = 12
-"""Of the stack, the innermost ones: those around them are the same for all requests."""
+"""How many of the innermost frames are logged: the outer ones are the same for all requests."""
 
 HELD = "held the event loop for"
-"""What a line in the log about it says."""
+"""The text of the log line, by which tests find it."""
 
 
 class LoopWatch:
-    """Of the loop that runs in the thread that makes this."""
+    """Watches the loop of the thread that creates this."""
 
     __slots__ = (
         "_collected_s",
@@ -45,7 +45,7 @@ class LoopWatch:
         self._thread_id = threading.get_ident()
         self._used_s = _processor_time(self._thread_id)
         self._collected_s = 0.0
-        """How long the garbage collector has run so far. It begins anywhere, so it says nothing about the stack."""
+        """How long the garbage collector has run so far. It may start in any code, so it does not count."""
         self._collecting_since_s = 0.0
         gc.callbacks.append(self._collecting)
         self._stopping = threading.Event()
@@ -80,7 +80,7 @@ class LoopWatch:
                 log.info("garbage collection took %d ms", collecting_s * 1000)
 
     def _wait_for(self, answered: threading.Event, asked_s: float) -> str | None:
-        """What the loop's thread was doing when its time was up, if it was."""
+        """The stack of the loop's thread when the limit was exceeded, if it was."""
         stack = None
         while not answered.wait(self._limit_s / 5) and not self._stopping.is_set():
             if stack is None and self._used_s() - asked_s >= self._limit_s:

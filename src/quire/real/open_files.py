@@ -1,12 +1,12 @@
-"""How many files a node can have open: more than the operating system lets it.
+"""More open files than the operating system allows descriptors.
 
 A node has three files per segment and thousands of partitions; a process has a limited number of descriptors. So a file
-that is open for its owner holds a descriptor only while it is used often. `OpenFiles` closes descriptors that have not
-been used lately and opens them again when they are needed, by the file's present path. What a path no longer leads to
-(a removed file, a file replaced by a rename) keeps its descriptor until its owner closes it.
+that is open for its owner has a descriptor only while it is used often. `OpenFiles` closes descriptors that were not
+used recently, and opens them again when they are needed, by the file's current path. A file that its path no longer
+leads to (it was removed, or replaced by a rename) keeps its descriptor until its owner closes it.
 
-The event loop and the job threads use files at the same time. A descriptor that a thread is using is never closed under
-it: the number could meanwhile belong to another file. The lock is held for bookkeeping alone, never for a system call.
+The event loop and the job threads use files at the same time. A descriptor is never closed while a thread uses it,
+because its number could then belong to another file. The lock is held only for bookkeeping, never for a system call.
 """
 
 import errno
@@ -22,7 +22,7 @@ _ENOUGH_DESCRIPTORS = 1 << 20
 
 
 def raise_descriptor_limit() -> int:
-    """Lifts the soft limit of open descriptors to the hard one and returns what it is now."""
+    """Raises the soft limit of open descriptors to the hard limit, and returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -35,34 +35,34 @@ def raise_descriptor_limit() -> int:
 
 
 class OpenFile:
-    """A file that is open for its owner, with a descriptor while it is used. `number` is that, or -1.
+    """A file that is open for its owner, with a descriptor while it is used. `number` is the descriptor, or -1.
 
-    `acquire` and `release` are on the way of every read and write, so they take no lock. They rely on an order instead:
-    a user enters itself first and reads the number then, whoever takes the number away does so first and looks for
-    users then. Either the user finds no number, or the taker finds the user.
+    `acquire` and `release` are called for every read and write, so they take no lock. They rely on an order instead: a
+    user registers itself first and then reads the number; the code that takes the number away does so first and then
+    checks for users. So either the user finds no number, or the other side finds the user.
     """
 
     __slots__ = ("_files", "closed", "forgotten", "holds", "number", "path", "pinned", "recently_used", "users")
 
     def __init__(self, files: "OpenFiles", path: str, number: int = _NOT_OPEN) -> None:
         self.path = path
-        """Where the file is now: it follows renames."""
+        """The current path: it follows renames."""
         self.number = number
         self.users: list[None] = []
         """One entry per system call in progress; a list, because it is changed without a lock."""
         self.holds = 0
-        """Slices on their way to a socket; a close waits for them."""
+        """Slices in send queues; a close waits for them."""
         self.recently_used = True
         self.pinned = False
-        """The path no longer leads here, or a lock hangs on this number: never closed before its owner closes it."""
+        """The path no longer leads to this file, or the descriptor has a lock: only its owner's close closes it."""
         self.closed = False
         self.forgotten = False
-        """Closed, and the last use of it is over."""
+        """Closed, and no longer used."""
         self._files = files
         files.add(self)
 
     def acquire(self) -> int:
-        """The descriptor's number, to be used for a system call and given back with `release`."""
+        """The descriptor for a system call; the caller must call `release` after it."""
         self.users.append(None)
         number = self.number
         if number >= 0:
@@ -86,50 +86,51 @@ class OpenFile:
     def release(self) -> None:
         self.users.pop()
         if self.closed:
-            self._files.let_go(self)
+            self._files.forget(self)
 
     def hold(self) -> None:
-        """The file stays readable until `unhold`, whatever its owner does to it."""
+        """Keeps the file readable until `unhold`, even if its owner closes or removes it."""
         self._files.hold(self)
 
     def unhold(self) -> None:
         self._files.unhold(self)
 
     def pin(self) -> None:
-        """Keeps this very descriptor until the file is closed."""
+        """Keeps this descriptor until the file is closed."""
         if self.acquire_unless_closed():
             self.pinned = True
             self.release()
 
     def close(self) -> None:
         self.closed = True
-        self._files.let_go(self)
+        self._files.forget(self)
 
 
 class OpenFiles:
-    """All files one process has open, of which at most about `limit` have a descriptor."""
+    """All open files of one process, of which about `limit` have a descriptor at most."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, read_only: bool = False) -> None:
         assert limit > 0
         self._limit = limit
+        self._flags = os.O_RDONLY if read_only else os.O_RDWR
         self._lock = threading.Lock()
         self._ring: OrderedDict[OpenFile, None] = OrderedDict()
         self._by_folder: dict[str, dict[str, list[OpenFile]]] = {}
 
     @property
     def descriptors(self) -> int:
-        """How many descriptors are in use now."""
+        """How many descriptors are in use."""
         return len(self._ring)
 
     def add(self, file: OpenFile) -> None:
-        """Enters a file, and the descriptor it was just opened with if it has one."""
+        """Registers a file, with the descriptor that it was opened with, if there is one."""
         with self._lock:
             self._enter(file)
             unused = self._opened(file) if file.number >= 0 else []
         _close_all(unused)
 
     def reopen(self, file: OpenFile) -> int:
-        """Opens a file that has lost its descriptor, where it is now."""
+        """Opens a file that has no descriptor, at its current path."""
         while True:
             with self._lock:
                 if file.closed and not file.holds:
@@ -137,7 +138,7 @@ class OpenFiles:
                 path = file.path
             number, failure = _NOT_OPEN, None
             try:
-                number = os.open(path, os.O_RDWR)
+                number = os.open(path, self._flags)
             except OSError as error:
                 failure = error
             unused = [number] if number >= 0 else []
@@ -163,16 +164,16 @@ class OpenFiles:
         with self._lock:
             file.holds -= 1
         if file.closed:
-            self.let_go(file)
+            self.forget(file)
 
-    def let_go(self, file: OpenFile) -> None:
-        """Forgets a file that was closed, once nobody uses or holds it any more."""
+    def forget(self, file: OpenFile) -> None:
+        """Forgets a closed file when it is no longer used or held."""
         with self._lock:
             if file.users or file.holds or file.forgotten:
                 return
             number = self._take_number(file)
             if file.number >= 0:
-                # Somebody has just begun to use it; this will be called again when they release it.
+                # Another thread has just begun to use it; `release` will call this again.
                 return
             file.forgotten = True
             self._leave(file)
@@ -183,9 +184,9 @@ class OpenFiles:
 
     @contextmanager
     def moving(self, source: str, target: str) -> Iterator[None]:
-        """Around a rename: files below `source` follow to `target`, files that `target` was stay readable.
+        """Wraps a rename: files below `source` get paths below `target`, and replaced files stay readable.
 
-        Every file concerned has its descriptor while the names change, so nobody opens a path that just moved.
+        All of these files have a descriptor during the rename, so no thread opens a path that has just moved.
         """
         for file in self._at(target):
             file.pin()
@@ -205,19 +206,19 @@ class OpenFiles:
                 file.release()
 
     def removing(self, path: str) -> None:
-        """Before `path`, a file or a folder, is removed: who has it open goes on reading it."""
+        """Called before `path`, a file or a folder, is removed: open files stay readable."""
         for _, file in self._below(path):
             file.pin()
 
     def _opened(self, file: OpenFile) -> list[int]:
-        """Enters a descriptor just opened into the ring; returns the numbers to close for it."""
+        """Adds a new descriptor to the ring; returns the descriptors to close for it."""
         self._ring[file] = None
         unused = []
         for _ in range(2 * len(self._ring)):
             if len(self._ring) <= self._limit:
                 break
             oldest, _ = self._ring.popitem(last=False)
-            # A second chance: whoever is used again before the ring comes round stays.
+            # The clock algorithm: a file that was used since the last round keeps its descriptor.
             stays = oldest.recently_used or oldest.pinned or oldest is file
             oldest.recently_used = False
             number = _NOT_OPEN if stays else self._take_number(oldest)
@@ -228,7 +229,7 @@ class OpenFiles:
         return unused
 
     def _take_number(self, file: OpenFile) -> int:
-        """Takes a file's descriptor from it to be closed, unless somebody is using it."""
+        """Takes a file's descriptor away to close it, unless it is in use."""
         number, file.number = file.number, _NOT_OPEN
         if file.users:
             file.number, number = number, _NOT_OPEN
@@ -253,14 +254,14 @@ class OpenFiles:
             return self._by_folder.get(folder, {}).get(name, []).copy()
 
     def _below(self, path: str) -> list[tuple[str, OpenFile]]:
-        """The open files that `path` is or contains. Costs what the folder costs, not what the table does."""
+        """The open files at or below `path`. The cost depends on the size of the folder, not on all open files."""
         found = [(path, file) for file in self._at(path)]
         if os.path.isdir(path):
             for folder, _, _ in os.walk(path):
                 with self._lock:
                     files = [(name, list(same)) for name, same in self._by_folder.get(folder, {}).items()]
                 found += [(f"{folder}/{name}", file) for name, same in files for file in same]
-        # What was removed or replaced before is no longer behind its old path.
+        # Files that were removed or replaced before are no longer at their old paths.
         return [(at, file) for at, file in found if not file.pinned]
 
 

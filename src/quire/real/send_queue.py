@@ -1,12 +1,12 @@
-"""What waits to be sent on one socket, and the cheapest way to send it.
+"""The send queue of one socket, which sends each part in the cheapest way.
 
-Buffers and small file slices are joined into one sendmsg; the slices are read into a scratch buffer that all
-connections share, because whatever the socket does not take is simply read again later. Larger slices go from the page
-cache to the socket with sendfile. A slice that is not in the page cache is never waited for: `ColdSlice` is raised, its
-`read` is run elsewhere, and `is_warm` lets the queue go on. Order is kept throughout.
+Buffers and small file slices are joined into one sendmsg. The slices are read into a scratch buffer that all
+connections share; bytes that the socket does not accept are simply read again later. Larger slices go from the page
+cache to the socket with sendfile. The queue never waits for a slice that is not in the page cache: it raises
+`ColdSlice`, whose `read` runs in a job, and continues after `is_warm`. The order is always kept.
 
-A buffer that may change is copied only when it could not be sent at once. A file with a slice in the queue is held, so
-that its owner may rename, remove and close it meanwhile.
+A buffer that may change is copied only if it could not be sent at once. A file with a slice in the queue is held, so
+its owner may rename, remove or close it meanwhile.
 """
 
 import os
@@ -18,19 +18,19 @@ from quire.real.disk import RealFile
 from quire.seams import Buffer, FileSlice, Part
 
 SENDFILE_FROM_BYTES = 128 * 1024
-"""Below this, copying through a buffer costs less than a system call of its own."""
+"""Below this, copying through a buffer costs less than a separate system call."""
 _AT_ONCE_BYTES = 2 * 1024 * 1024
-"""How much one connection sends before the others have their turn."""
+"""How much one connection sends before other connections have their turn."""
 _WARM_BYTES = 1024 * 1024
-"""How much of a large slice is looked at, and read ahead, at a time."""
+"""How much of a large slice is checked, and read ahead, at a time."""
 _READ_BYTES = 128 * 1024
 _IOV_MAX = 256
 _MORE = getattr(socket, "MSG_MORE", 0)
-"""More follows at once: the kernel may wait for it before it sends half a packet."""
+"""More follows at once: the kernel may wait for it instead of sending a partial packet."""
 
 
 class ColdSlice(Exception):  # noqa: N818
-    """The first slice of the queue is not in memory. Not an error: the way out of the middle of sending."""
+    """The first slice of the queue is not in memory. This is not an error: it ends the sending for now."""
 
     def __init__(self, file: RealFile, position: int, size: int, *, keep: bool) -> None:
         super().__init__(file.path, position, size)
@@ -40,7 +40,7 @@ class ColdSlice(Exception):  # noqa: N818
         self.keep = keep
 
     def read(self) -> bytes | None:
-        """Blocks until the range is in the page cache; a small one is returned, to be sent instead of the slice."""
+        """Blocks until the range is in the page cache; returns the bytes of a small one, to be sent instead."""
         if self.keep:
             return self.file.pread(self.size, self.position)
         scratch = bytearray(_READ_BYTES)
@@ -61,15 +61,15 @@ class SendQueue:
 
     def __init__(self, connection: socket.socket, scratch: memoryview) -> None:
         self.size = 0
-        """Bytes queued, file slices included."""
+        """Queued bytes, with file slices."""
         self._socket = connection
         self._scratch = scratch
         self._parts: deque[Part] = deque()
         self._warm_until = 0
-        """Up to which position of the first slice, a large one, the file was in memory."""
+        """The position up to which the file of the first slice, a large one, was in memory."""
 
     def send_at_once(self, parts: Sequence[Part]) -> None:
-        """Sends what the socket takes, and copies or holds only what it does not. For an empty queue."""
+        """Sends as much as the socket accepts, and copies or holds only the rest. The queue must be empty."""
         buffers, size, all_of_it = self._gather(parts)
         sent = 0
         if buffers:
@@ -111,7 +111,7 @@ class SendQueue:
             pass
 
     def is_warm(self, cold: ColdSlice, data: bytes | None) -> None:
-        """What was raised as cold has been read; `data` is what `ColdSlice.read` returned."""
+        """The cold slice has been read; `data` is the result of `ColdSlice.read`."""
         if data is None:
             self._warm_until = cold.position + cold.size
             return
@@ -126,7 +126,7 @@ class SendQueue:
         self.size = 0
 
     def _gather(self, parts: Iterable[Part]) -> tuple[list[Buffer], int, bool]:
-        """The buffers that one sendmsg can take from the front, their size, and whether they are all there is."""
+        """The buffers for one sendmsg from the front of the queue, their size, and whether they are the whole queue."""
         buffers: list[Buffer] = []
         size = 0
         used = 0
@@ -167,7 +167,7 @@ class SendQueue:
             if not file.cached(count, part.position):
                 raise ColdSlice(file, part.position, count, keep=False)
             self._warm_until = part.position + count
-        # What was looked at is sent before more is: a socket takes it in pieces.
+        # The checked part is sent before more is checked: a socket accepts it in pieces.
         count = self._warm_until - part.position
         number = file.acquire()
         try:
@@ -205,7 +205,7 @@ class SendQueue:
                 _real(first).unhold()
 
     def _keep_rest(self) -> None:
-        """What could not be sent at once must not depend on the caller any more."""
+        """Copies or holds the parts that could not be sent at once, which the caller may change."""
         for i, part in enumerate(self._parts):
             self._parts[i] = _kept(part)
 
@@ -225,4 +225,4 @@ def _real(part: FileSlice) -> RealFile:
 
 
 def _ends_too_early(file: RealFile) -> OSError:
-    return OSError(f"{file.path} ends before the slice of it that was to be sent")
+    return OSError(f"{file.path} ends before the end of the slice to be sent")

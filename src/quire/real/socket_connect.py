@@ -1,7 +1,7 @@
-"""An outgoing connection in the making: look the name up, try its addresses in turn, give up after a while.
+"""Opens an outgoing connection: resolves the name, and tries its addresses in turn until a time-out.
 
-Names are looked up in a job unless they are addresses already. Exactly one of `connected` and `failed` is called, once,
-and never from within `start`.
+A name is resolved in a job unless it is an address. Exactly one of `connected` and `failed` is called, once, and never
+from within `start`.
 """
 
 import errno

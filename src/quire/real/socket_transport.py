@@ -1,13 +1,13 @@
 """One TCP connection on an event loop, with raw non-blocking sockets: the Transport seam.
 
-Receiving: one receive per event; another one only when the first has filled all the room it was given. A pause is lazy:
-it costs nothing unless the client sends something meanwhile. Once the other side has hung up (`HangUps`), the loop has
-nothing more to tell: what is left is received to its end, as fast as the receiver takes it.
+Receiving: one receive per event, and another only if the first has filled its buffer. A pause is lazy: it costs nothing
+unless the client sends something meanwhile. After the peer has hung up (`HangUps`), the loop reports no more events;
+the remaining bytes are received to the end, as fast as the receiver accepts them.
 
-Sending is the queue's (`SendQueue`): what the socket does not take at once goes out when it is writable again.
+Sending: `SendQueue` keeps what the socket does not accept at once, and sends it when the socket is writable again.
 
-Errors of the socket or of a file end this connection and nothing else. `closed` comes exactly once, and never from
-within a call that the receiver made.
+An error of the socket or of a file ends only this connection. `closed` is called exactly once, and never from within a
+call that the receiver made.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from quire.throttled_log import ThrottledLog
 _log = logging.getLogger("quire.sockets")
 
 _RECEIVE_PER_EVENT_BYTES = 2 * 1024 * 1024
-"""How much one connection receives before the others have their turn."""
+"""How much one connection receives before other connections have their turn."""
 _SCRATCH_BYTES = 256 * 1024
 
 
 class Shared:
-    """What all connections of a network have in common."""
+    """What all connections of a network share."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, jobs: Jobs, clock: Clock) -> None:
         self.loop = loop
@@ -38,11 +38,11 @@ class Shared:
         self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self.hang_ups = HangUps(loop)
         self.sockets = 0
-        """Connections that have a descriptor now."""
+        """The number of connections with a descriptor."""
 
 
 def prepare(connection: socket.socket) -> None:
-    """Sets a connection up for a transport: answers are complete when they are written, so they never wait for more."""
+    """Configures a socket. Responses are complete when they are written, so TCP must not wait for more (no delay)."""
     connection.setblocking(False)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -82,13 +82,13 @@ class SocketTransport:
         self._closing = False
         self._ended = False
         self._hung_up = False
-        """The other side has closed or reset: all it ever sent is there to be received."""
+        """The peer has closed or reset: all bytes that it sent can be received now."""
         self._left: Callable[[], None] | None = None
         self._reading_ahead = False
         shared.sockets += 1
 
     def begin(self, receiver: Receiver) -> None:
-        """From now on `receiver` is told what happens."""
+        """Calls `receiver` for all events from now on."""
         self._receiver = receiver
         self._watch_reading()
         try:
@@ -96,7 +96,7 @@ class SocketTransport:
         except OSError as error:
             self._end(_reason(error))
 
-    # The seam
+    # --- The seam
 
     @property
     def peer(self) -> str:
@@ -112,7 +112,7 @@ class SocketTransport:
                 self.queued_bytes = queue.size
                 return
             if len(parts) == 1 and isinstance(answer := parts[0], bytes):
-                # The usual answer, and nearly always taken whole.
+                # The usual response, which the socket nearly always accepts completely.
                 sent = self._socket.send(answer)
                 if sent == len(answer):
                     return
@@ -150,7 +150,7 @@ class SocketTransport:
     def abort(self) -> None:
         self._end("aborted by this side")
 
-    # Events
+    # --- Events
 
     def _readable(self) -> None:
         if self._paused:
@@ -188,7 +188,7 @@ class SocketTransport:
             self._shared.loop.call_soon(self._receive_rest)
 
     def _readable_while_paused(self) -> None:
-        """Bytes wait until `resume`; but that the other side is gone is worth knowing now."""
+        """Leaves bytes unread until `resume`, but reports at once that the peer has gone."""
         try:
             gone = not self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -238,7 +238,7 @@ class SocketTransport:
         except Exception:
             self._receiver_failed()
 
-    # Cold slices
+    # --- Cold slices
 
     def _read_ahead(self, cold: ColdSlice) -> None:
         self._reading_ahead = True
@@ -259,11 +259,11 @@ class SocketTransport:
         self._reading_ahead = False
         if not self._ended:
             self._shared.complaints.error(
-                "closing the connection from %s: what it asked for could not be read: %s", self._peer, error
+                "closing the connection from %s: the requested records could not be read: %s", self._peer, error
             )
             self._end(_reason(error))
 
-    # The end
+    # --- The end
 
     def _receiver_failed(self) -> None:
         self._shared.complaints.exception("closing the connection from %s: its owner failed", self._peer)
@@ -282,10 +282,10 @@ class SocketTransport:
         self._shared.sockets -= 1
         if self._receiver is not None:
             self._shared.loop.call_soon(self._receiver.closed, reason)
-            # It has this transport too; without the circle both are gone at once, not when garbage is collected.
+            # Ends the cycle of references: both are freed at once, not by the garbage collector.
             self._receiver = None
 
-    # The event loop's interest in this socket
+    # --- The event loop's interest in this socket
 
     def _watch_reading(self) -> None:
         if not (self._reading or self._closing or self._ended or self._hung_up):

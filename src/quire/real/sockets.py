@@ -1,8 +1,8 @@
-"""Where real connections come from: listening sockets and outgoing connects, the Network seam.
+"""Listening sockets and outgoing connections: the Network seam.
 
-A listener that cannot accept because descriptors have run out says so once, leaves clients in the backlog and tries
-again a little later; it never spins. Connections get at most `connections_max` descriptors, a little under half of all,
-so that files always have theirs.
+A listener that cannot accept because descriptors have run out logs that once, leaves clients in the backlog and retries
+a little later; it never spins. Connections use at most `connections_max` descriptors, a little less than half of all,
+so that the rest is available for files.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from quire.seams import Clock, Jobs, Receiver, Transport
 _log = logging.getLogger("quire.sockets")
 
 SYSTEM_CHOOSES = -1
-"""As the size of a socket's buffer: what the system thinks right, and changes as it goes."""
+"""As the size of a socket's buffer: the operating system chooses the size and adapts it."""
 
 _ACCEPTS_PER_EVENT = 64
 _BACK_OFF_MS = 100
 _OTHER_DESCRIPTORS = 64
-"""Listeners, standard streams, the event loop's own."""
+"""Those of listeners, standard streams and the event loop."""
 _CLIENT_IS_GONE = (errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTUNREACH)
-"""What Linux reports from accept about the connection, not about the listener (accept(2))."""
+"""Errors of accept(2) on Linux that are about the connection, not about the listener."""
 
 Accept = Callable[[Transport], Receiver | None]
 
@@ -44,7 +44,7 @@ class SocketNetwork:
         send_buffer_bytes: int = SYSTEM_CHOOSES,
         receive_buffer_bytes: int = SYSTEM_CHOOSES,
     ) -> None:
-        """The two buffers are those of the connections that are accepted."""
+        """The two buffer sizes are those of accepted connections."""
         self._shared = Shared(loop, jobs, clock)
         self._clock = clock
         self._backlog = backlog
@@ -57,7 +57,7 @@ class SocketNetwork:
         return self._shared.sockets
 
     def listen(self, host: str, port: int, accept: Accept) -> "SocketListener":
-        """Listens on every address that `host` stands for ("localhost" is two); "" stands for all."""
+        """Listens on every address of `host` ("localhost" has two); "" means all addresses of the machine."""
         sockets = _bind(host, port, self._backlog, self._buffers)
         return SocketListener(self._shared, self._clock, sockets, accept, self._connections_max)
 
@@ -110,7 +110,7 @@ class SocketListener:
     def _acceptable(self, listening: socket.socket) -> None:
         for _ in range(_ACCEPTS_PER_EVENT):
             if self._shared.sockets >= self._connections_max:
-                self._back_off(f"there are {self._connections_max} connections already")
+                self._back_off(f"there are already {self._connections_max} connections")
                 return
             try:
                 connection, address = listening.accept()
@@ -128,7 +128,7 @@ class SocketListener:
         try:
             prepare(connection)
         except OSError as error:
-            _log.debug("a client was gone before it was accepted: %s", error)
+            _log.debug("a client disconnected before it was accepted: %s", error)
             connection.close()
             return
         transport = SocketTransport(self._shared, connection, peer_name(address))
@@ -153,15 +153,15 @@ class SocketListener:
 def peer_name(address: tuple[str, int]) -> str:
     host, port = address[0], address[1]
     if host.startswith("::ffff:"):
-        # An IPv4 client on a socket for both; by its own name the limits per address know it again.
+        # An IPv4 client on a dual-stack socket: the limits per address use its IPv4 address.
         host = host[len("::ffff:") :]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _bind(host: str, port: int, backlog: int, buffers: Mapping[int, int]) -> list[socket.socket]:
-    """One listening socket per address, all on one port. An address this machine cannot use is left out.
+    """One listening socket per address, all on the same port. Addresses that this machine cannot use are left out.
 
-    The IPv6 address of everybody takes IPv4 clients too.
+    The IPv6 wildcard address also accepts IPv4 clients.
     """
     if not host and socket.has_dualstack_ipv6():
         host = "::"
@@ -190,7 +190,7 @@ def _listening(
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         for buffer, size in buffers.items():
             if size != SYSTEM_CHOOSES:
-                # Connections have what their listener has, and offer it from their first packet on.
+                # Connections inherit the size from their listener, and announce it with their first packet.
                 listening.setsockopt(socket.SOL_SOCKET, buffer, size)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)

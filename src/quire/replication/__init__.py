@@ -1,5 +1,17 @@
-"""One partition's leader: in-sync replicas, high watermark, leader epochs, and the requests that wait for them.
+"""One replica of a partition: its log, how far it is committed, and the role that this node has in it.
 
-`Partition` is what handlers talk to. It decides; `quire.storage` keeps. Nothing here knows requests' wire forms,
-sockets or the controller: what the cluster looks like is told to it through `become_leader`.
+    partition.py              identity, log, high watermark, leader epoch; reading
+    leader_role.py            appends, ISR, acknowledgements, and the requests that wait
+    follower_role.py          where a replica copies on, and where its log leaves the leader's
+    partition_owner.py        what a partition tells the node that hosts it
+    commit_wait.py            a write that waits to be committed or flushed
+    fetch_wait.py             a fetch that waits for records
+    verification_guards.py    which transactions may begin here (KIP-890)
+    uncommitted_markers.py    which ended transactions still hold the last stable offset back
+    batch_check.py            validation of a produced batch
+    high_watermark.py, leader_epochs.py, settings.py
+
+`Partition` decides; `quire.storage` keeps. Nothing here knows the wire format of requests, sockets or the controller:
+the node passes on what the metadata says, through `become_leader`, `become_follower` and `leave_role`.
+`leader_role.py` describes the path of a produce with acks=all and of a waiting fetch.
 """

@@ -1,13 +1,13 @@
-"""What is done with a produced batch before its log has to do with it: it is checked, and made what its topic keeps.
+"""Validates a produced batch and converts it to the form that its topic stores, before it is appended.
 
-That is decompressing and walking its records, compressing them as the topic's compression.type says, and setting the
-time of a topic with LogAppendTime. For a small batch it takes microseconds and is done on the event loop; for a large
-one it may take seconds and is done in a job, because it needs nothing but the bytes and the topic's settings:
+The check decompresses the batch and walks its records, compresses them as the topic's compression.type says, and sets
+the timestamp if the topic has LogAppendTime. A small batch takes microseconds, on the event loop. A large one may take
+seconds, and runs in a job: the check needs only the bytes and the topic's settings.
 
     check = BatchCheck(records, partition.settings, now_ms)
     check.run(Expansion(limit, at_once_bytes))      on the loop; False if that would take too long
     check.run(Expansion(limit))                     in a job
-    partition.append(..., check=check)              on the loop: gives it its offsets, or raises what was found wrong
+    leader.append(..., check=check)                 on the loop: assigns offsets, or raises the error of the check
 """
 
 from quire.protocol.errors import ApiError, ErrorCode
@@ -18,13 +18,13 @@ from quire.replication.settings import PartitionSettings
 from quire.seams import Buffer
 
 AT_ONCE_BYTES = 1024 * 1024
-"""What the event loop may decompress for one request: a millisecond or two, with any codec."""
+"""How much the event loop may decompress for one request: a millisecond or two, with any codec."""
 
 PLAIN_BYTES_PER_COST = 8
-"""To walk records where they lie is so much faster than to decompress them."""
+"""How much faster it is to walk uncompressed records than to decompress them."""
 _COMPRESSED_BYTE_COST = 4
 _COMPRESS_COST = 32
-"""Compressing a byte takes so much longer than decompressing it, at a codec's default level."""
+"""How much longer compressing a byte takes than decompressing it, at a codec's default level."""
 _COMPRESS_WITH_LEVEL_COST = 256
 """The same at the highest levels."""
 
@@ -33,7 +33,7 @@ class BatchCheck:
     __slots__ = ("_error", "_header", "_now_ms", "_view", "settings")
 
     def __init__(self, records: Buffer, settings: PartitionSettings, now_ms: int) -> None:
-        """`records` is patched in place, so it must be this check's alone until the batch is appended."""
+        """`records` is patched in place: nothing else may use it until the batch is appended."""
         self.settings = settings
         self._now_ms = now_ms
         self._view = memoryview(records)
@@ -41,7 +41,7 @@ class BatchCheck:
         self._error: ApiError | None = None
 
     def run(self, expansion: Expansion) -> bool:
-        """Whether it is done: not if it takes longer than `expansion` allows at once."""
+        """Whether the check is done; False if it takes longer than `expansion` allows at once."""
         try:
             self._run(expansion)
         except TakesLongError:
@@ -51,10 +51,10 @@ class BatchCheck:
         return True
 
     def result(self) -> tuple[memoryview, BatchHeader]:
-        """The batch as it goes to the log; ApiError if it is refused."""
+        """The batch as the topic stores it; ApiError if it is refused."""
         if self._error is not None:
             raise self._error
-        assert self._header is not None, "a batch was to be appended before its check was done"
+        assert self._header is not None, "a batch was appended before its check was done"
         return self._view, self._header
 
     def _run(self, expansion: Expansion) -> None:
@@ -106,7 +106,7 @@ class BatchCheck:
         if len(kept) > settings.max_message_bytes:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"the batch has {len(kept)} bytes as its topic keeps it, and {settings.max_message_bytes} are allowed",
+                f"the batch has {len(kept)} bytes as its topic stores it, and {settings.max_message_bytes} are allowed",
             )
         self._view = memoryview(kept)
         return read_header(kept)

@@ -1,7 +1,7 @@
-"""Whether a client and this leader speak of the same leadership.
+"""Compares the leader epoch that a client knows with that of the partition.
 
-Clients that track leader epochs send the one they know. An older one means they follow a deposed leader and must
-refresh their metadata; a newer one means this broker has not heard yet and the client should come back.
+Clients that track leader epochs send the one they know. If it is older, they follow a deposed leader and must refresh
+their metadata. If it is newer, this broker has not applied that metadata yet, and the client should retry.
 """
 
 from quire.protocol.errors import ErrorCode

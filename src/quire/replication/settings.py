@@ -1,4 +1,4 @@
-"""The settings of a topic that decide what a producer may append and how it is kept."""
+"""The settings of a topic that decide what a producer may append, and how it is stored."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ class PartitionSettings(NamedTuple):
     """Whether cleanup.policy has `delete`."""
     log_append_time: bool = False
     timestamp_before_max_ms: int = 2**63 - 1
-    """How far a record's own timestamp may lie in the past; no limit where the log's clock replaces it."""
+    """How far a record's own timestamp may be in the past; unlimited with LogAppendTime."""
     timestamp_after_max_ms: int = 3_600_000
     compression: Compression | None = None
-    """What batches are stored with; None keeps the producer's choice."""
+    """The codec that batches are stored with; None keeps the producer's."""
     compression_level: int | None = None

@@ -1,11 +1,11 @@
-"""Time: what the clock says, and being called when it says so."""
+"""Time: a wall clock, a monotonic clock, and calls that are scheduled on it."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 
 class Timer(Protocol):
-    """A call that has been asked for and can be taken back."""
+    """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None: ...
 
@@ -24,5 +24,5 @@ class Clock(Protocol):
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Runs `callback` after the events at hand: the place to wake waiters once for many appends."""
+        """Runs `callback` after the current events, for instance to wake waiters once after many appends."""
         ...

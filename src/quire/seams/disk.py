@@ -1,9 +1,9 @@
 """Files: positioned writes, reads, fsync, and slices that go to a socket without passing through Python.
 
-Nothing here is durable until it was synced: a file's bytes by `File.sync`, a created, renamed or removed name by
-`Disk.sync_dir` of its folder. The simulated disk forgets exactly what was not. Every call may raise `OSError`; whoever
-calls decides which log directory that error belongs to. Calls block; what may take long (sync, big reads, removing
-trees) belongs in a job.
+A change is durable only after a sync: of a file's bytes by `File.sync`, of a created, renamed or removed name by
+`Disk.sync_dir` of its folder. The simulated disk loses exactly what was not synced. Every call may raise `OSError`; the
+caller decides which log directory that error belongs to. Calls block; calls that may take long (sync, large reads,
+removing trees) belong in a job.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ Buffer = bytes | bytearray | memoryview
 
 
 class ReadableFile(Protocol):
-    """An open file that is only read. Positions are explicit, so one handle serves many readers."""
+    """An open file that is only read. Positions are explicit, so several readers can share one handle."""
 
     @property
     def path(self) -> str:
-        """Where the file is now: it follows renames, of itself and of the folders it is in."""
+        """The current path: it follows renames of the file and of the folders above it."""
         ...
 
     def size(self) -> int: ...
@@ -32,27 +32,27 @@ class ReadableFile(Protocol):
 
 
 class File(ReadableFile, Protocol):
-    """An open file that readers and its writer use at once."""
+    """An open file that readers and its writer use at the same time."""
 
     def pwritev(self, buffers: Sequence[Buffer], position: int) -> int:
-        """Writes every byte of `buffers` at `position` and returns how many; a short write is carried on or raises."""
+        """Writes all bytes of `buffers` at `position` and returns how many; a short write is continued or raises."""
         ...
 
     def cached(self, size: int, position: int) -> bool:
-        """Whether a read of this range would not wait for the disk (always true where that cannot be told)."""
+        """Whether a read of this range does not have to wait for the disk (always true if that is unknown)."""
         ...
 
     def truncate(self, size: int) -> None: ...
 
     def trim(self) -> None:
-        """No more is appended: gives back what a disk may have set aside behind the file's end, and no written byte."""
+        """Called after the last append: frees space that was allocated beyond the file's end, and no written byte."""
         ...
 
     def sync(self) -> None: ...
 
 
 class FileSlice:
-    """A range of a file on its way to a socket; `file` stays open and unchanged in that range until it is sent."""
+    """A range of a file to be sent to a socket; `file` stays open and unchanged in that range until it is sent."""
 
     __slots__ = ("file", "position", "size")
 
@@ -75,7 +75,7 @@ class Disk(Protocol):
     """The file system below one or more data directories. Paths are strings with '/'."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Opens for reading and writing; `create` makes the file if it is not there."""
+        """Opens for reading and writing; `create` creates the file if it does not exist."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -83,7 +83,7 @@ class Disk(Protocol):
     def is_dir(self, path: str) -> bool: ...
 
     def list_dir(self, path: str) -> list[str]:
-        """Names in the folder, sorted."""
+        """The names in the folder, sorted."""
         ...
 
     def make_dirs(self, path: str) -> None:
@@ -91,7 +91,7 @@ class Disk(Protocol):
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Atomically puts `source` in the place of `target`. Open handles of `source` stay usable."""
+        """Replaces `target` by `source` atomically. Open handles of `source` stay usable."""
         ...
 
     def remove(self, path: str) -> None: ...
@@ -109,7 +109,7 @@ class Disk(Protocol):
         ...
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Lets a file that was written anew count as old as what it was made from."""
+        """Gives a rewritten file the age of the file that it was made from."""
         ...
 
     def free_bytes(self, path: str) -> int: ...
@@ -117,7 +117,7 @@ class Disk(Protocol):
     def total_bytes(self, path: str) -> int: ...
 
     def is_same_disk(self, path: str, other: str) -> bool:
-        """Whether two folders share their room: what one takes, the other lacks."""
+        """Whether two folders share their free space."""
         ...
 
     def lock(self, path: str) -> File | None:
@@ -126,10 +126,10 @@ class Disk(Protocol):
 
 
 def write_atomically(disk: Disk, path: str, content: Buffer) -> None:
-    """Replaces a small file so that a crash at any line leaves the old content or the new, whole.
+    """Replaces a small file so that a crash at any point leaves either the old or the new content, complete.
 
-    The bytes are synced before the rename makes them visible, and the folder after it, so the new name survives too.
-    If the folder itself is renamed meanwhile, the file goes with it: another folder may have that name by now.
+    The bytes are synced before the rename makes them visible, and the folder after it, so that the new name survives.
+    If the folder is renamed meanwhile, the file moves with it: another folder may have the old name by then.
     """
     suffix = ".tmp"
     file = disk.open(path + suffix, create=True)

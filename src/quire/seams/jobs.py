@@ -1,4 +1,4 @@
-"""Blocking work that comes back as an event."""
+"""Blocking work whose result returns to the event loop as an event."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -17,11 +17,11 @@ class Jobs(Protocol):
     ) -> None:
         """Runs `work` off the event loop; then, on the loop, `done` with its result or `failed` with its exception.
 
-        `work` touches only files and values handed to it, never the state the loop decides on. Work that only
-        `computes`, without touching a file, may go on after a stop: it can take long, and nothing comes of it.
+        `work` uses only files and the values passed to it, never the state that the event loop changes. Work that only
+        `computes`, without using a file, may continue after `stop`: it can take long, and has no effect.
         """
         ...
 
     def stop(self) -> None:
-        """Waits for what is running (but see `computes`), drops what has not begun, and calls nothing back any more."""
+        """Waits for running work (but see `computes`), drops work that has not begun, and makes no more callbacks."""
         ...

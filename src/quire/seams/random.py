@@ -1,4 +1,4 @@
-"""Chance: everything that must differ between nodes or runs, and must repeat in the simulator."""
+"""Random numbers: they differ between nodes and runs, and repeat in the simulator."""
 
 from typing import Protocol
 

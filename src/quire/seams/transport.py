@@ -1,4 +1,4 @@
-"""Connections: bytes in, buffers and file slices out, and who may wait for whom."""
+"""Connections: receiving bytes, sending buffers and file slices, and back-pressure in both directions."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -9,7 +9,7 @@ Part = Buffer | FileSlice
 
 
 class Transport(Protocol):
-    """One connection, as its owner sees it: plain socket, TLS or simulated."""
+    """One connection as its owner uses it: a plain socket, TLS or simulated."""
 
     @property
     def peer(self) -> str:
@@ -22,25 +22,25 @@ class Transport(Protocol):
         ...
 
     def write(self, parts: Sequence[Part]) -> None:
-        """Sends what it can at once and keeps the rest; parts may be used until they are sent.
+        """Sends as much as possible at once and queues the rest.
 
-        Parts that are not `bytes` or FileSlice and could not be sent at once are copied, so a caller may reuse its
-        buffers as soon as this returns.
+        Parts that are not `bytes` or FileSlice and cannot be sent at once are copied, so the caller may reuse its
+        buffers when this returns.
         """
         ...
 
     def pause(self, left: Callable[[], None] | None = None) -> None:
-        """No more `received` until `resume`: back-pressure reaches the sender.
+        """Stops calling `received` until `resume`: back-pressure reaches the sender.
 
-        If the other side goes meanwhile, `closed` follows at once. If bytes of it are still unread, `left` is called
-        instead, once, and never from within this call: the rest comes after `resume`, and then `closed`.
+        If the peer disconnects meanwhile, `closed` follows at once. If bytes from it are still unread, `left` is called
+        instead, once, and never from within this call: the bytes follow after `resume`, and then `closed`.
         """
         ...
 
     def resume(self) -> None: ...
 
     def close(self) -> None:
-        """Sends what is queued, then closes; `closed` follows. Nothing is received any more."""
+        """Stops receiving, sends what is queued, then closes; `closed` follows."""
         ...
 
     def abort(self) -> None:
@@ -49,43 +49,39 @@ class Transport(Protocol):
 
 
 class Receiver(Protocol):
-    """What a connection's owner implements. The transport asks for room, fills it, and says how much came.
+    """What the owner of a connection implements. The transport receives into the buffer that the owner provides.
 
-    Asking instead of handing over a buffer lets a large frame be received straight into its own memory.
+    Because the owner chooses the buffer, a large frame is received straight into its own memory.
     """
 
     def buffer(self) -> memoryview:
-        """Writable room for the next bytes; never empty."""
+        """Writable memory for the next bytes; never empty."""
         ...
 
     def received(self, size: int) -> None:
-        """`size` bytes are now in the room last asked for."""
+        """The last result of `buffer` now holds `size` bytes."""
         ...
 
     def drained(self) -> None:
-        """Everything queued has been taken."""
+        """Everything that was queued has been sent."""
         ...
 
     def closed(self, reason: str) -> None:
-        """The connection is gone; called exactly once, last."""
+        """The connection has ended; called exactly once, as the last call."""
         ...
 
 
 class Listener(Protocol):
     @property
     def port(self) -> int:
-        """The port in use, also when port 0 was asked for."""
+        """The port in use, also if `listen` was called with port 0."""
         ...
 
     def close(self) -> None: ...
 
 
-class Network(Protocol):
-    """Where connections come from."""
-
-    def listen(self, host: str, port: int, accept: Callable[[Transport], Receiver | None]) -> Listener:
-        """Calls `accept` for each new connection; None refuses it."""
-        ...
+class Connector(Protocol):
+    """Opens connections: all that a client needs."""
 
     def connect(
         self,
@@ -93,4 +89,14 @@ class Network(Protocol):
         port: int,
         connected: Callable[[Transport], Receiver],
         failed: Callable[[Exception], None],
-    ) -> None: ...
+    ) -> None:
+        """Calls exactly one of `connected` and `failed`, once."""
+        ...
+
+
+class Network(Connector, Protocol):
+    """Opens and accepts connections."""
+
+    def listen(self, host: str, port: int, accept: Callable[[Transport], Receiver | None]) -> Listener:
+        """Calls `accept` for each new connection; None refuses it."""
+        ...

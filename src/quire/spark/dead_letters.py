@@ -1,8 +1,8 @@
-"""Dead letters: records that a pipeline could not use, on a topic of their own, with the reason in their headers.
+"""Dead letters: records that a pipeline could not process, on their own topic, with the reason in their headers.
 
-A record of `orders` that breaks a rule goes to `orders.dlq`, its key, value and headers as they were. The headers below
-come on top. A record that is sent back carries the number of its attempt, and is a dead letter of that attempt if it
-fails again. Pure, and without Spark: `quire dlq` reads these headers too.
+A record of `orders` that breaks a rule is written to `orders.dlq` with its key, value and headers, and the headers
+below. A record that is sent back carries the number of its attempt; if it fails again, its dead letter has that number.
+Pure, and without Spark: `quire dlq` reads these headers too.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ OFFSET = "dlq.offset"
 ATTEMPT = "dlq.attempt"
 FIRST_ATTEMPT = 1
 DIGITS_MAX = 18
-"""All of these are 64-bit numbers; anybody can write longer ones."""
+"""These numbers have 64 bits, but any client can write longer ones."""
 SHOWN_LENGTH_MAX = 40
 
 
@@ -28,7 +28,7 @@ class NotADeadLetterError(Exception):
 
 
 class DeadLetter(NamedTuple):
-    """Why a record was set aside, and where it came from."""
+    """The reason for a dead letter, and the origin of its record."""
 
     error: str
     topic: str
@@ -42,7 +42,7 @@ def dead_letter_topic(topic: str) -> str:
 
 
 def read_headers(headers: Headers) -> DeadLetter:
-    """What the headers of a dead letter say; of two with the same name the last counts."""
+    """Reads the headers of a dead letter; of two with the same name the last counts."""
     found = dict(headers)
     return DeadLetter(
         _text(found, ERROR), _text(found, TOPIC), _number(found, PARTITION), _number(found, OFFSET), attempt(headers)
@@ -50,13 +50,13 @@ def read_headers(headers: Headers) -> DeadLetter:
 
 
 def attempt(headers: Headers) -> int:
-    """Which attempt a record is at: the first, unless it was sent back."""
+    """The number of a record's attempt: 1 unless it was sent back."""
     found = dict(headers)
     return _number(found, ATTEMPT) if ATTEMPT in found else FIRST_ATTEMPT
 
 
 def headers_to_send_back(headers: Headers) -> list[tuple[str, bytes | None]]:
-    """Those of the original record, and that it is one attempt further."""
+    """The headers of the original record, with the number of the next attempt."""
     own = [(name, value) for name, value in headers if not name.startswith(PREFIX)]
     return [*own, (ATTEMPT, b"%d" % (attempt(headers) + 1))]
 
@@ -71,5 +71,5 @@ def _text(headers: dict[str, bytes | None], name: str) -> str:
 def _number(headers: dict[str, bytes | None], name: str) -> int:
     text = _text(headers, name)
     if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
-        raise NotADeadLetterError(f"its header {name} is no number: {text[:SHOWN_LENGTH_MAX]!r}")
+        raise NotADeadLetterError(f"its header {name} is not a number: {text[:SHOWN_LENGTH_MAX]!r}")
     return int(text)

@@ -1,11 +1,11 @@
-"""A Delta table that takes every batch of a stream once, and merges its small files now and then.
+"""A Delta table that appends every batch of a stream once, and merges its small files from time to time.
 
 A table remembers, in the same commit as the rows, the number of the last batch of each stream it has taken (Delta's
-application transactions). A batch that comes again after a crash finds its number there and is left out, whatever
-became of the attempt before: there is no moment at which its rows are in the table and its number is not. Spark runs
-only the last batch again, so an earlier number is of a checkpoint that does not belong to the table, and is refused.
+application transactions). A batch that is repeated after a crash is skipped if the table has its number, because rows
+and number are committed together. Spark repeats only the last batch, so an earlier number comes from a checkpoint that
+does not belong to the table, and is refused.
 Two writers of the same stream cannot both commit a batch; the second fails. A stream is known by the id in its
-checkpoint: one that starts anew with another checkpoint is another stream, and its rows are added.
+checkpoint: a query with a new checkpoint is another stream, and its rows are appended.
 
     query = rows.writeStream.foreachBatch(DeltaSink("lake/orders", partition_by=["date"])).start()
 """
@@ -24,7 +24,7 @@ QUERY_ID = "sql.streaming.queryId"
 
 
 class DeltaSink:
-    """For `foreachBatch`. The rows of a batch pass through the driver, so limit how many a batch may have."""
+    """For `foreachBatch`. The rows of a batch pass through the driver, so limit the size of batches."""
 
     def __init__(self, table: str, *, partition_by: Sequence[str] = (), compact_every: int = COMPACT_EVERY) -> None:
         self.table = table
@@ -40,8 +40,8 @@ class DeltaSink:
         self.write(batch, stream, batch_id)
 
     def write(self, batch: DataFrame, stream: str, batch_id: int) -> bool:
-        """Appends the batch unless the table has it; says whether it did."""
-        # All of it is decided by the table as it is now: a writer that comes in between makes the commit fail.
+        """Appends the batch unless the table has it; returns whether it did."""
+        # Everything is decided on this version of the table: a concurrent writer makes the commit fail.
         table = self._open()
         taken = None if table is None else table.transaction_version(stream)
         if taken is not None and batch_id < taken:
@@ -56,7 +56,7 @@ class DeltaSink:
         rows = batch.toArrow()
         _check_text(rows, f"batch {batch_id} for table {self.table}")
         if not rows.num_rows and taken is not None:
-            return False  # a table that exists need not know that nothing came
+            return False  # an existing table need not record an empty batch
         commit = CommitProperties(app_transactions=[Transaction(stream, batch_id)])
         columns = self.partition_by or None
         if table is None:
@@ -70,7 +70,7 @@ class DeltaSink:
         return True
 
     def last_batch(self, stream: str) -> int | None:
-        """The number of the last batch of the stream that is in the table."""
+        """The number of the stream's last batch in the table."""
         table = self._open()
         return None if table is None else table.transaction_version(stream)
 
@@ -83,7 +83,7 @@ class DeltaSink:
 
 
 def _check_text(rows: pa.Table, what: str) -> None:
-    """Spark makes text of any bytes, and a table would take it: then nobody could read what is around it."""
+    """Spark turns any bytes into text, and a table would accept it; its rows could then no longer be read."""
     for name in rows.column_names:
         try:
             rows[name].validate(full=True)

@@ -1,13 +1,13 @@
-"""Good rows on one side, dead letters on the other: JSON values read by a schema and held to rules with names.
+"""Parses JSON values by a schema and named rules into good rows and dead letters.
 
     parsed = parse_json(records, "id string, price_cents long", [Rule("has_an_id", "event.id IS NOT NULL")])
     good_rows(parsed)      # the fields, and where each came from
-    dead_letters(parsed)   # rows for format("quire"), bound for <topic>.dlq
+    dead_letters(parsed)   # rows for format("quire"), for <topic>.dlq
     sink_rows(parsed, ...) # both in one pass, for a query that writes both
 
-`records` are what `format("quire")` reads. Every one of them is either a good row or a dead letter: nothing is dropped,
-and a field that has the wrong type makes a dead letter rather than a null. Fields that the schema does not name are
-ignored, so whoever writes the events may add some.
+`records` are what `format("quire")` reads. Each one is either a good row or a dead letter: nothing is dropped, and a
+field with the wrong type makes a dead letter instead of a null. Fields that the schema does not have are ignored, so
+that producers may add some.
 """
 
 import itertools
@@ -27,29 +27,29 @@ _ENVELOPE = "_envelope"
 _END = "_end"
 _HEADERS = "array<struct<key:string,value:binary>>"
 
-_numbers = itertools.count()  # what a query observes has a name of its own
+_numbers = itertools.count()  # each observation of a query needs a different name
 
 NULL_VALUE = "the value is null"
-NO_TEXT = "the value is no UTF-8"
-NO_JSON = "the value is no JSON of the expected shape"
+NO_TEXT = "the value is not UTF-8"
+NO_JSON = "the value is not JSON of the expected shape"
 
 
 class Rule(NamedTuple):
-    """Something that holds for every good event, in SQL over `event` and the record's columns; null is a no."""
+    """A condition for good events, in SQL over `event` and the record's columns; null means that it does not hold."""
 
     name: str
     holds: str
 
 
 def parse_json(records: DataFrame, schema: str | StructType, rules: Sequence[Rule] = ()) -> DataFrame:
-    """The records with `event`, the fields of the schema, and `error`: null, or why it is none."""
+    """The records with `event`, the fields of the schema, and `error`: null, or the reason for a dead letter."""
     fields = schema if isinstance(schema, StructType) else _parse_datatype_string(schema)
     assert isinstance(fields, StructType)
     envelope = StructType(
         [StructField("event", fields), StructField(_END, BooleanType()), StructField(CORRUPT, StringType())]
     )
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    # Spark reads one JSON value and does not look at what follows. Inside another object, whatever follows breaks it.
+    # Spark parses one JSON value and ignores what follows. Inside another object, anything that follows is an error.
     enclosed = F.concat(F.lit('{"event":'), F.col("value").cast("string"), F.lit(f',"{_END}":true}}'))
     parsed = records.withColumn(_ENVELOPE, F.from_json(enclosed, envelope, options))
     with_event = parsed.withColumn("event", F.col(f"{_ENVELOPE}.event"))
@@ -62,22 +62,22 @@ def good_rows(parsed: DataFrame) -> DataFrame:
 
 
 def all_good_rows(parsed: DataFrame) -> DataFrame:
-    """Good rows where there may be no others, as on a topic that a pipeline writes itself: an error ends the query."""
+    """Good rows of a topic that must not have others, such as one that a pipeline writes: an error ends the query."""
     place = F.format_string("topic %s, partition %d, offset %d: %s", "topic", "partition", "offset", "error")
     checked = F.when(F.col("error").isNotNull(), F.raise_error(place)).otherwise(F.col("event"))
     return parsed.select(checked.alias("event"), *PLACE).select("event.*", *PLACE)
 
 
 def dead_letters(parsed: DataFrame) -> DataFrame:
-    """Every record with an error, as it goes to its dead-letter topic: topic, key, value and headers."""
+    """Every record with an error as a row for its dead-letter topic: topic, key, value and headers."""
     return parsed.where(F.col("error").isNotNull()).select(*_dead_letter_columns(parsed))
 
 
 def sink_rows(parsed: DataFrame, *, topic: Column, key: Column, value: Column) -> DataFrame:
-    """Good events as these columns say and dead letters, as rows for `format("quire")`, in one pass.
+    """Good events with these columns, and dead letters, as rows for `format("quire")`, in one pass.
 
-    A union of `good_rows` and `dead_letters` is the same, but reads the source twice. Dead letters are counted on the
-    way, for `quire pipelines status`.
+    A union of `good_rows` and `dead_letters` has the same rows, but reads the source twice. Dead letters are counted
+    for `quire pipelines status`.
     """
     counted = parsed.observe(f"sink_rows_{next(_numbers)}", F.count("error").alias("dead_letters"))
     good = F.col("error").isNull()

@@ -1,8 +1,8 @@
-"""One YAML file a pipeline: its topics, its queries, and the processes that run beside them.
+"""The YAML file of a pipeline: its topics, its queries, and the processes that run beside them.
 
     name: shop
     about: Sales, top products and sessions of a shop
-    topics:                                 # created where they are missing
+    topics:                                 # created if they are missing
       shop_events: {partitions: 3}
     queries:                                # run in this order
       clean:
@@ -10,7 +10,7 @@
         source: {subscribe: "product_viewed,add_to_cart", maxOffsetsPerTrigger: 20000}
         sink: {format: quire}               # with options of the sink, or: {delta: shop/events, partition_by: [date]}
         trigger: 1 second
-        checkpoint: /elsewhere/clean        # else in the folder of the pipelines' state
+        checkpoint: /elsewhere/clean        # by default in the folder of the pipelines' state
     processes:                              # not Spark's; stopped with SIGTERM when the pipeline stops
       processor: [python, -m, some.module, -b, "{servers}"]
 
@@ -31,19 +31,19 @@ DEFAULT_TRIGGER = "1 second"
 
 
 class PipelineFileError(Exception):
-    """A file that is no pipeline; the text says where and what to write instead."""
+    """The file is not a valid pipeline; the text says where, and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuireSink:
-    """To topics: the rows have a column `topic`, or the options say which."""
+    """Writes to topics: given by a column `topic`, or by an option."""
 
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaSinkWish:
-    """To a Delta table, each batch once."""
+    """Writes to a Delta table, each batch once."""
 
     table: str
     partition_by: tuple[str, ...] = ()
@@ -86,12 +86,12 @@ def load_pipeline(path: str) -> Pipeline:
     except OSError as error:
         raise PipelineFileError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PipelineFileError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+        raise PipelineFileError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     return parse_pipeline(content, path)
 
 
 def find_pipelines(folder: str) -> list[Pipeline]:
-    """Every file NAME.yaml in the folder and in those right below it; those that are no pipelines are errors."""
+    """The files NAME.yaml in the folder and its direct subfolders; a file that is not a pipeline is an error."""
     places = (
         [folder, *sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())] if os.path.isdir(folder) else []
     )
@@ -123,7 +123,7 @@ def parse_pipeline(content: object, path: str) -> Pipeline:
 
 
 def results_of(pipeline: Pipeline) -> list[str]:
-    """The topics of its file that it writes: those that no query reads, or that the sink of an earlier one names."""
+    """The topics of its file that it writes: those that no query reads, or that the sink of an earlier query names."""
     results = []
     for topic in pipeline.topics:
         readers = [index for index, query in enumerate(pipeline.queries) if reads(query, topic.name)]
@@ -134,7 +134,7 @@ def results_of(pipeline: Pipeline) -> list[str]:
 
 
 def reads(query: QueryWish, topic: str) -> bool:
-    """Whether the source's options ask for a topic, in whichever of the three ways."""
+    """Whether the source's options select a topic, in any of the three ways."""
     given = {name.lower(): value for name, value in query.source.items()}
     if topic in (name.strip() for name in given.get("subscribe", "").split(",")):
         return True
@@ -142,12 +142,12 @@ def reads(query: QueryWish, topic: str) -> bool:
         by_pattern = re.fullmatch(given["subscribepattern"], topic) if "subscribepattern" in given else None
         return by_pattern is not None or topic in json.loads(given.get("assign", "{}"))
     except (re.error, ValueError, TypeError):
-        return False  # the source will say so
+        return False  # the source reports the error
 
 
 def _named_by(sink: QuireSink | DeltaSinkWish) -> list[str]:
     options = sink.options if isinstance(sink, QuireSink) else {}
-    return [value for name, value in options.items() if name.lower() in ("topic", "markertopic")]
+    return [value for name, value in options.items() if name.lower() in ("topic", "sink")]
 
 
 def _topic(name: str, given: "_Section") -> TopicWish:
@@ -186,7 +186,7 @@ def _name(name: str, place: str) -> str:
 
 
 class _Section:
-    """A mapping in the file, and where it stands, for whoever wrote something else there."""
+    """A mapping in the file, and its position for error messages."""
 
     def __init__(self, content: object, place: str) -> None:
         if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
@@ -223,7 +223,7 @@ class _Section:
         return tuple(value)
 
     def as_options(self) -> dict[str, str]:
-        """The values as the texts that options are."""
+        """The values as text, as options need them."""
         options = {}
         for name, value in self.content.items():
             if not isinstance(value, (str, int, float)):

@@ -1,9 +1,9 @@
-"""What the queries of pipelines report: how fast, how far behind, how much state, and counts that add up.
+"""What the queries of pipelines report: throughput, lag, state, and counts that add up.
 
-Spark tells a StreamingQueryListener of every micro-batch that is done. `QueryReport` is what is of interest in that;
-`Tally` adds it up over all batches of a query. Both are pure. A tally knows which batch it counted last: one that is
-told twice counts once, and one that was never told of (the process died in the moment after its batch) is noticed and
-makes the tally say that it is not whole.
+Spark reports every completed micro-batch to a StreamingQueryListener. `QueryReport` has the relevant part of a report;
+`Tally` adds it up over all batches of a query. Both are pure. A tally knows the last batch that it counted: a batch
+that is reported twice counts once, and a batch that was never reported (the process died right after it) is counted as
+missed, so that the tally is known to be incomplete.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,14 +16,14 @@ READ = "read"
 
 @dataclass(frozen=True, slots=True)
 class QueryReport:
-    """One micro-batch that is done."""
+    """One completed micro-batch."""
 
     batch_id: int
     rows: int
     rows_per_second: float
     batch_ms: int
     offsets: Mapping[tuple[str, int], int]
-    """Up to where the sources were read, by topic and partition."""
+    """The offsets up to which the sources were read, by topic and partition."""
     state_rows: int
     state_bytes: int
     late: int
@@ -54,7 +54,7 @@ class QueryReport:
 
 
 def _sums(observed: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Several parts of a query may count the same, as each `sink_rows` does its dead letters."""
+    """Several parts of a query may count the same thing, as each `sink_rows` counts its dead letters."""
     sums: dict[str, int] = {}
     for metrics in observed:
         for name, value in metrics.items():
@@ -63,9 +63,9 @@ def _sums(observed: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def source_offsets(found: object) -> Iterator[tuple[tuple[str, int], int]]:
-    """Offsets by topic and partition, as `format("quire")` writes them; nothing where they are another source's.
+    """Offsets by topic and partition, as `format("quire")` writes them; empty for another source.
 
-    Partitions that were deleted, and are only remembered, are left out.
+    Partitions that were deleted are left out.
     """
     for topic, part in found.items() if isinstance(found, dict) else ():
         if isinstance(part, dict) and isinstance(part.get("offsets"), dict):
@@ -100,13 +100,13 @@ class Tally:
             self.counts[name] = self.counts.get(name, 0) + number
 
     def done_up_to(self, batch_id: int) -> None:
-        """This batch is done, says the checkpoint: what was not told of until now will never be."""
+        """The checkpoint has this batch as done: a batch up to it that was not reported will never be."""
         if batch_id > self.last_batch:
             self.missed += batch_id - self.last_batch
             self.last_batch = batch_id
 
     def __sub__(self, before: "Tally") -> "Tally":
-        """What came since then."""
+        """The difference to an earlier tally."""
         return Tally(
             self.last_batch,
             self.batches - before.batches,
@@ -125,7 +125,7 @@ class Tally:
         return cls(**content)
 
     def accounts(self) -> dict[str, int]:
-        """Where every row went, for a query that says so in its counts: these add up to `rows`."""
+        """How the rows of a query were counted; the counts add up to `rows`."""
         return self.counts | {"duplicates": self.duplicates, "late": self.late}
 
     @property

@@ -1,4 +1,4 @@
-"""The sentence in what Spark says when a query fails: many lines of Java around the one that tells what happened."""
+"""Finds the one useful sentence in the many lines that Spark reports when a query fails."""
 
 import os
 import re
@@ -8,29 +8,31 @@ from pyspark.errors import PySparkException
 
 import quire
 
-_PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): (\S.*)$", re.MULTILINE)
+_ENVELOPES = ("PythonException", "StreamingQueryException", "SparkException", "Py4JException", "Py4JJavaError")
+_PYTHON_ERROR = re.compile(
+    # On a line of its own below a traceback, or after "Failed when ...: ", if there is none.
+    r"(?:^|: )([A-Za-z_][\w.]*\.)?(?!(?:" + "|".join(_ENVELOPES) + r"):)"
+    r"([A-Z]\w*(?:Error|Exception|Interrupt)): (\S.*)$",
+    re.MULTILINE,
+)
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|$)", re.MULTILINE)
 _CONDITION = re.compile(r"\[[A-Z_.]+\] (.+?)(?: SQLSTATE|$)", re.MULTILINE)
 LONGEST = 600
 
 
 def sentence(error: BaseException) -> str:
-    """What happened, in a line: what Python code raised if it did, else what Spark names first."""
+    """The error in one line: the exception of Python code if there is one, otherwise the first that Spark names."""
     text = str(error)
     raised = _RAISED.findall(text)
-    # Python's own errors say little without their names: KeyError: 'price'.
-    python = [
-        message if module else f"{name}: {message}"
-        for module, name, message in _PYTHON_ERROR.findall(text)
-        if name not in _ENVELOPES
-    ]
+    # Python's own errors need their names: KeyError: 'price'.
+    python = [message if module else f"{name}: {message}" for module, name, message in _PYTHON_ERROR.findall(text)]
     conditions = _CONDITION.findall(text)
     found = (raised[-1:] or python[-1:] or conditions[-1:] or text.splitlines()[:1] or [type(error).__name__])[0]
     return found.strip()[:LONGEST].rstrip(".")
 
 
 def job_sentence(error: BaseException) -> str:
-    """What went wrong in the code of a job, and at which of its lines if it was one of them."""
+    """The error in the code of a job, with the line of the job if the error is there."""
     from_spark = isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
     said = sentence(error) if from_spark else f"{type(error).__name__}: {error}"
     lines = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_NO_JOBS)]
@@ -39,4 +41,3 @@ def job_sentence(error: BaseException) -> str:
 
 
 _NO_JOBS = (os.path.dirname(quire.__file__), os.path.dirname(os.__file__), "<")
-_ENVELOPES = ("PythonException", "StreamingQueryException", "SparkException", "Py4JException", "Py4JJavaError")

@@ -1,8 +1,8 @@
 """Runs the queries of pipelines in one Spark, listens to what they report, and stops them in order.
 
-A query is started from what its file says: `format("quire")` read as a stream, the job, and a sink that takes every
-batch once. Stopping waits for the batch that is under way. What is cut off all the same is done again by the next start
-and counted once, by the sinks. The tallies of each pipeline are written whenever they change.
+A query is built from its file: `format("quire")` read as a stream, the job, and a sink that writes every batch once.
+Stopping waits for the current batch. A batch that is interrupted all the same is repeated by the next start, and the
+sinks write it once. The tallies of each pipeline are written whenever they change.
 """
 
 import json
@@ -41,7 +41,7 @@ PROCESS_PATIENCE_S = 15.0
 
 
 class JobError(Exception):
-    """A pipeline that cannot run, or a query that failed; the text is a sentence that names which."""
+    """A pipeline cannot run, or a query has failed; the text names it."""
 
 
 def load_job(query: QueryWish) -> Job:
@@ -56,7 +56,7 @@ def load_job(query: QueryWish) -> Job:
 
 
 def query_rows(spark: SparkSession, pipeline: Pipeline, query: QueryWish, servers: str) -> DataFrame:
-    """What the query would write: its source, read as a stream, through its job."""
+    """The rows that the query writes: its source, read as a stream, through its job."""
     options = {SERVERS: servers, GROUP_ID: f"{pipeline.name}-{query.name}", **query.source}
     try:
         rows = load_job(query)(spark.readStream.format("quire").options(**options).load())
@@ -67,13 +67,13 @@ def query_rows(spark: SparkSession, pipeline: Pipeline, query: QueryWish, server
     if not isinstance(rows, DataFrame):
         raise JobError(
             f"query {query.name} of pipeline {pipeline.name}: job {query.job} returns {type(rows).__name__}, "
-            "and a DataFrame is needed"
+            "but must return a DataFrame"
         )
     return rows
 
 
 class Listener(StreamingQueryListener):
-    """Keeps the last report and the tally of every query, by name; called by Spark on a thread of its own."""
+    """Keeps the last report and the tally of every query, by name. Spark calls it in another thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -82,7 +82,7 @@ class Listener(StreamingQueryListener):
         self._ended: set[str] = set()
 
     def expect(self, name: str, tally: Tally) -> None:
-        """Before a query of this name is started: counting goes on from this tally."""
+        """Called before a query of this name starts: counting continues from this tally."""
         with self._changed:
             self._tallies[name] = tally
 
@@ -95,7 +95,7 @@ class Listener(StreamingQueryListener):
             return Tally.from_json(self._tallies[name].to_json())
 
     def wait_for_end(self, run_id: str, timeout_s: float) -> bool:
-        """Whether Spark has told everything about a query that was stopped: its end comes last."""
+        """Whether Spark has reported everything about a stopped query: its end comes last."""
         with self._changed:
             return self._changed.wait_for(lambda: run_id in self._ended, timeout_s)
 
@@ -119,7 +119,7 @@ class Listener(StreamingQueryListener):
 
 
 class RunningQuery:
-    """One query that was started, with the tally of all its batches, earlier runs' too."""
+    """A started query, with the tally of all its batches, including earlier runs."""
 
     def __init__(self, wish: QueryWish, query: StreamingQuery, listener: Listener, before: Tally) -> None:
         self.wish = wish
@@ -141,7 +141,7 @@ class RunningQuery:
 
     @property
     def beginning(self) -> bool:
-        """Whether it is busy with its first batch, or with finding out whether there is one."""
+        """Whether the query is still running its first batch, or looking for one."""
         return self.active and self.report is None and self._query.status["message"] not in IDLE
 
     def failure(self) -> str | None:
@@ -149,7 +149,7 @@ class RunningQuery:
         return None if error is None else sentence(error)
 
     def stop(self) -> None:
-        """Lets the batch that is under way come to its end, and has everything counted when it returns."""
+        """Waits for the current batch to end; everything is counted when this returns."""
         deadline = time.monotonic() + STOP_PATIENCE_S
         while self._query.isActive and self._query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(LOOK_S)
@@ -174,20 +174,20 @@ class PipelineRun:
         self._written: dict[str, Tally] = {}
 
     def start_processes(self) -> None:
-        """First: they may make what the queries read. Not where only what is there shall be read."""
+        """Called first: processes may create what the queries read. They are not started with `available_now`."""
         if not self._available_now:
             for name, command in self.pipeline.processes.items():
                 self.processes[name] = start_process(command, self._servers)
 
     def start_queries(self, stopping: Callable[[], bool] = lambda: False) -> None:
-        """One after the other, each when the one before has done a batch or has nothing to do, so that what comes
-        first in the file gives results first. With `available_now`, each when the one before has read what is there.
-        `stopping` is asked all the while, and ends it.
+        """Starts the queries in order, each when the one before has done a batch or has nothing to do, so that the
+        first query of the file has results first. With `available_now`, each starts when the one before has ended.
+        Ends early if `stopping` returns true.
         """
         tallies = self.folder.tallies()
         for wish in self.pipeline.queries:
             before = tallies.get(wish.name, Tally())
-            # Otherwise the last batch of a run that was killed would be missed in this one.
+            # Otherwise this run would miss the last batch of a run that was killed.
             before.done_up_to(last_done(self.folder.checkpoint(wish)))
             self._listener.expect(self._name(wish), Tally.from_json(before.to_json()))
             query = RunningQuery(wish, self._start(wish), self._listener, before)
@@ -239,7 +239,7 @@ class PipelineRun:
             self._written = tallies
 
     def stop(self) -> None:
-        """Processes first, since they feed the queries; then the queries in the order of the file."""
+        """Stops processes first, since they feed the queries; then the queries in the order of the file."""
         for process in self.processes.values():
             process.terminate()
         for process in self.processes.values():
@@ -255,12 +255,16 @@ class PipelineRun:
 
 
 def start_process(command: Sequence[str], servers: str) -> "subprocess.Popen[bytes]":
-    """A process beside the queries; `python` is this one, {servers} the brokers; `quire` does not outlive us."""
+    """A process beside the queries, with {servers} replaced by the brokers; `python` is this interpreter.
+
+    `quire ...` and `python -m ...` do not outlive this process.
+    """
     words = [word.replace("{servers}", servers) for word in command]
-    quire = [sys.executable, "-m", "quire.testing.launch", str(os.getpid())]
-    beginnings = {"python": [sys.executable], "quire": quire}
-    words[:1] = beginnings.get(words[0], words[:1])
-    # A session of its own: Ctrl-C is for us, who then stop it in order. Its output is not for the live view.
+    if words[0] == "quire" or words[:2] == ["python", "-m"]:
+        words[:1] = [sys.executable, "-m", "quire.testing.launch", str(os.getpid())]
+    elif words[0] == "python":
+        words[:1] = [sys.executable]
+    # A new session: Ctrl-C reaches only this process, which then stops the child. Its output would disturb the view.
     return subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ)
     )

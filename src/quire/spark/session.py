@@ -1,7 +1,7 @@
-"""A SparkSession with settings that suit streams on one machine, and one sentence where Spark cannot start.
+"""A SparkSession with settings for streams on one machine, and a clear error if Spark cannot start.
 
-Spark's defaults are for clusters: 200 shuffle partitions make a micro-batch of a few rows take seconds. Its Python
-workers must run the interpreter and see the modules that this process does.
+Spark's defaults are for clusters: with 200 shuffle partitions, a micro-batch of a few rows takes seconds. Its Python
+workers must use the same interpreter and modules as this process.
 """
 
 import logging
@@ -25,11 +25,11 @@ ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 class SparkMissingError(Exception):
-    """Spark cannot start here; the text is a sentence that says what to install."""
+    """Spark cannot start here; the text says what to install."""
 
 
 def settings(cores: int) -> dict[str, str]:
-    """What every session gets unless its caller says otherwise."""
+    """The default settings of a session."""
     return {
         "spark.driver.memory": "1g",
         "spark.python.authenticate.socketTimeout": "60s",  # what a worker may take to start
@@ -52,10 +52,10 @@ def spark_session(
     extra_settings: Mapping[str, str] | None = None,
     log_path: str | None = None,
 ) -> "SparkSession":
-    """The session of this process, made if there is none; `master` is local[*] unless it is given.
+    """The session of this process, created if there is none; `master` is local[*] by default.
 
-    What Spark has to say goes to standard error, and only errors do; or all of it, warnings too, to the end of a file.
-    With such a file Spark is kept apart from the terminal altogether: Ctrl-C reaches this process and nothing else.
+    Spark logs errors to standard error, or errors and warnings to the end of a file. With a file, Spark is detached
+    from the terminal: Ctrl-C reaches only this process.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -74,38 +74,25 @@ def spark_session(
         session: SparkSession = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         return session
+    from quire.spark.java_process import start_apart
+
     _silence_query_contexts()
     with _stderr_into(log_path):
-        _start_apart(wanted)
+        start_apart(wanted)
         return builder.getOrCreate()
 
 
 def _silence_query_contexts() -> None:
-    """Spark prints a page of JSON about a wrong column in a job, beside the exception, which is told anyway."""
+    """Spark prints a page of JSON about a wrong column in a job, in addition to the exception."""
     from pyspark.logger import PySparkLogger
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _start_apart(wanted: Mapping[str, str]) -> None:
-    """Starts Spark in a session of processes of its own, unless it runs already.
-
-    Ctrl-C at a terminal, `kill %1` and `timeout` signal whole groups of processes. Java and the Python workers in ours
-    would be torn out of their batch while this process still lets it come to its end.
-    """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    if SparkContext._active_spark_context is None:
-        conf = SparkConf().setAll(list(wanted.items()))
-        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
-        SparkContext(conf=conf, gateway=gateway)
-
-
 @contextmanager
 def _stderr_into(path: str) -> Iterator[None]:
-    """While this lasts, standard error is the file; processes that are started then keep it so for good."""
+    """Redirects standard error to the file; processes that are started meanwhile keep the file."""
     sys.stderr.flush()
     kept = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -119,14 +106,14 @@ def _stderr_into(path: str) -> Iterator[None]:
 
 
 def python_path(imported_from: list[str], given: str) -> str:
-    """PYTHONPATH for the workers: what this process imports from, but for what every interpreter has by itself."""
+    """PYTHONPATH for the workers: the import path of this process without the interpreter's own folders."""
     own = [folder for folder in imported_from if not folder.startswith((sys.prefix, sys.base_prefix))]
     folders = [os.path.abspath(folder) for folder in [*own, *given.split(os.pathsep)] if not folder.endswith(".zip")]
     return os.pathsep.join(dict.fromkeys(folders))
 
 
 def require_spark() -> None:
-    """Raises SparkMissingError unless pyspark is installed and a Java that it runs on is there."""
+    """Raises SparkMissingError unless pyspark and a suitable Java are installed."""
     if find_spec("pyspark") is None:
         raise SparkMissingError(f"Spark is not installed; install it with: {INSTALL_SPARK}")
     home = os.environ.get("JAVA_HOME")
@@ -151,6 +138,6 @@ def require_spark() -> None:
 
 
 def java_version(said: str) -> int | None:
-    """The major version in what `java -version` says: 17 of "17.0.15", 8 of "1.8.0_392"."""
+    """The major version in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_392"."""
     found = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(found[1]) if found else None

@@ -1,12 +1,12 @@
-"""What pipelines leave on disk: a folder for each, with its checkpoints, its tallies, and who is running it.
+"""The state of pipelines on disk: a folder for each, with its checkpoints, its tallies and the process that runs it.
 
     STATE/NAME/lock              held by the process that runs the pipeline
-    STATE/NAME/status.json       what that process last said about it
+    STATE/NAME/status.json       the last status that this process has written
     STATE/NAME/tallies.json      sums over all batches of each query
     STATE/NAME/checkpoints/...   Spark's
     STATE/lake/...               Delta tables with relative paths
 
-Files are replaced as a whole, so whoever reads one never sees half of it.
+Files are replaced atomically, so a reader never sees half of one.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from quire.spark.progress import Tally
 
 
 class RunningError(Exception):
-    """The pipeline is run by another process; the text says by which."""
+    """Another process runs the pipeline; the text names it."""
 
 
 class StateFolder:
@@ -31,7 +31,7 @@ class StateFolder:
         self.path = os.path.join(self.root, pipeline.name)
         self._lock = -1
 
-    # -- where things are -------------------------------------------------------------------------------------------
+    # --- Paths
 
     def checkpoint(self, query: QueryWish) -> str:
         return os.path.abspath(query.checkpoint or os.path.join(self.path, "checkpoints", query.name))
@@ -39,15 +39,15 @@ class StateFolder:
     def table(self, sink: DeltaSinkWish) -> str:
         return os.path.join(self.root, "lake", sink.table)
 
-    # -- who runs it ------------------------------------------------------------------------------------------------
+    # --- The running process
 
     def hold(self) -> None:
-        """Makes this process the one that runs the pipeline, until `release` or its end."""
+        """Locks the pipeline for this process, until `release` or the end of the process."""
         os.makedirs(self.path, exist_ok=True)
         self._lock = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
         while not _locked(self._lock, fcntl.LOCK_EX):
             if _locked(self._lock, fcntl.LOCK_SH):
-                continue  # nobody but one who looked, a moment ago
+                continue  # only a reader held the lock, and has released it
             self.release()
             raise RunningError(f"pipeline {self.pipeline.name} runs already{self._by_whom()}")
         os.ftruncate(self._lock, 0)
@@ -59,10 +59,10 @@ class StateFolder:
             self._lock = -1
 
     def runner(self) -> int | None:
-        """The process id of who runs the pipeline; None if nobody does.
+        """The id of the process that runs the pipeline; None if none does.
 
-        The file still has the id of a process that was killed, which may be another's by now. So those who look share
-        the lock: one who looks must never take another one who does for that process.
+        The file may have the id of a process that was killed, which another process may have now. So the lock decides,
+        and readers take it shared: a reader must not mistake another reader for the process that runs the pipeline.
         """
         try:
             descriptor = os.open(os.path.join(self.path, "lock"), os.O_RDONLY)
@@ -80,13 +80,13 @@ class StateFolder:
         pid = self.runner()
         return "" if pid is None else f" in process {pid}; `quire pipelines stop {self.pipeline.name}` stops it"
 
-    # -- what it said -----------------------------------------------------------------------------------------------
+    # --- Status
 
     def status(self) -> dict[str, Any]:
         return self._read("status.json")
 
     def status_in(self, pid: int | None) -> dict[str, Any]:
-        """What the process said that runs the pipeline, if one does; not what an earlier one has left."""
+        """The status from the process that runs the pipeline, if one does; not from an earlier process."""
         said = self.status()
         if pid is None or said.get("pid") == pid:
             return said
@@ -96,7 +96,7 @@ class StateFolder:
         self._write("status.json", status)
 
     def tallies(self) -> dict[str, Tally]:
-        """Of the queries whose checkpoints are those that were counted: with another one, counting begins anew."""
+        """The tallies of queries that still have the checkpoint that was counted; with a new one, counting restarts."""
         found = {}
         written = self._read("tallies.json")
         for query in self.pipeline.queries:
@@ -105,7 +105,7 @@ class StateFolder:
                 if kept is not None and kept["id"] == query_id(self.checkpoint(query)):
                     found[query.name] = Tally.from_json(kept["tally"])
             except (KeyError, TypeError):
-                continue  # damaged, or of another version: as if nothing had been counted
+                continue  # damaged, or of another version: counting restarts
         return found
 
     def write_tallies(self, tallies: Mapping[str, Tally]) -> None:
@@ -132,10 +132,10 @@ class StateFolder:
             json.dump(content, file)
         os.replace(f"{path}.new", path)
 
-    # -- starting anew ----------------------------------------------------------------------------------------------
+    # --- Resetting
 
     def reset(self) -> list[str]:
-        """Removes checkpoints, tallies and Delta tables; returns what is gone. The pipeline must not run."""
+        """Removes checkpoints, tallies and Delta tables; returns what was removed. The pipeline must not be running."""
         paths = [self.checkpoint(query) for query in self.pipeline.queries]
         paths += [self.table(query.sink) for query in self.pipeline.queries if isinstance(query.sink, DeltaSinkWish)]
         there = [path for path in paths if os.path.exists(path)]
@@ -149,7 +149,7 @@ class StateFolder:
 
 
 def _locked(descriptor: int, kind: int) -> bool:
-    """Whether the lock could be had, without waiting for it."""
+    """Tries to take the lock without waiting; returns whether it succeeded."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -158,7 +158,7 @@ def _locked(descriptor: int, kind: int) -> bool:
 
 
 def query_id(checkpoint: str) -> str | None:
-    """The id that Spark gave the query of a checkpoint; None where there is no checkpoint yet."""
+    """The id that Spark gave the query of a checkpoint; None if there is no checkpoint yet."""
     try:
         with open(os.path.join(checkpoint, "metadata"), encoding="utf-8") as file:
             identity: str = json.load(file)["id"]
@@ -168,17 +168,17 @@ def query_id(checkpoint: str) -> str | None:
 
 
 def last_offsets(checkpoint: str) -> Any:
-    """The offsets of the last batch that was planned, as its source wrote them; None where there is none."""
+    """The offsets of the last planned batch, as its source wrote them; None if there is none."""
     return _offsets_of_the_last(checkpoint, "offsets")
 
 
 def done_offsets(checkpoint: str) -> Any:
-    """The same of the last batch that came to its end."""
+    """The offsets of the last completed batch."""
     return _offsets_of_the_last(checkpoint, "commits")
 
 
 def last_done(checkpoint: str) -> int:
-    """The number of the last batch that came to its end; -1 where there is none."""
+    """The number of the last completed batch; -1 if there is none."""
     return _last(checkpoint, "commits")
 
 

@@ -1,8 +1,8 @@
-"""What an append tells whoever asked for it. `Log` makes it, the produce handler answers with it."""
+"""The result of an append. `Log` returns it, and the produce handler answers with it."""
 
 
 class AppendInfo:
-    """Where an append went."""
+    """The offsets and timestamp of an append."""
 
     __slots__ = ("base_offset", "last_offset", "log_start_offset", "max_timestamp")
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a data directory that only its owner can put right."""
+"""Errors of data directories that the operator has to fix, and errors of a disk that may go away by themselves."""
 
 import errno
 
@@ -8,7 +8,7 @@ class DataDirectoryError(Exception):
 
 
 def unusable_directory(path: str, error: OSError) -> DataDirectoryError:
-    """Of a data directory that cannot even be opened."""
+    """The error for a data directory that cannot be opened."""
     if isinstance(error, FileExistsError | NotADirectoryError):
         return DataDirectoryError(
             f"{path} cannot be used as a data directory: it or a folder above it is a file; change log.dirs."
@@ -20,14 +20,14 @@ def unusable_directory(path: str, error: OSError) -> DataDirectoryError:
 
 
 def is_full(error: Exception) -> bool:
-    """Whether a write failed only for want of room: nothing is broken, and it may succeed in a moment."""
+    """Whether a write failed only because the disk is full: nothing is broken, and a retry may succeed."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_shortage(error: Exception) -> bool:
-    """Whether something is merely used up: no reason to give a whole disk up.
+    """Whether a resource is exhausted, which is no reason to take a disk offline.
 
-    Room, descriptors, which all programs of a machine share, or the size that this process may give to one file.
+    Room, file descriptors, which all programs of a machine share, or the largest file size of this process.
     """
     used_up = (errno.EMFILE, errno.ENFILE, errno.EFBIG)
     return is_full(error) or (isinstance(error, OSError) and error.errno in used_up)

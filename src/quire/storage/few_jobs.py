@@ -1,7 +1,7 @@
-"""Jobs of one kind, a few of them at a time, so that those of other kinds find a thread.
+"""Limits how many jobs of one kind run at a time, so that other kinds find a free thread.
 
-There are only a few threads. What clients can ask for without end, and what takes long, must not use them all: somebody
-may be waiting for a flush.
+There are only a few threads. Jobs that clients can request without limit, and jobs that take long, must not use them
+all, because a request may be waiting for a flush.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class FewJobs:
-    """In the order in which they were submitted; all of them only compute, or none (see `Jobs`)."""
+    """Runs jobs in the order of submission, `at_most` at a time. `computes` holds for all of them (see `Jobs`)."""
 
     __slots__ = ("_at_most", "_computes", "_jobs", "_running", "_stopped", "_waiting")
 
@@ -31,7 +31,7 @@ class FewJobs:
         self._start()
 
     def stop(self) -> None:
-        """Begins nothing, and calls nothing back any more."""
+        """Starts no more jobs, and makes no more callbacks."""
         self._stopped = True
         self._waiting.clear()
 

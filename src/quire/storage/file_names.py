@@ -1,13 +1,13 @@
-"""Names of files and folders in a data directory: the one place that knows how Kafka spells them.
+"""Names of files and folders in a data directory, as in Kafka.
 
 <data directory>/orders-3/00000000000000000170.log          a segment, named by its base offset
                           00000000000000000170.index        offset -> position
                           00000000000000000170.timeindex    timestamp -> offset
                           00000000000000000170.txnindex     aborted transactions
-                          00000000000000000170.aborted      how many these are; Quire's own
-                          00000000000000000170.snapshot     producers as they were before offset 170
-<data directory>/orders-3.<32 hex digits>-delete            a partition on its way out
-<data directory>/orders-3.<32 hex digits>-stray             a partition of a topic that nobody knows
+                          00000000000000000170.aborted      the number of these; Quire's own
+                          00000000000000000170.snapshot     producer state before offset 170
+<data directory>/orders-3.<32 hex digits>-delete            a deleted partition, to be removed
+<data directory>/orders-3.<32 hex digits>-stray             a partition whose topic is not in the metadata
 """
 
 import re
@@ -20,14 +20,14 @@ ABORTED_COUNT = ".aborted"
 SNAPSHOT = ".snapshot"
 
 INDEXES = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ABORTED_COUNT)
-"""What means nothing without the log of the same offset."""
+"""Files that are useless without the `.log` of the same offset."""
 
 DELETED = ".deleted"
-"""Appended to a file that is out of use and will be removed soon."""
+"""Suffix of a file that is no longer used and will be removed soon."""
 CLEANED = ".cleaned"
-"""Appended to what a compaction writes until it is complete."""
+"""Suffix of the files of a compaction until they are complete."""
 SWAP = ".swap"
-"""Appended to what a compaction has completed until it stands in place of what it replaces."""
+"""Suffix of the complete files of a compaction until they have replaced the originals."""
 TEMPORARY = ".tmp"
 
 DELETED_FOLDER = "-delete"
@@ -44,7 +44,7 @@ def offset_file(offset: int, suffix: str) -> str:
 
 
 def parse_offset_file(name: str) -> tuple[int, str] | None:
-    """(offset, suffix) of `00000000000000000170.log` and its like; None for any other name."""
+    """(offset, suffix) of a name such as `00000000000000000170.log`; None for any other name."""
     match = _OFFSET_FILE.fullmatch(name)
     return (int(match[1]), match[2]) if match else None
 
@@ -59,12 +59,12 @@ def parse_partition_folder(name: str) -> tuple[str, int] | None:
 
 
 def deleted_folder(topic: str, partition: int, unique: bytes) -> str:
-    """Where a deleted partition waits for its removal. A long topic name is cut to what a file system allows."""
+    """The folder of a deleted partition until it is removed. A long topic name is cut to fit the file system."""
     return _unique_folder(topic, partition, unique, DELETED_FOLDER)
 
 
 def stray_folder(topic: str, partition: int, unique: bytes) -> str:
-    """Where a partition is kept whose topic is not in the metadata."""
+    """The folder of a partition whose topic is not in the metadata."""
     return _unique_folder(topic, partition, unique, STRAY_FOLDER)
 
 

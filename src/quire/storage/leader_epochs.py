@@ -1,16 +1,15 @@
-"""Which leader wrote what: for each leader epoch, the offset at which it began to write.
+"""The leader epochs of a log: for each epoch, its start offset.
 
-A replica asks with these where its log and the leader's part ways, so an entry must be there for every epoch that has
-records. In memory it is always complete. The file, `leader-epoch-checkpoint`, is brought up to date before the recovery
-point passes an epoch's start; what lies beyond the recovery point is scanned after a crash, and finds its epochs there.
+A replica uses them to find where its log diverges from the leader's, so every epoch that has records must have an
+entry. In memory the list is always complete. The file, `leader-epoch-checkpoint`, is updated before the recovery point
+passes the start of an epoch. What is beyond the recovery point is scanned after a crash, which finds the epochs there.
 So a change of leaders costs no fsync, and a crash at any time loses no epoch that has records.
 """
 
 from bisect import bisect_right
 
 from quire.seams import Disk
-from quire.seams.disk import write_atomically
-from quire.storage.checkpoints import CheckpointError, format_checkpoint, parse_checkpoint
+from quire.storage.directory.checkpoints import CheckpointError, format_checkpoint, parse_checkpoint
 
 FILE_NAME = "leader-epoch-checkpoint"
 
@@ -27,7 +26,7 @@ class LeaderEpochs:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.latest = NO_EPOCH
-        """The newest epoch, or -1. Every append compares it with its leader's."""
+        """The newest epoch, or -1. Every append compares it with the leader's epoch."""
         for epoch, start in entries or ():
             self.assign(epoch, start)
 
@@ -36,7 +35,7 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """From `start_offset` on, `epoch` writes. Entries this contradicts were never committed and go."""
+        """Starts `epoch` at `start_offset`. Entries that contradict this were never committed and are removed."""
         assert epoch >= 0 and start_offset >= 0, f"epoch {epoch} cannot start at {start_offset}"
         epochs, starts = self._epochs, self._starts
         if epochs and epochs[-1] == epoch and starts[-1] <= start_offset:
@@ -49,9 +48,9 @@ class LeaderEpochs:
         self.latest = epoch
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch, end offset) of the newest epoch at or below the one asked for; (-1, -1) when that cannot be told.
+        """(epoch, end offset) of the newest epoch at or below `epoch`; (-1, -1) if that is unknown.
 
-        An epoch older than all that is known gets itself and the start of what is there: its records are gone, and a
+        For an epoch older than all entries, it is that epoch and the start of the log: its records are deleted, and a
         follower that still has them begins where this log does.
         """
         epochs = self._epochs
@@ -63,19 +62,19 @@ class LeaderEpochs:
         return (epochs[after - 1] if after else epoch), self._starts[after]
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch that wrote `offset`; -1 if it is older than all that is known."""
+        """The epoch of the record at `offset`; -1 if it is older than all entries."""
         slot = bisect_right(self._starts, offset) - 1
         return self._epochs[slot] if slot >= 0 else NO_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log now ends at `end_offset`: epochs that began there or later have no records."""
+        """Removes epochs that start at `end_offset`, where the log now ends, or later: they have no records."""
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
         self.latest = self._epochs[-1] if self._epochs else NO_EPOCH
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log now starts at `start_offset`: the epoch it falls into starts there, older ones go."""
+        """Removes epochs that end before `start_offset`, where the log now starts; the epoch of it starts there."""
         slot = bisect_right(self._starts, start_offset) - 1
         if slot < 0 or (slot == 0 and self._starts[0] == start_offset):
             return
@@ -91,9 +90,13 @@ class LeaderEpochs:
         return format_checkpoint(f"{epoch} {start}" for epoch, start in self.entries)
 
 
+def epochs_path(folder: str) -> str:
+    return f"{folder}/{FILE_NAME}"
+
+
 def read_epochs(disk: Disk, folder: str) -> LeaderEpochs:
-    """From the folder's checkpoint; empty when there is none. CheckpointError when it makes no sense."""
-    path = f"{folder}/{FILE_NAME}"
+    """The epochs in the folder's checkpoint; empty if there is none. CheckpointError if it is not valid."""
+    path = epochs_path(folder)
     try:
         return LeaderEpochs(parse_epochs(disk.read_file(path), path))
     except FileNotFoundError:
@@ -109,8 +112,3 @@ def parse_epochs(content: bytes, path: str) -> list[tuple[int, int]]:
             raise CheckpointError(f"{path}: {line!r} is not an epoch and an offset")
         entries.append((int(epoch), int(start)))
     return entries
-
-
-def write_epochs(disk: Disk, folder: str, content: bytes) -> None:
-    """Replaces the checkpoint at once or not at all; may run in a job, with `content` from `to_bytes`."""
-    write_atomically(disk, f"{folder}/{FILE_NAME}", content)

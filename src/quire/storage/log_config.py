@@ -19,11 +19,11 @@ class LogConfig(NamedTuple):
     flush_messages: int = NEVER
     flush_ms: int = NEVER
     delete: bool = True
-    """Whether cleanup.policy has `delete`: then retention drops whole segments."""
+    """Whether cleanup.policy has `delete`: then retention deletes whole segments."""
     retention_ms: int = 7 * 24 * 3600 * 1000
     retention_bytes: int = -1
     compact: bool = False
-    """Whether cleanup.policy has `compact`: then offsets may have gaps, and a gap is no sign of damage."""
+    """Whether cleanup.policy has `compact`: then offsets may have gaps, and a gap is no damage."""
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = NEVER

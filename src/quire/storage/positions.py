@@ -1,6 +1,6 @@
-"""Where an offset stands: which segment, and at which byte of it.
+"""The position of an offset: its segment, and the byte in that.
 
-High watermarks and log ends are kept as such positions, so that reading up to one needs no look-up.
+High watermarks and log ends are kept as positions, so that reading up to one needs no lookup.
 """
 
 
@@ -26,10 +26,10 @@ class LogPosition:
 
 
 class RecentPositions:
-    """Offsets of a segment whose position was seen lately: what was looked up, and where reads ended or will begin.
+    """A cache of positions in the active segment, mainly those where reads ended or will begin.
 
-    A reader that follows the writer, or reads on where it stopped, is found here without touching index or file. Only
-    the last `LIMIT` are kept; forgetting one costs a look-up, nothing else.
+    For a reader that follows the writer, or continues where it stopped, neither index nor file is read. Only the last
+    `LIMIT` positions are kept; a missing one costs a lookup.
     """
 
     __slots__ = ("_positions",)

@@ -1,9 +1,9 @@
-"""A real Quire for other people's tests: `with Cluster() as cluster:` or the pytest fixture `quire_cluster`.
+"""A real Quire for the tests of applications: `with Cluster() as cluster:` or the pytest fixture `quire_cluster`.
 
-`Cluster` runs real node processes on free ports with data in a temporary folder. `Proxy` stands between a client and a
-node and loses, holds or cuts what passes. `WireConnection` speaks raw frames, for tests of what clients hide.
-Nothing here is imported before it is asked for: the pytest plugin of this package is loaded by every pytest run on the
-machine Quire is installed on.
+`Cluster` runs real node processes on free ports with data in a temporary folder, several of them behind the proxies of
+`gateway`. `Proxy` forwards the traffic between a client and a node, and drops or delays responses or closes
+connections. `WireConnection` sends and receives raw frames, for tests of what clients hide. Modules are imported only
+when they are used, because every pytest run in an environment with Quire loads the plugin of this package.
 """
 
 from typing import TYPE_CHECKING
@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from quire.testing.cluster import Cluster
     from quire.testing.node_process import ClusterError
     from quire.testing.proxy import Proxy
+    from quire.testing.records import Record
+    from quire.testing.requested_faults import UnusedFaultError
     from quire.testing.wire_connection import WireConnection
 
-__all__ = ["Cluster", "ClusterError", "Proxy", "WireConnection"]
+__all__ = ["Cluster", "ClusterError", "Proxy", "Record", "UnusedFaultError", "WireConnection"]
 
 _MODULES = {
     "Cluster": "quire.testing.cluster",
     "ClusterError": "quire.testing.node_process",
     "Proxy": "quire.testing.proxy",
+    "Record": "quire.testing.records",
+    "UnusedFaultError": "quire.testing.requested_faults",
     "WireConnection": "quire.testing.wire_connection",
 }
 

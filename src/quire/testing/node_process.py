@@ -1,8 +1,9 @@
-"""One node as a child process: started, waited for, talked to through its standard input, and ended.
+"""One node as a child process: starting it, controlling it through its standard input, and stopping it.
 
-The node's standard output carries the `ready HOST:PORT` line and one answer per control line; its standard error is its
-log and goes to a file, so a node that logs much never waits for a reader. Guarantees that `start` either returns with
-the node serving or raises `ClusterError` with the end of the log and no process left. Called by `Cluster` only.
+The node's standard output has the `ready HOST:PORT` line and one line for each control line; its standard error is its
+log and goes to a file, so that a node that logs much never waits for a reader. `wait_until_ready` either returns when
+the node serves clients, or raises `ClusterError` with the end of the log and leaves no process. Only `Cluster` uses
+this.
 """
 
 import os
@@ -19,33 +20,48 @@ _LOG_TAIL_LINES = 40
 
 
 class ClusterError(RuntimeError):
-    """The node could not be started, or did not do what it was told; the message ends with its log."""
+    """The node could not be started, or a control line failed; the message ends with its log."""
 
 
 class NodeProcess:
-    __slots__ = ("_arguments", "_log_path", "_process", "_received", "_timeout_s", "address")
+    """`folder` is removed by the process if this one ends first. The log goes to a file in it, `NAME.log`."""
 
-    def __init__(self, arguments: Sequence[str], log_path: Path, timeout_s: float) -> None:
+    __slots__ = (
+        "_arguments",
+        "_controlling",
+        "_folder",
+        "_log_path",
+        "_process",
+        "_received",
+        "_stopping",
+        "_timeout_s",
+        "address",
+        "paused",
+    )
+
+    def __init__(self, arguments: Sequence[str], folder: Path, timeout_s: float, name: str = "node") -> None:
         self._arguments = list(arguments)
-        self._log_path = log_path
+        self._folder = folder
+        self._log_path = folder / f"{name}.log"
         self._timeout_s = timeout_s
+        self._controlling = threading.Lock()
+        self.paused = False
+        self._stopping = False
         self._received = bytearray()
         self._process: subprocess.Popen[bytes] | None = None
         self.address = ""
 
     @property
     def pid(self) -> int | None:
-        """The process id, or None when it does not run."""
+        """The process id, or None if it is not running."""
         if self._process is None or self._process.poll() is not None:
             return None
         return self._process.pid
 
     def start(self) -> None:
         assert self.pid is None, "already running"
-        # The parent-death signal belongs to the thread that forked, and only the main thread lives as long as we do.
-        main_thread = threading.current_thread() is threading.main_thread()
-        command = [sys.executable, "-m", "quire.testing.launch", str(os.getpid() if main_thread else 0)]
-        # Settings in the environment are the developer's, not the test's.
+        command = [sys.executable, "-m", "quire.testing.launch", str(os.getpid()), "--remove", str(self._folder)]
+        # Settings in the environment belong to the developer, not to the test.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("QUIRE_")}
         self._received.clear()
         with self._log_path.open("ab") as log:
@@ -57,6 +73,9 @@ class NodeProcess:
                 bufsize=0,
                 env=environment,
             )
+
+    def wait_until_ready(self) -> None:
+        assert self._process is not None, "start it first"
         line = self._read_line()
         if line is None or not line.startswith("ready "):
             exit_code = self._process.poll() if line is None else None
@@ -68,25 +87,50 @@ class NodeProcess:
             )
         self.address = line.removeprefix("ready ").split()[0]
 
-    def control(self, line: str) -> None:
-        """Sends one control line and waits until the node says it is done."""
+    def control(self, line: str) -> str:
+        """Sends one control line, waits until the node has carried it out, and returns what follows `ok`."""
+        if self.paused:
+            raise ClusterError(f"cannot ask for {line!r}: the node is paused; call resume() first")
         if self.pid is None:
             raise ClusterError(f"cannot ask for {line!r}: the node does not run; its log ends:\n{self.log_tail()}")
         assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        answer = self._read_line()
+        with self._controlling:
+            self._process.stdin.write(line.encode() + b"\n")
+            answer = self._read_line()
         if answer is not None and answer.startswith("error: "):
             raise ClusterError(f"{line!r} was refused: {answer.removeprefix('error: ')}")
-        if answer != "ok":
+        if answer is None or answer.split()[:1] != ["ok"]:
             raise ClusterError(f"the node answered {answer or 'nothing'!r} to {line!r}")
+        return answer.removeprefix("ok").strip()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, and nothing is answered until `resume`."""
+        if self.pid is None:
+            raise ClusterError(f"cannot pause: the node does not run; its log ends:\n{self.log_tail()}")
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        self.paused = True
+
+    def resume(self) -> None:
+        """Ends `pause`. Does nothing if the node is not paused."""
+        if self._process is not None and self.paused:
+            self._process.send_signal(signal.SIGCONT)
+        self.paused = False
+
+    def begin_stop(self) -> None:
+        """Tells the node to stop as an operator would; `stop` waits for it."""
+        self.resume()  # or it could not act on the signal
+        if not self._stopping and self.pid is not None:
+            assert self._process is not None
+            # The end of its standard input is a stop too, and a second one would make it stop at once.
+            self._process.send_signal(signal.SIGTERM)
+            self._stopping = True
 
     def stop(self) -> None:
-        """Ends the node as an operator would; by force when it does not follow in time."""
+        """Stops the node as an operator would, and kills it if it does not stop in time."""
+        self.begin_stop()
         if self._process is None:
             return
-        if self._process.poll() is None:
-            # The end of its standard input would tell it too: twice is "at once".
-            self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(self._timeout_s)
         except subprocess.TimeoutExpired:
@@ -98,11 +142,12 @@ class NodeProcess:
         self._process = None
 
     def kill(self) -> None:
-        """SIGKILL: nothing is flushed, closed or said."""
+        """SIGKILL: nothing is flushed, closed or logged."""
         if self._process is None:
             return
         self._process.kill()
         self._process.wait()
+        self.paused = False
         self._close_pipes()
         self._process = None
 
@@ -126,7 +171,7 @@ class NodeProcess:
         return "\n".join(lines) or "(the log is empty)"
 
     def _read_line(self) -> str | None:
-        """The next line of standard output; None when it ends or the time is up."""
+        """The next line of standard output; None at its end or after the time-out."""
         assert self._process is not None and self._process.stdout is not None
         deadline = time.monotonic() + self._timeout_s
         with selectors.DefaultSelector() as selector:

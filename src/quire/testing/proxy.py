@@ -1,11 +1,11 @@
-"""A real TCP proxy between Kafka clients and a node, for the failures a network has and a broker cannot fake.
+"""A real TCP proxy between Kafka clients and a node, for failures of the network that a broker cannot simulate.
 
     with Proxy(cluster.bootstrap_servers) as proxy:
         producer = Producer({"bootstrap.servers": proxy.address, ...})
         proxy.lose_answers("Produce", 5)
 
-It forwards frame by frame and knows which answer belongs to which request. Broker addresses in answers are replaced by
-its own, so clients stay behind it. Two threads per connection: simple, and fast enough for tests.
+It forwards frame by frame, and matches responses to requests. It replaces broker addresses in responses by its own, so
+that clients always connect through it. It has two threads per connection: simple, and fast enough for tests.
 """
 
 import contextlib
@@ -26,6 +26,11 @@ _NAMES_BROKERS = frozenset({"Metadata", "FindCoordinator", "DescribeCluster"})
 
 
 class Proxy:
+    """Forwards to the node at `upstream` ("host:port"); clients use `address`.
+
+    `requests`, `answers` (those that were forwarded) and `lost` count by API; `connections` counts those accepted.
+    """
+
     def __init__(self, upstream: str) -> None:
         host, _, port = upstream.split(",")[0].rpartition(":")
         self._upstream = (host.strip("[]"), int(port))
@@ -57,19 +62,22 @@ class Proxy:
         return f"127.0.0.1:{self.port}"
 
     def lose_answers(self, api: str, count: int) -> None:
-        """The next `count` answers to `api` are swallowed; after the last of them the connection they came on is cut.
+        """Drops the next `count` responses to `api`, and closes the connection after the last one.
 
-        The node has then done what was asked, and the client does not know.
+        The node has then carried out the requests, and the client does not know it.
         """
+        _check_api(api)
         with self._changed:
             self._to_lose[api] += count
 
     def hold_answers(self, api: str) -> None:
-        """Answers to `api`, and all that follow on the same connections, wait until `release_answers`."""
+        """Holds responses to `api`, and all later ones on the same connections, until `release_answers`."""
+        _check_api(api)
         with self._changed:
             self._held.add(api)
 
     def release_answers(self) -> None:
+        """Forwards what `hold_answers` has held, and holds nothing from now on."""
         with self._changed:
             self._held.clear()
             self._changed.notify_all()
@@ -82,7 +90,7 @@ class Proxy:
             link.close()
 
     def wait_until(self, condition: Callable[["Proxy"], bool], timeout_s: float = 30.0) -> None:
-        """Waits for something that the proxy counts: `proxy.wait_until(lambda it: it.lost["Produce"] >= 5)`."""
+        """Waits for a condition on the counters: `proxy.wait_until(lambda it: it.lost["Produce"] >= 5)`."""
         with self._changed:
             if not self._changed.wait_for(lambda: condition(self), timeout_s):
                 raise TimeoutError(
@@ -125,7 +133,7 @@ class Proxy:
             self._changed.notify_all()
 
     def _judge_answer(self, api: str) -> tuple[bool, bool]:
-        """Waits while the answer is held; then (forward it, cut the connection after it)."""
+        """Waits while the response is held; returns (forward it, close the connection after it)."""
         with self._changed:
             self._changed.wait_for(lambda: api not in self._held)
             lose = self._to_lose[api] > 0
@@ -139,7 +147,7 @@ class Proxy:
 
 
 class _Link:
-    """One client's connection and its other half to the node."""
+    """One client's connection, and the connection to the node that belongs to it."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, upstream: socket.socket) -> None:
         self._proxy = proxy
@@ -169,7 +177,7 @@ class _Link:
             api_key, version, correlation_id = _REQUEST_START.unpack_from(frame)
             api = apis.API_NAMES.get(api_key, str(api_key))
             self._asked[correlation_id] = (api, api_key, version)
-            # Before it is sent: whoever has the answer finds the request counted.
+            # Before it is sent, so that the request is counted when the client has the response.
             self._proxy._count_request(api)
             self._upstream.sendall(_LENGTH.pack(len(frame)) + frame)
 
@@ -183,6 +191,11 @@ class _Link:
                 self._client.sendall(_LENGTH.pack(len(frame)) + frame)
             if cut:
                 return
+
+
+def _check_api(api: str) -> None:
+    if api not in apis.API_NAMES.values():
+        raise ValueError(f"there is no API {api!r}; the names are those of Kafka's protocol, such as Produce or Fetch")
 
 
 def _read_frame(source: socket.socket) -> bytes | None:
@@ -202,7 +215,7 @@ def _read_exactly(source: socket.socket, size: int) -> bytes | None:
 
 
 def _with_address(frame: bytes, api_key: int, version: int, host: str, port: int) -> bytes:
-    """The answer with every broker's address replaced."""
+    """The response with the addresses of all brokers replaced."""
     body_start = 4 + apis.response_header_version(api_key, version)  # a version 1 header ends with an empty tag section
     answer = decode(apis.response_class(api_key), frame, version, body_start)
     for named in (answer, *getattr(answer, "brokers", ()), *getattr(answer, "coordinators", ())):

@@ -1,46 +1,132 @@
 """The pytest plugin: `quire_cluster`, `fresh_quire_cluster`, and the nodes' logs beside a failed test.
 
-pytest loads this in every run on a machine where Quire is installed: nothing of Quire is imported until a fixture is
-used. `quire_cluster` is one process for the whole session, because that makes a test cost milliseconds: give each test
-topics of its own. Faults asked for in a test end with that test. Override `quire_config` to change broker settings.
+pytest loads this in every run in an environment with Quire, so nothing else of Quire is imported until a fixture is
+used. `quire_cluster` is one process for the whole session, so that a test takes milliseconds: use separate topics for
+each test. The faults of a test end with that test, and the test fails if no request met one of them.
+
+Override `quire_config` to change broker settings, and `quire_nodes` for a cluster of several nodes. A module, class or
+folder that overrides one of them has a `quire_cluster` of its own, which lives as long as the scope of the override
+says. The marker `quire_nodes(3)` gives a test a `fresh_quire_cluster` of so many nodes.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from quire.testing.cluster import Cluster
 
 
 @pytest.fixture(scope="session")
 def quire_config() -> Mapping[str, str | int | bool]:
-    """Broker settings of the clusters below, by Kafka's names; none unless overridden."""
+    """Broker settings of the clusters below, by Kafka's names; empty by default."""
     return {}
 
 
 @pytest.fixture(scope="session")
-def quire_cluster(quire_config: Mapping[str, str | int | bool]) -> Iterator[Cluster]:
+def quire_nodes() -> int:
+    """How many nodes the clusters below have; one by default."""
+    return 1
+
+
+@pytest.fixture(scope="session")
+def quire_cluster(quire_config: Mapping[str, str | int | bool], quire_nodes: int) -> Iterator[Cluster]:
     """A running Quire, shared by all tests of the session."""
     from quire.testing.cluster import Cluster
 
-    with Cluster(config=quire_config) as cluster:
+    with Cluster(quire_nodes, config=quire_config) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def fresh_quire_cluster(quire_config: Mapping[str, str | int | bool]) -> Iterator[Cluster]:
-    """A running Quire of this test's own, to be killed, restarted or filled."""
+def fresh_quire_cluster(
+    request: pytest.FixtureRequest, quire_config: Mapping[str, str | int | bool], quire_nodes: int
+) -> Iterator[Cluster]:
+    """A running Quire for one test, which may kill, restart or fill it."""
     from quire.testing.cluster import Cluster
 
-    with Cluster(config=quire_config) as cluster:
+    marker = request.node.get_closest_marker("quire_nodes")
+    with Cluster(marker.args[0] if marker is not None else quire_nodes, config=quire_config) as cluster:
         yield cluster
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "quire_nodes(count): how many nodes the fresh_quire_cluster of this test has")
+
+
+# --- Overrides of quire_config and quire_nodes
+#
+# pytest creates a fixture of the session once, with the settings of the first test that needs it, and refuses settings
+# of a narrower scope. So what overrides one of these also gets a `quire_cluster`, before pytest reads its fixtures.
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_plugin_registered(plugin: object) -> None:
+    """For a conftest.py, and for plugins of the user."""
+    if plugin is not sys.modules[__name__]:
+        _give_cluster(plugin)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makemodule() -> Generator[None, pytest.Module, pytest.Module]:
+    module = yield
+    if module is not None:
+        collect = module.collect
+
+        def give_and_collect() -> Any:
+            _give_cluster(module.obj)  # imports the module, so that pytest reports its errors as usual
+            return collect()
+
+        module.collect = give_and_collect  # type: ignore[method-assign]
+    return module
+
+
+def pytest_pycollect_makeitem(obj: object) -> None:
+    if isinstance(obj, type):
+        _give_cluster(obj, method=True)
+
+
+def _give_cluster(owner: Any, *, method: bool = False) -> None:
+    """Gives a module or class that overrides one of the settings its own `quire_cluster` of the same scope."""
+    own: Mapping[str, object] = getattr(owner, "__dict__", {})
+    scopes = [scope for name in ("quire_config", "quire_nodes") if (scope := _fixture_scope(own.get(name))) is not None]
+    if not scopes or "quire_cluster" in own:
+        return
+    scope = min(scopes, key=_SCOPES.index)
+
+    def cluster_of_module(quire_config: Mapping[str, str | int | bool], quire_nodes: int) -> Iterator[Cluster]:
+        """A running Quire with the settings of this module or folder."""
+        from quire.testing.cluster import Cluster
+
+        with Cluster(quire_nodes, config=quire_config) as cluster:
+            yield cluster
+
+    def cluster_of_class(
+        self: object, quire_config: Mapping[str, str | int | bool], quire_nodes: int
+    ) -> Iterator[Cluster]:
+        """A running Quire with the settings of this class."""
+        yield from cluster_of_module(quire_config, quire_nodes)
+
+    function: Callable[..., Iterator[Cluster]] = cluster_of_class if method else cluster_of_module
+    owner.quire_cluster = pytest.fixture(scope=scope, name="quire_cluster")(function)
+
+
+_SCOPES = ["function", "class", "module", "package", "session"]
+"""The narrowest first."""
+
+
+def _fixture_scope(value: object) -> Any:
+    """The scope of a fixture; None if the value is not one."""
+    marker = getattr(value, "_fixture_function_marker", None) or getattr(value, "_pytestfixturefunction", None)
+    return getattr(marker, "scope", None)
+
+
+# --- Faults and logs
 
 _log_starts: dict[int, int] = {}
 """id of a cluster -> size of its log when the current test began."""
@@ -52,9 +138,23 @@ def pytest_runtest_logstart() -> None:
         _log_starts[id(cluster)] = cluster.log_size
 
 
-def pytest_runtest_logfinish() -> None:
-    for cluster in _running_clusters():
-        cluster.clear_faults()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    result = yield
+    if unused := _end_faults():
+        from quire.testing.requested_faults import unused_sentence
+
+        pytest.fail(unused_sentence(unused), pytrace=False)
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    _end_faults()  # of a test that failed, or never ran
+
+
+def _end_faults() -> list[str]:
+    return [call for cluster in _running_clusters() for call in cluster.take_unused_faults()]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,10 +1,10 @@
-"""A connection that sends exactly what a test says: one socket, frames in, frames out, no retries and no opinions.
+"""A connection that sends exactly what a test specifies: one socket, frames, no retries and no defaults.
 
     with WireConnection(cluster.bootstrap_servers) as connection:
         answer = connection.call(MetadataRequest(topics=None), 12, MetadataResponse)
 
-For tests of what clients hide: single versions, broken bytes, requests sent without waiting, answers never read.
-Blocking, with a time limit on everything.
+It is for tests of what clients hide: single versions, invalid bytes, requests without waiting, responses that are never
+read. All calls block, with a time-out.
 """
 
 import itertools
@@ -23,7 +23,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class WireConnection:
-    """Raises `ConnectionError` when the other side closes and `TimeoutError` when it says nothing in time."""
+    """Raises `ConnectionError` if the peer closes the connection, and `TimeoutError` if it does not respond in time."""
 
     def __init__(self, address: str, *, client_id: str | None = "wire", timeout_s: float = 15.0) -> None:
         host, _, port = address.split(",")[0].rpartition(":")
@@ -42,12 +42,12 @@ class WireConnection:
         self.socket.close()
 
     def call(self, request: Message, version: int, response_class: type[Response]) -> Response:
-        """Sends one request and reads its answer."""
+        """Sends one request and reads its response."""
         correlation_id = self.send(request, version)
         return self.receive(response_class, version, correlation_id)
 
     def send(self, request: Message, version: int) -> int:
-        """Sends one request; the correlation id is what `receive` expects back."""
+        """Sends one request; returns the correlation id for `receive`."""
         correlation_id = next(self._correlation_ids)
         self.socket.sendall(request_frame(request, version, correlation_id, self._client_id))
         return correlation_id
@@ -56,12 +56,12 @@ class WireConnection:
         self.socket.sendall(data)
 
     def receive(self, response_class: type[Response], version: int, correlation_id: int) -> Response:
-        """Reads one answer, which must be the one to `correlation_id`."""
+        """Reads one response, which must have this `correlation_id`."""
         body = self.receive_body(response_class.API_KEY, version, correlation_id)
         return decode(response_class, body, version)
 
     def receive_body(self, api_key: int, version: int, correlation_id: int) -> bytes:
-        """Reads one answer and checks its header; what follows the header comes back undecoded."""
+        """Reads one response and checks its header; returns the bytes behind the header."""
         frame = self.receive_frame()
         received_id = _LENGTH.unpack_from(frame)[0]
         assert received_id == correlation_id, f"expected the answer to request {correlation_id}, got {received_id}'s"
@@ -75,7 +75,7 @@ class WireConnection:
         return self._receive_exactly(_LENGTH.unpack(self._receive_exactly(4))[0])
 
     def is_closed_by_peer(self) -> bool:
-        """Waits for the other side to close, without an answer; False when it answers or stays silent instead."""
+        """Waits until the peer closes the connection; False if it responds or the time-out is over."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -95,7 +95,7 @@ class WireConnection:
 
 
 def request_frame(request: Message, version: int, correlation_id: int, client_id: str | None = "wire") -> bytes:
-    """A whole request as it goes over the wire, its length first."""
+    """The bytes of a whole request, with its length in front."""
     header = RequestHeader(
         request_api_key=request.API_KEY,
         request_api_version=version,

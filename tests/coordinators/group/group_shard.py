@@ -41,7 +41,7 @@ class GroupShard(SimShard[GroupMachine]):
         """The answer, or the code of the error that it is."""
         return code_or_answer(self.ask(api, request, version).value)
 
-    # Offsets
+    # --- Offsets
 
     def commit_offset(
         self, group_id: str, offset: int, *, topic: str = "t", member: str = "", generation: int = -1, version: int = 9
@@ -67,7 +67,7 @@ class GroupShard(SimShard[GroupMachine]):
             return answer
         return {topic.name: topic.partitions[0].committed_offset for topic in answer.topics}
 
-    # Members of classic groups
+    # --- Members of classic groups
 
     def join_classic(self, group_id: str, *topics: str, protocol_type: str = "consumer") -> Pending[Any]:
         request = JoinGroupRequest(
@@ -95,7 +95,7 @@ class GroupShard(SimShard[GroupMachine]):
         assert isinstance(joined.member_id, str)
         return joined.member_id
 
-    # Members of consumer groups
+    # --- Members of consumer groups
 
     def beat_as_consumer(
         self, group_id: str, member: str, epoch: int, *topics: str
@@ -119,7 +119,7 @@ class GroupShard(SimShard[GroupMachine]):
         assert isinstance(answer, ConsumerGroupHeartbeatResponse), answer
         return answer.member_epoch
 
-    # Administration
+    # --- Administration
 
     def listed(self, *states: str) -> dict[str, tuple[str, str]]:
         """State and type of each group."""

@@ -1,13 +1,16 @@
 """The group coordinator as a whole: what goes from one part of it to another."""
 
+from typing import Any
+
 import pytest
 
 from quire.coordinators.group.machine import GroupMachine
 from quire.coordinators.runtime.machine import Caller
 from quire.coordinators.runtime.record import UnknownRecordError, encode_key, tombstone
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.heartbeat import HeartbeatRequest
-from quire.protocol.messages.join_group import JoinGroupRequest
+from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from quire.protocol.messages.leave_group import LeaveGroupRequest
 from quire.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -21,7 +24,7 @@ from quire.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.coordinators.group.group_shard import GroupShard
+from tests.coordinators.group.group_shard import GroupShard, subscription
 from tests.coordinators.group.offsets.offsets_shard import topics
 
 MINUTE_MS = 60_000
@@ -78,7 +81,7 @@ def commit_in_transaction(
     return answer if isinstance(answer, ErrorCode) else ErrorCode(answer.topics[0].partitions[0].error_code)
 
 
-# Offsets of classic groups
+# --- Offsets of classic groups
 
 
 def test_a_group_that_only_commits_is_an_empty_classic_one() -> None:
@@ -166,7 +169,7 @@ def test_of_members_that_are_no_consumers_nobody_knows_what_they_use() -> None:
     assert delete_offset(shard, "g", "t") == ErrorCode.NON_EMPTY_GROUP
 
 
-# Offsets of consumer groups
+# --- Offsets of consumer groups
 
 
 def test_a_member_of_a_consumer_group_commits_and_reads_in_its_epoch() -> None:
@@ -234,7 +237,7 @@ def test_offsets_that_consumers_use_cannot_be_deleted() -> None:
     assert delete_offset(shard, "g", "u") == NONE
 
 
-# One id, two protocols
+# --- One id, two protocols
 
 
 def test_groups_of_both_protocols_are_listed_each_as_what_it_is() -> None:
@@ -293,6 +296,72 @@ def test_an_empty_consumer_group_is_what_it_was_when_a_classic_member_is_refused
     assert shard.listed() == {"g": ("Empty", "consumer")} and len(shard.log) == before
 
 
+# --- An empty consumer group and classic clients that are only given a member id
+
+
+def emptied_consumer_group() -> GroupShard:
+    shard = shard_of()
+    epoch = shard.join_consumer("g", "m", "t")
+    shard.commit_offset("g", 5, member="m", generation=epoch)
+    shard.beat_as_consumer("g", "m", -1)
+    return shard
+
+
+def join_with_id(shard: GroupShard, member_id: str = "") -> Pending[Any]:
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
+    request = JoinGroupRequest(
+        group_id="g",
+        member_id=member_id,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=protocols,
+    )
+    return shard.ask("join_group", request, 9)
+
+
+def given_id(shard: GroupShard) -> str:
+    given = join_with_id(shard).value
+    assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    return str(given.member_id)
+
+
+def test_a_classic_client_that_was_only_given_an_id_does_not_change_the_type_of_a_group() -> None:
+    shard = emptied_consumer_group()
+    before = len(shard.log)
+    given_id(shard)
+    assert shard.listed() == {"g": ("Empty", "consumer")}
+    shard.wait(60_000)
+    assert shard.listed() == {"g": ("Empty", "consumer")} and len(shard.log) == before
+    assert shard.join_consumer("g", "m", "t") > 0
+    assert shard.offsets("g") == {"t": 5}
+
+
+def test_the_group_becomes_classic_when_a_client_joins_with_the_id_that_it_was_given() -> None:
+    shard = emptied_consumer_group()
+    first, second = given_id(shard), given_id(shard)
+    joining = join_with_id(shard, first)
+    assert shard.listed() == {"g": ("PreparingRebalance", "classic")}
+    assert not joining.done  # the first rebalance waits for the other client
+    joined = [joining, join_with_id(shard, second)]
+    shard.wait(0)
+    assert [each.value.error_code for each in joined] == [NONE, NONE]
+    assert {each.value.generation_id for each in joined} == {1}
+    shard.reload()
+    assert shard.offsets("g") == {"t": 5}
+    assert shard.listed() == {"g": ("Empty", "classic")}
+
+
+def test_a_given_id_ends_with_its_session_and_when_its_client_leaves() -> None:
+    shard = emptied_consumer_group()
+    late, leaving = given_id(shard), given_id(shard)
+    assert shard.ask("leave_group", LeaveGroupRequest(group_id="g", member_id=leaving), 2).value.error_code == NONE
+    assert join_with_id(shard, leaving).value.code == ErrorCode.UNKNOWN_MEMBER_ID
+    shard.wait(10_001)
+    assert join_with_id(shard, late).value.code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert shard.listed() == {"g": ("Empty", "consumer")}
+
+
 @pytest.mark.parametrize("api", ["sync_group", "heartbeat", "leave_group"])
 def test_who_was_a_member_of_the_classic_group_is_none_of_the_consumer_group(api: str) -> None:
     shard = shard_of()
@@ -306,7 +375,7 @@ def test_who_was_a_member_of_the_classic_group_is_none_of_the_consumer_group(api
     assert (answer if isinstance(answer, ErrorCode) else answer.error_code) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-# Deleting groups
+# --- Deleting groups
 
 
 def test_a_deleted_group_is_gone_with_its_offsets() -> None:
@@ -347,7 +416,7 @@ def test_only_what_exists_can_be_deleted() -> None:
     assert shard_of().delete("g") == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-# Describing groups
+# --- Describing groups
 
 
 @pytest.mark.parametrize(("version", "error"), [(5, NONE), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
@@ -381,7 +450,7 @@ def test_each_protocol_describes_its_own_groups() -> None:
     assert (modern.group_state, [member.member_id for member in modern.members]) == ("Stable", ["m"])  # type: ignore[union-attr]
 
 
-# Records
+# --- Records
 
 
 def test_records_of_groups_of_another_kind_are_unknown_and_so_skipped() -> None:

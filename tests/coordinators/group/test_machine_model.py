@@ -32,7 +32,7 @@ class GroupModel(RuleBasedStateMachine):
         self.members: dict[str, tuple[str, int]] = {}
         """Who thinks to be a member: the id, and the generation or epoch. There is one classic one at most."""
 
-    # Members
+    # --- Members
 
     @rule()
     def join_or_leave_as_classic(self) -> None:
@@ -73,7 +73,7 @@ class GroupModel(RuleBasedStateMachine):
         """Some sessions end; offsets live longer."""
         self.shard.wait(seconds * 1000)
 
-    # Offsets
+    # --- Offsets
 
     @rule(number=st.integers(0, 2))
     def commit(self, number: int) -> None:
@@ -94,7 +94,7 @@ class GroupModel(RuleBasedStateMachine):
         if self.shard.delete(GROUP) == ErrorCode.NONE:
             self.acknowledged = None
 
-    # The coordinator
+    # --- The coordinator
 
     @rule(share=st.floats(0, 1), keep_tombstones=st.booleans())
     def compact_and_reload(self, share: float, keep_tombstones: bool) -> None:

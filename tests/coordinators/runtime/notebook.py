@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from quire.coordinators.runtime.machine import Timers
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
-from quire.coordinators.runtime.result import Result, WrittenBy
+from quire.coordinators.runtime.result import CoordinatorResult, WrittenBy
 from quire.coordinators.runtime.shard import Shard
 from quire.coordinators.runtime.state_log import Bounds
 from quire.pending import Pending, completed
@@ -33,7 +33,7 @@ class Notebook:
         self.is_loaded = False
         self.unloaded_with: ErrorCode | None = None
 
-    # The machine
+    # --- The machine
 
     def replay(self, record: StateRecord, origin: Origin) -> None:
         self.replayed += 1
@@ -60,15 +60,15 @@ class Notebook:
     def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
         pass
 
-    # Its operations
+    # --- Its operations
 
-    def put(self, name: str, number: int, transaction: WrittenBy | None = None) -> Result[int]:
-        return Result(number, [note(name, number)], transaction=transaction)
+    def put(self, name: str, number: int, transaction: WrittenBy | None = None) -> CoordinatorResult[int]:
+        return CoordinatorResult(number, [note(name, number)], transaction=transaction)
 
-    def get(self, name: str) -> Result[int]:
+    def get(self, name: str) -> CoordinatorResult[int]:
         if name not in self.numbers:
             raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"nothing is noted about {name}")
-        return Result(self.numbers[name])
+        return CoordinatorResult(self.numbers[name])
 
 
 class MemoryLog:
@@ -152,5 +152,5 @@ class Desk:
     def get(self, name: str) -> Pending[int | ApiError]:
         return self.shard.run(lambda notebook, _now: notebook.get(name))
 
-    def run(self, operation: Callable[[Notebook], Result[int]]) -> Pending[int | ApiError]:
+    def run(self, operation: Callable[[Notebook], CoordinatorResult[int]]) -> Pending[int | ApiError]:
         return self.shard.run(lambda notebook, _now: operation(notebook))

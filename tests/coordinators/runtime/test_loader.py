@@ -6,7 +6,7 @@ import pytest
 
 from quire.coordinators.runtime import loader
 from quire.coordinators.runtime.result import WrittenBy
-from quire.coordinators.runtime.shard import State
+from quire.coordinators.runtime.shard import ShardState
 from quire.coordinators.runtime.shard_timers import ShardTimers
 from quire.protocol.errors import ApiError
 from quire.protocol.records import Record, build_batch
@@ -44,7 +44,7 @@ def test_a_record_of_a_type_that_is_newer_is_skipped(caplog: pytest.LogCaptureFi
     log = MemoryLog()
     log.append(build_batch([Record(0, 0, b"\x00\x63new", b"\x00\x00")]), 0)
     desk = Desk(log)
-    assert desk.shard.state is State.ACTIVE
+    assert desk.shard.state is ShardState.ACTIVE
     assert "record type 99" in caplog.text
     assert desk.put("a", 1).value == 1
 
@@ -53,7 +53,7 @@ def test_a_record_of_a_type_that_is_newer_is_skipped(caplog: pytest.LogCaptureFi
 def test_a_record_that_makes_no_sense_keeps_the_shard_from_loading(key: bytes | None) -> None:
     log = MemoryLog()
     log.append(build_batch([Record(0, 0, key, b"\x00\x00")]), 0)
-    assert Desk(log).shard.state is State.FAILED
+    assert Desk(log).shard.state is ShardState.FAILED
 
 
 @pytest.mark.parametrize("transaction", [None, WrittenBy(7, 0)])
@@ -67,7 +67,7 @@ def test_a_read_may_end_at_any_byte_of_a_batch(transaction: WrittenBy | None) ->
     for size in range(1, 3 * len(desk.log.batches[0])):
         desk.log.largest_read_bytes = size
         again = Desk(desk.log)
-        assert again.shard.state is State.ACTIVE, f"with reads of {size} bytes"
+        assert again.shard.state is ShardState.ACTIVE, f"with reads of {size} bytes"
         assert again.notebook.numbers == desk.notebook.numbers
 
 
@@ -75,7 +75,7 @@ def test_a_batch_that_does_not_end_keeps_the_shard_from_loading() -> None:
     desk = Desk()
     desk.put("a", 1)
     desk.log.batches[0] = desk.log.batches[0][:-1]
-    assert Desk(desk.log).shard.state is State.FAILED
+    assert Desk(desk.log).shard.state is ShardState.FAILED
 
 
 def test_others_get_their_turn_however_transactions_and_plain_records_alternate(

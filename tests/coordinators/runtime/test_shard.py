@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quire.coordinators.runtime.result import Result, WrittenBy
-from quire.coordinators.runtime.shard import LONGEST_WAIT_MS, State
+from quire.coordinators.runtime.result import CoordinatorResult, WrittenBy
+from quire.coordinators.runtime.shard import LONGEST_WAIT_MS, ShardState
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from tests.coordinators.runtime.notebook import WRITE_TIMEOUT_MS, Desk, MemoryLog, note
@@ -75,7 +75,7 @@ def test_what_the_log_takes_may_change_from_one_operation_to_the_next() -> None:
 
 def test_records_that_nobody_waits_for_share_the_append_of_what_comes_next() -> None:
     desk = Desk()
-    desk.run(lambda _: Result(0, [note("a", 1)], can_wait=True))
+    desk.run(lambda _: CoordinatorResult(0, [note("a", 1)], can_wait=True))
     assert desk.log.batches == []
     assert desk.put("b", 2).value == 2
     assert len(desk.log.batches) == 1
@@ -84,7 +84,7 @@ def test_records_that_nobody_waits_for_share_the_append_of_what_comes_next() -> 
 
 def test_records_that_nobody_waits_for_are_appended_before_an_answer_that_rests_on_them() -> None:
     desk = Desk()
-    desk.run(lambda _: Result(0, [note("a", 1)], can_wait=True))
+    desk.run(lambda _: CoordinatorResult(0, [note("a", 1)], can_wait=True))
     desk.log.holding = True
     answer = desk.get("a")
     assert not answer.done
@@ -94,7 +94,7 @@ def test_records_that_nobody_waits_for_are_appended_before_an_answer_that_rests_
 
 def test_records_that_nobody_waits_for_are_appended_soon_by_themselves() -> None:
     desk = Desk()
-    answer = desk.run(lambda _: Result(1, [note("a", 1)], can_wait=True))
+    answer = desk.run(lambda _: CoordinatorResult(1, [note("a", 1)], can_wait=True))
     desk.clock.run_for(LONGEST_WAIT_MS)
     assert answer.value == 1
     assert desk.log.end == 1
@@ -104,9 +104,9 @@ def test_records_that_can_wait_do_so_also_when_they_come_of_an_answer_being_give
     desk = Desk()
 
     def written(_reason: ErrorCode) -> None:
-        desk.run(lambda _: Result(0, [note("b", 2)], can_wait=True))
+        desk.run(lambda _: CoordinatorResult(0, [note("b", 2)], can_wait=True))
 
-    desk.run(lambda _: Result(1, [note("a", 1)], when_written=written))
+    desk.run(lambda _: CoordinatorResult(1, [note("a", 1)], when_written=written))
     assert desk.log.end == 1
     desk.shard.send_now()
     assert desk.log.end == 2
@@ -114,12 +114,12 @@ def test_records_that_can_wait_do_so_also_when_they_come_of_an_answer_being_give
 
 def test_records_that_can_wait_are_forgotten_with_a_shard_that_starts_over() -> None:
     desk = Desk()
-    desk.run(lambda _: Result(0, [note("a", 1)], can_wait=True))
+    desk.run(lambda _: CoordinatorResult(0, [note("a", 1)], can_wait=True))
     desk.log.end = 7
     assert code_of(desk.put("b", 2)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     desk.log.end = 0
     desk.clock.run_for(60_000)
-    assert desk.shard.state is State.ACTIVE
+    assert desk.shard.state is ShardState.ACTIVE
     assert desk.notebook.numbers == {}
     assert desk.log.batches == []
 
@@ -127,7 +127,7 @@ def test_records_that_can_wait_are_forgotten_with_a_shard_that_starts_over() -> 
 def test_what_is_too_large_is_refused_and_changes_nothing() -> None:
     desk = Desk(max_batch_bytes=500)
     told: list[ErrorCode] = []
-    answer = desk.run(lambda _: Result(1, [note("x" * 600, 1)], when_written=told.append))
+    answer = desk.run(lambda _: CoordinatorResult(1, [note("x" * 600, 1)], when_written=told.append))
     assert code_of(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert told == [ErrorCode.MESSAGE_TOO_LARGE]
     assert desk.notebook.numbers == {}
@@ -231,7 +231,9 @@ def test_a_parked_answer_is_the_machines_own_affair() -> None:
     desk = Desk()
     parked: Pending[int | ApiError] = Pending()
     desk.log.holding = True
-    answer = desk.run(lambda _: Result(parked, [note("a", 1)], when_written=lambda code: parked.complete(int(code))))
+    answer = desk.run(
+        lambda _: CoordinatorResult(parked, [note("a", 1)], when_written=lambda code: parked.complete(int(code)))
+    )
     assert answer is parked
     desk.log.release()
     assert parked.value == 0
@@ -239,7 +241,7 @@ def test_a_parked_answer_is_the_machines_own_affair() -> None:
 
 def test_a_timer_goes_through_the_same_door() -> None:
     desk = Desk()
-    desk.notebook.timers.schedule("later", 50, lambda _now: Result(None, [note("a", 1)]))
+    desk.notebook.timers.schedule("later", 50, lambda _now: CoordinatorResult(None, [note("a", 1)]))
     desk.clock.run_for(50)
     assert desk.log.end == 1
     assert desk.notebook.numbers == {"a": 1}
@@ -247,7 +249,7 @@ def test_a_timer_goes_through_the_same_door() -> None:
 
 def test_the_timers_of_a_machine_are_gone_with_it() -> None:
     desk = Desk()
-    desk.notebook.timers.schedule("later", 1000, lambda _now: Result(None, [note("a", 1)]))
+    desk.notebook.timers.schedule("later", 1000, lambda _now: CoordinatorResult(None, [note("a", 1)]))
     desk.log.holding = True
     desk.put("b", 1)
     desk.log.release(refusal=ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few"))
@@ -260,7 +262,7 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     log = MemoryLog()
     log.read_error = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "broken")
     desk = Desk(log)
-    assert desk.shard.state is State.FAILED
+    assert desk.shard.state is ShardState.FAILED
     log.read_error = None
     desk.clock.run_for(200)
     assert desk.put("a", 1).value == 1
@@ -276,7 +278,7 @@ def test_unloading_refuses_whoever_waits_and_whoever_comes() -> None:
         desk.put("b", 1)
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
     desk.log.release()
-    assert desk.shard.state is State.UNLOADED
+    assert desk.shard.state is ShardState.UNLOADED
 
 
 def test_an_answer_that_asks_for_more_gets_it_after_those_before_it() -> None:
@@ -288,7 +290,7 @@ def test_an_answer_that_asks_for_more_gets_it_after_those_before_it() -> None:
         order.append("written")
         desk.put("c", 3).when_done(lambda _: order.append("c"))
 
-    desk.run(lambda _: Result(1, [note("a", 1)], when_written=again)).when_done(lambda _: order.append("a"))
+    desk.run(lambda _: CoordinatorResult(1, [note("a", 1)], when_written=again)).when_done(lambda _: order.append("a"))
     desk.get("a").when_done(lambda _: order.append("seen"))
     desk.log.holding = False
     desk.log.release()
@@ -315,7 +317,7 @@ def test_what_was_acknowledged_is_in_the_log_whatever_appends_do(steps: list[tup
 
     def put(name: str, number: int) -> None:
         try:
-            answer = desk.run(lambda _: Result(number, [note(name, number)], can_wait=number % 2 == 0))
+            answer = desk.run(lambda _: CoordinatorResult(number, [note(name, number)], can_wait=number % 2 == 0))
         except ApiError:
             return
         answer.when_done(lambda got: None if isinstance(got, ApiError) else acknowledged.append((name, number)))

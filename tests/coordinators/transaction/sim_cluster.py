@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord, encode_key, encode_value
-from quire.coordinators.runtime.result import R, Result
-from quire.coordinators.transaction.machine import OperationWithId, TransactionMachine
-from quire.coordinators.transaction.marker_sender import MarkerSender, Operation
+from quire.coordinators.runtime.result import CoordinatorResult, R
+from quire.coordinators.transaction.machine import TransactionMachine
+from quire.coordinators.transaction.marker_sender import MarkerSender
 from quire.coordinators.transaction.producer_epochs import NO_PRODUCER_ID, NeedsProducerId
-from quire.coordinators.transaction.states import NAMES, State
+from quire.coordinators.transaction.transaction_state import NAMES, TransactionState
+from quire.coordinators.transaction.transactions import Markers
 from quire.metadata.features import TRANSACTION_VERSION
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
-from quire.pending import Pending
+from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS
 from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -66,47 +67,54 @@ class SimCluster:
         self.image.topics_by_name[topic].partitions[partition] = PartitionImage(NODES, NODES, leader)
         self.partitions[topic, partition] = SimPartition((topic, partition), self.tell)
 
-    # The machine and what its owner gives it
+    # --- The machine and its shard
 
     def _machine(self, surroundings: Surroundings) -> TransactionMachine:
         self.coordinator_epoch += 1
         sender = MarkerSender(
-            self.channel, self.clock, lambda: self.shard.image, self.coordinator_epoch, self._run_operation
+            self.channel,
+            self.clock,
+            lambda: self.shard.image,
+            self.coordinator_epoch,
+            self,
+            lambda: completed(True),
         )
-        return TransactionMachine(surroundings, sender, self._with_producer_id)
+        return TransactionMachine(surroundings, sender, self)
 
-    def _run_operation(self, operation: Operation) -> None:
-        self.run(operation)
+    def markers_written(self, markers: Markers) -> None:
+        self.run(lambda machine, now_ms: machine.markers_written(markers, now_ms))
 
-    def _with_producer_id(self, operation: OperationWithId) -> None:
-        fresh_id = self.fresh_id()
-        if fresh_id != NO_PRODUCER_ID:
-            self.run(lambda machine, now_ms: operation(machine, now_ms, fresh_id))
+    def abort_with_new_producer_id(self, transactional_id: str) -> None:
+        producer_id = self.new_producer_id()
+        if producer_id != NO_PRODUCER_ID:
+            self.run(lambda machine, now_ms: machine.abort_timed_out(transactional_id, now_ms, producer_id))
 
-    def fresh_id(self) -> int:
+    def new_producer_id(self) -> int:
         if not self.has_producer_ids:
             return NO_PRODUCER_ID
         self.next_producer_id += 1
         return self.next_producer_id - 1
 
-    def run(self, operation: Callable[[TransactionMachine, int], Result[R]]) -> Pending[R | ApiError]:
+    def run(self, operation: Callable[[TransactionMachine, int], CoordinatorResult[R]]) -> Pending[R | ApiError]:
         return self.shard.run(lambda now_ms: operation(self.shard.machine, now_ms))
 
-    def run_with_id(self, operation: Callable[[TransactionMachine, int, int], Result[R]]) -> Pending[R | ApiError]:
+    def run_with_id(
+        self, operation: Callable[[TransactionMachine, int, int], CoordinatorResult[R]]
+    ) -> Pending[R | ApiError]:
         """As the handler of a request does: gets a producer id when it is told that one is needed."""
         answer: Pending[R | ApiError] = Pending()
 
         def answered(first: R | ApiError) -> None:
-            fresh_id = self.fresh_id() if isinstance(first, NeedsProducerId) else NO_PRODUCER_ID
-            if fresh_id == NO_PRODUCER_ID:
+            new_producer_id = self.new_producer_id() if isinstance(first, NeedsProducerId) else NO_PRODUCER_ID
+            if new_producer_id == NO_PRODUCER_ID:
                 answer.complete(first)
             else:
-                self.run(lambda machine, now_ms: operation(machine, now_ms, fresh_id)).when_done(answer.complete)
+                self.run(lambda machine, now_ms: operation(machine, now_ms, new_producer_id)).when_done(answer.complete)
 
         self.run(lambda machine, now_ms: operation(machine, now_ms, NO_PRODUCER_ID)).when_done(answered)
         return answer
 
-    # What may happen
+    # --- What may happen
 
     def crash(self) -> None:
         """The coordinator starts again, with what is in the log."""
@@ -134,7 +142,7 @@ class SimCluster:
             previous_producer_id=producer_id,
             producer_epoch=epoch,
             transaction_timeout_ms=60_000,
-            transaction_status=State.EMPTY,
+            transaction_status=TransactionState.EMPTY,
             transaction_partitions=None,
             transaction_last_update_timestamp_ms=self.clock.now_ms(),
             transaction_start_timestamp_ms=-1,
@@ -155,7 +163,7 @@ class SimCluster:
         ]
         following = f", then {value.next_producer_id}:0" if value.next_producer_id != NO_PRODUCER_ID else ""
         words = [
-            f"log: {record.key.transactional_id} is {NAMES[State(value.transaction_status)]}",
+            f"log: {record.key.transactional_id} is {NAMES[TransactionState(value.transaction_status)]}",
             f"{value.producer_id}:{value.producer_epoch}{following}",
             *partitions,
         ]
@@ -195,7 +203,7 @@ class SimProducer:
             return self._goes_by(response.producer_id, response.producer_epoch)
 
         return self.cluster.run_with_id(
-            lambda machine, now_ms, fresh_id: machine.init_producer_id(request, caller, now_ms, fresh_id)
+            lambda machine, now_ms, new_producer_id: machine.init_producer_id(request, caller, now_ms, new_producer_id)
         ).then(answered)
 
     def add(self, *names: Name, api_version: int = 3) -> Pending[ErrorCode]:
@@ -238,7 +246,7 @@ class SimProducer:
     def produce(self, name: Name) -> Pending[ErrorCode]:
         """As a broker does for it: asks the coordinator, then appends. Protocol 2 adds the partition, 1 must have."""
         partition = self.cluster.partitions[name]
-        admission = partition.admit(self.producer_id, self.epoch, bumps_epoch=self.protocol == 2)
+        guard = partition.guard(self.producer_id, self.epoch, bumps_epoch=self.protocol == 2)
         what = self.what
         transaction = AddPartitionsToTxnTransaction(
             transactional_id=self.transactional_id,
@@ -256,9 +264,9 @@ class SimProducer:
                 else ErrorCode(result.topic_results[0].results_by_partition[0].partition_error_code)
             )
             if code is ErrorCode.NONE:
-                code = partition.append(admission, what)
+                code = partition.append(guard, what)
             else:
-                partition.refuse(admission)
+                partition.refuse(guard)
             return self._told(code)
 
         return self.cluster.run(lambda machine, now_ms: machine.add_partitions_of(transaction, caller, now_ms)).then(
@@ -288,7 +296,7 @@ class SimProducer:
             return self._goes_by(response.producer_id, response.producer_epoch)
 
         return self.cluster.run_with_id(
-            lambda machine, now_ms, fresh_id: machine.end_txn(request, caller, now_ms, fresh_id)
+            lambda machine, now_ms, new_producer_id: machine.end_txn(request, caller, now_ms, new_producer_id)
         ).then(answered)
 
     def _caller(self, api_version: int) -> Caller:

@@ -1,6 +1,6 @@
 """Partitions that transactions write to, and the way there: real producer state, logs in memory, a channel with faults.
 
-A partition admits, fences and recognises repeated markers as a real one does, because the same code decides. The
+A partition verifies, fences and recognises repeated markers as a real one does, because the same code decides. The
 channel delivers at once unless `holding`: then requests, and the answers to them, lie there until somebody delivers
 them (once, twice, in any order) or loses them.
 """
@@ -21,9 +21,9 @@ from quire.protocol.messages.write_txn_markers import (
 )
 from quire.protocol.records import Record, build_batch, read_header
 from quire.protocol.schema import Message
-from quire.replication.admissions import Admission, Admissions
-from quire.storage.end_marker import EndMarker, build_end_marker
-from quire.storage.producer_state import ProducerState
+from quire.replication.verification_guards import VerificationGuard, VerificationGuards
+from quire.storage.producers.end_marker import EndMarker, build_end_marker
+from quire.storage.producers.producer_state import ProducerState
 
 Name = tuple[str, int]
 
@@ -51,23 +51,23 @@ class SimPartition:
         self.entries: list[Entry] = []
         self._told = told
         self._producers = ProducerState()
-        self._admissions = Admissions()
+        self._guards = VerificationGuards()
 
-    def admit(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool) -> Admission:
+    def guard(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool) -> VerificationGuard:
         """Before the coordinator is asked whether the producer may write here."""
-        return self._admissions.take(producer_id, producer_epoch, bumps_epoch=bumps_epoch)
+        return self._guards.acquire(producer_id, producer_epoch, bumps_epoch=bumps_epoch)
 
-    def append(self, admission: Admission, what: str) -> ErrorCode:
+    def append(self, guard: VerificationGuard, what: str) -> ErrorCode:
         """The coordinator had nothing against it."""
-        held = self._admissions.holds(admission)
-        self._admissions.give_back(admission)
-        if not held:
+        is_valid = guard.is_valid
+        guard.release()
+        if not is_valid:
             return ErrorCode.INVALID_TXN_STATE
         batch = build_batch(
             [Record(0, 0, None, what.encode())],
             base_offset=len(self.entries),
-            producer_id=admission.producer_id,
-            producer_epoch=admission.producer_epoch,
+            producer_id=guard.producer_id,
+            producer_epoch=guard.producer_epoch,
             transactional=True,
         )
         header = read_header(batch)
@@ -76,11 +76,11 @@ class SimPartition:
         except ApiError as error:
             return error.code
         self._producers.update(header)
-        self.entries.append(Entry(admission.producer_id, admission.producer_epoch, what))
+        self.entries.append(Entry(guard.producer_id, guard.producer_epoch, what))
         return ErrorCode.NONE
 
-    def refuse(self, admission: Admission) -> None:
-        self._admissions.give_back(admission)
+    def refuse(self, guard: VerificationGuard) -> None:
+        guard.release()
 
     def end(self, marker: WritableTxnMarker) -> ErrorCode:
         bumps_epoch = marker.transaction_version >= 2
@@ -92,7 +92,7 @@ class SimPartition:
             return error.code
         if not is_new:
             return ErrorCode.NONE
-        self._admissions.end(marker.producer_id, marker.producer_epoch, bumps_epoch=bumps_epoch)
+        self._guards.revoke(marker.producer_id, marker.producer_epoch, bumps_epoch=bumps_epoch)
         batch = build_end_marker(
             marker.producer_id,
             marker.producer_epoch,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from quire.coordinators.transaction.end_txn import PROTOCOL_1, PROTOCOL_2, Outcome
-from quire.coordinators.transaction.states import AT_REST, State
+from quire.coordinators.transaction.end_txn import PROTOCOL_1, PROTOCOL_2, EndTxnAction
+from quire.coordinators.transaction.transaction_state import AT_REST, TransactionState
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.end_txn import EndTxnRequest
 from tests.coordinators.transaction.sim_cluster import SimCluster, SimProducer
 
-JUDGED = [*sorted(AT_REST), State.ONGOING]
+JUDGED = [*sorted(AT_REST), TransactionState.ONGOING]
 BOTH = (True, False)
 
 
@@ -34,16 +34,16 @@ def test_there_is_an_outcome_for_everything_that_may_be_asked() -> None:
 
 
 def test_what_is_repeated_never_ends_anything() -> None:
-    for (_, _, again), outcome in PROTOCOL_2.items():
-        assert not (again and outcome is Outcome.END)
+    for (_, _, again), action in PROTOCOL_2.items():
+        assert not (again and action is EndTxnAction.END)
 
 
 def test_only_an_open_transaction_is_committed() -> None:
-    for (state, commit), outcome in PROTOCOL_1.items():
-        assert (outcome is Outcome.END) == (state is State.ONGOING), commit
-    for (state, commit, _), outcome in PROTOCOL_2.items():
-        if commit and outcome is Outcome.END:
-            assert state is State.ONGOING
+    for (state, commit), action in PROTOCOL_1.items():
+        assert (action is EndTxnAction.END) == (state is TransactionState.ONGOING), commit
+    for (state, commit, _), action in PROTOCOL_2.items():
+        if commit and action is EndTxnAction.END:
+            assert state is TransactionState.ONGOING
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from quire.coordinators.runtime.machine import Caller
 from quire.coordinators.runtime.record import Origin, StateRecord, encode_key, encode_value
 from quire.coordinators.transaction.machine import TransactionMachine
-from quire.coordinators.transaction.states import State
+from quire.coordinators.transaction.transaction_state import TransactionState
 from quire.coordinators.transaction.transactions import Markers
 from quire.protocol.internal_topics import GROUP_OFFSETS
 from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -40,13 +40,13 @@ def asked_for(machine: TransactionMachine, transactional_id: str, value: Transac
     now_ms = value.transaction_last_update_timestamp_ms
     producer_id, epoch = value.producer_id, value.producer_epoch
     before = machine._transactions.get(transactional_id)
-    match State(value.transaction_status):
-        case State.EMPTY:
+    match TransactionState(value.transaction_status):
+        case TransactionState.EMPTY:
             init = InitProducerIdRequest(
                 transactional_id=transactional_id, transaction_timeout_ms=value.transaction_timeout_ms
             )
             (record,) = machine.init_producer_id(init, caller(4), now_ms, producer_id).records
-        case State.ONGOING:
+        case TransactionState.ONGOING:
             assert before is not None
             added = [each for each in value.transaction_partitions or [] if each.topic not in before.partitions]
             if any(each.topic == GROUP_OFFSETS for each in added):
@@ -64,16 +64,16 @@ def asked_for(machine: TransactionMachine, transactional_id: str, value: Transac
                     ],
                 )
                 (record,) = machine.add_partitions(add, caller(3), now_ms).records
-        case State.PREPARE_COMMIT | State.PREPARE_ABORT as state:
+        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT as state:
             end = EndTxnRequest(
                 transactional_id=transactional_id,
                 producer_id=producer_id,
                 producer_epoch=epoch,
-                committed=state is State.PREPARE_COMMIT,
+                committed=state is TransactionState.PREPARE_COMMIT,
             )
             (record,) = machine.end_txn(end, caller(4), now_ms).records
-        case State.COMPLETE_COMMIT | State.COMPLETE_ABORT as state:
-            markers = Markers(transactional_id, producer_id, epoch, state is State.COMPLETE_COMMIT, 0, {})
+        case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT as state:
+            markers = Markers(transactional_id, producer_id, epoch, state is TransactionState.COMPLETE_COMMIT, 0, {})
             (record,) = machine.markers_written(markers, now_ms).records
     return record
 
@@ -111,7 +111,7 @@ def test_kafkas_log_is_replayed_to_the_state_that_kafka_was_in() -> None:
         for each in machine._transactions
     }
     assert found == {
-        "first": (State.COMPLETE_COMMIT, 0, 0, {}),
-        "second": (State.COMPLETE_ABORT, 1, 0, {}),
-        "open": (State.ONGOING, 2, 0, {"ledger": [0]}),
+        "first": (TransactionState.COMPLETE_COMMIT, 0, 0, {}),
+        "second": (TransactionState.COMPLETE_ABORT, 1, 0, {}),
+        "open": (TransactionState.ONGOING, 2, 0, {"ledger": [0]}),
     }

@@ -52,7 +52,7 @@ def test_it_keeps_one_transaction_for_each_id_however_many_there_were() -> None:
     machine = cluster.shard.machine
     assert len(machine._transactions) == 1
     assert not machine._transactions.ongoing
-    assert isinstance(machine._marker_writer._unsettled, dict) and not machine._marker_writer._unsettled  # type: ignore[attr-defined]
+    assert isinstance(machine._marker_writer._pending, dict) and not machine._marker_writer._pending  # type: ignore[attr-defined]
 
 
 def test_a_tombstone_of_something_unknown_is_no_trouble() -> None:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from quire.coordinators.transaction.marker_sender import MarkerSender, Operation
+from quire.coordinators.transaction.marker_sender import MarkerSender
 from quire.coordinators.transaction.transactions import Markers
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
-from quire.pending import Pending
+from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -34,8 +34,13 @@ class Desk:
         for index in range(4):
             self.lead(index, 1 + index % 2)
         self.requests: list[tuple[int, WriteTxnMarkersRequest, Pending[Message | ApiError]]] = []
-        self.completed: list[Operation] = []
-        self.sender = MarkerSender(self, self.clock, lambda: self.image, 9, self.completed.append)
+        self.completed: list[Markers] = []
+        self.latest: Pending[bool] | None = None
+        """What an attempt to bring the image up to date becomes; by default it is up to date."""
+        self.sender = MarkerSender(self, self.clock, lambda: self.image, 9, self, self.up_to_date)
+
+    def up_to_date(self) -> Pending[bool]:
+        return completed(True) if self.latest is None else self.latest
 
     def lead(self, index: int, leader: int) -> None:
         self.image.topics_by_name["t"].partitions[index] = PartitionImage((1, 2), (1, 2), leader)
@@ -47,6 +52,12 @@ class Desk:
         if self.at_once is not None:
             self.answer(-1, self.at_once)
         return answer
+
+    def markers_written(self, markers: Markers) -> None:
+        self.completed.append(markers)
+
+    def abort_with_new_producer_id(self, transactional_id: str) -> None:
+        raise AssertionError("a sender aborts nothing")
 
     def write(self, name: str, producer_id: int, *partitions: int) -> None:
         indexes = {"t": list(partitions)} if partitions else {}
@@ -133,15 +144,14 @@ def test_a_transaction_without_partitions_is_complete_at_once() -> None:
 
 
 def test_what_is_written_while_answers_come_at_once_is_sent_together_afterwards() -> None:
-    desk = Desk(at_once=ErrorCode.NONE)
+    class WritingDesk(Desk):
+        def markers_written(self, markers: Markers) -> None:
+            super().markers_written(markers)
+            if len(self.completed) == 1:
+                for number in range(50):
+                    self.write(f"id{number}", number, 0)
 
-    def run(operation: Operation) -> None:
-        desk.completed.append(operation)
-        if len(desk.completed) == 1:
-            for number in range(50):
-                desk.write(f"id{number}", number, 0)
-
-    desk.sender._run = run
+    desk = WritingDesk(at_once=ErrorCode.NONE)
     desk.write("orders", 100, 0)
     assert desk.sent == [(1, [(100, "t", 0)]), (1, [(number, "t", 0) for number in range(50)])]
     assert len(desk.completed) == 51
@@ -318,3 +328,38 @@ def test_after_it_was_stopped_nothing_is_sent_and_nothing_said() -> None:
     desk.sender.metadata_changed()
     desk.clock.run_for(100_000)
     assert len(desk.requests) == 2 and not desk.completed
+
+
+def test_a_partition_that_is_newer_than_the_image_gets_its_marker() -> None:
+    desk = Desk()
+    desk.latest = Pending()
+    desk.write("orders", 7, 0, 9)
+    assert desk.sent == [(1, [(7, "t", 0)])]
+    desk.answer(0, ErrorCode.NONE)
+    desk.clock.run_for(60_000)
+    assert desk.completed == [], "the topic may be one that this coordinator has not read of yet"
+    desk.lead(9, 2)
+    desk.latest.complete(True)
+    assert desk.sent == [(2, [(7, "t", 9)])]
+    desk.answer(1, ErrorCode.NONE)
+    assert len(desk.completed) == 1
+
+
+def test_a_partition_that_the_latest_image_does_not_have_was_deleted() -> None:
+    desk = Desk()
+    desk.latest = Pending()
+    desk.write("orders", 7, 9)
+    assert desk.completed == []
+    desk.latest.complete(True)
+    assert len(desk.completed) == 1 and desk.sent == []
+
+
+def test_an_image_that_cannot_be_brought_up_to_date_is_asked_for_again() -> None:
+    desk = Desk()
+    first = desk.latest = Pending()
+    desk.write("orders", 7, 9)
+    desk.latest = None
+    first.complete(False)
+    assert desk.completed == []
+    desk.clock.run_for(5_000)
+    assert len(desk.completed) == 1

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from quire.coordinators.transaction.states import State
+from quire.coordinators.transaction.transaction_state import TransactionState
 from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.end_txn import EndTxnRequest
@@ -112,7 +112,7 @@ class Faults(RuleBasedStateMachine):
         cluster.clock.jump_wall(100 * HOUR_MS)  # Further than it can have been put back.
         cluster.clock.run_for(HOUR_MS / 10)
 
-    # What must hold then
+    # --- What must hold then
 
     def check_nothing_hangs(self) -> None:
         for partition in self.cluster.partitions.values():
@@ -129,7 +129,7 @@ class Faults(RuleBasedStateMachine):
             if not isinstance(value, TransactionLogValue):
                 continue
             assert isinstance(record.key, TransactionLogKey)
-            if value.transaction_status in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+            if value.transaction_status in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
                 names = Counter(
                     (topic.topic, index)
                     for topic in value.transaction_partitions or []
@@ -137,7 +137,7 @@ class Faults(RuleBasedStateMachine):
                 )
                 identity = value.producer_id, value.producer_epoch
                 assert identity not in decided, f"{identity} was decided twice"
-                decided[identity] = value.transaction_status == State.PREPARE_COMMIT, names
+                decided[identity] = value.transaction_status == TransactionState.PREPARE_COMMIT, names
         return decided
 
 

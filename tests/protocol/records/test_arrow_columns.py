@@ -194,9 +194,10 @@ def test_any_bytes_are_read_or_refused_as_decoding_does(native: ModuleType, sect
     batch = bytes(raw_batch(section, count))
     try:
         expected = decode_batch(batch, read_header(batch))
-    except InvalidRecords:
-        with pytest.raises(InvalidRecords):
+    except InvalidRecords as refused:
+        with pytest.raises(InvalidRecords) as caught:
             gather(batch)
+        assert caught.value.code is refused.code
         return
     if all(-LATEST_MS <= record.timestamp <= LATEST_MS for record in expected):
         assert len(all_rows(gather(batch))) == len(expected)

@@ -55,8 +55,11 @@ def test_empty_pieces_use_up_the_room_of_a_request(name: str) -> None:
     expansion = Expansion(LIMIT)
     expansion.decompress(codec, make(LIMIT // PIECE_BYTES - 1))
     assert expansion.left_bytes <= 3 * PIECE_BYTES
-    with pytest.raises(InvalidRecords):
+    with pytest.raises(
+        InvalidRecords, match=f"counting each compressed piece as {PIECE_BYTES}; send smaller batches"
+    ) as caught:
         expansion.decompress(codec, make(LIMIT // PIECE_BYTES - 1))
+    assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])

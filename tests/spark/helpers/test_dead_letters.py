@@ -45,5 +45,5 @@ def test_a_record_without_the_headers_is_no_dead_letter(missing: str) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"-1", b"two", "²".encode()])
 def test_numbers_that_are_none_are_named(text: bytes) -> None:
-    with pytest.raises(NotADeadLetterError, match="offset is no number"):
+    with pytest.raises(NotADeadLetterError, match="offset is not a number"):
         read_headers([*HEADERS, ("dlq.offset", text)])

@@ -67,7 +67,7 @@ def test_what_a_pipeline_reads_and_does_not_write_is_no_result() -> None:
         numbered = {f"q{index}": query for index, query in enumerate(queries)}
         return results_of(parse_pipeline({"name": "p", "topics": topics, "queries": numbered}, "p.yaml"))
 
-    first = query({"markerTopic": "clean"}, subscribe="orders, orders-2")
+    first = query({"sink": "clean"}, subscribe="orders, orders-2")
     assert results(first, query({}, subscribe="clean,prices")) == ["clean", "out"]
     assert results(query({"topic": "orders"}, subscribe="prices,orders")) == ["orders-2", "clean", "out"]
     assert results(query({}, subscribePattern="orders.*")) == ["prices", "clean", "out"]

@@ -10,6 +10,14 @@ Traceback (most recent call last):
 pyspark_quire.errors.DataLossError: topic orders, partition 2: offsets 5 to 9 are gone.
 \tat org.apache.spark.sql.execution.streaming(Some.scala:1)
  SQLSTATE: XXKST"""
+ONE_LINE = """[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE] Failed \
+when Python streaming data source perform initialOffset: pyspark_quire.errors.QuireError: topic zz: it does not exist
+ SQLSTATE: 38000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 1]"""
+IN_AN_ENVELOPE = """Query terminated with exception: org.apache.spark.SparkException: Job aborted: \
+pyspark_quire.errors.QuireError: rows could not be written: TimedOutError: no answer
+\tat x"""
 RAISED = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
 \tat x\n[USER_RAISED_EXCEPTION] topic t, partition 0, offset 4: the value is null SQLSTATE: P0001"""
 ANALYSIS = (
@@ -21,6 +29,8 @@ ANALYSIS = (
     ("text", "expected"),
     [
         (PYTHON, "topic orders, partition 2: offsets 5 to 9 are gone"),
+        (ONE_LINE, "topic zz: it does not exist"),
+        (IN_AN_ENVELOPE, "rows could not be written: TimedOutError: no answer"),
         (RAISED, "topic t, partition 0, offset 4: the value is null"),
         (ANALYSIS, "A column with name `x` cannot be resolved"),
         ("[X] failed\nTraceback:\nKeyError: 'price'\n at y", "KeyError: 'price'"),

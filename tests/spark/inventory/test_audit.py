@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.inventory.audit import archive, archive_refusals, find_gaps
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
-from quire.inventory.processor import ProcessorConfig
 from quire.spark.delta import DeltaSink
-from tests.cli.command import quire
-from tests.inventory.running import carry_out, events_in, expected, made_commands, own_config, send
+from quire_samples.inventory.processor import ProcessorConfig
+from tests.samples.command import samples
+from tests.samples.inventory.running import carry_out, events_in, expected, made_commands, own_config, send
 
 
 class Lake:
@@ -87,7 +87,7 @@ def leave_an_aborted_transaction(client: BlockingClient, config: ProcessorConfig
 
 def check(lake: Lake, config: ProcessorConfig, servers: str, *options: str) -> tuple[int, dict[str, object]]:
     arguments = ("--events", config.topics.events, "--lake", lake.events, "--json", *options)
-    result = quire("inventory", "check", *arguments, servers=servers)
+    result = samples("inventory", "check", *arguments, servers=servers)
     return result.returncode, json.loads(result.stdout)
 
 

@@ -13,12 +13,12 @@ from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
 from quire.client.producer import Producer
 from quire.client.shell_blocking import BlockingClient
-from quire.demo.shop_events import ShopEvent
 from quire.protocol.records import Record
 from quire.spark.pipeline_file import load_pipeline
 from quire.spark.progress import QueryReport, Tally
 from quire.spark.runner import Listener, PipelineRun
 from quire.spark.state_folder import StateFolder
+from quire_samples.shop.events import ShopEvent
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.cli.command import environment, killed_at_the_end
-from tests.cli.test_broker_demo import nobody_listens
 from tests.free_ports import free_port
+from tests.samples.live.test_broker import nobody_listens
 from tests.spark.conftest import ROOT, spark_environment
 
 PATIENCE_S = 400
@@ -18,7 +18,7 @@ SUM = re.compile(r"^([\d,]+) events in = (.*)$", re.MULTILINE)
 
 
 def start(folder: Path, port: int, *arguments: str) -> "AbstractContextManager[subprocess.Popen[str]]":
-    command = [sys.executable, "-m", "quire.cli.live_demo", "--listen", f"127.0.0.1:{port}", *arguments]
+    command = [sys.executable, "-m", "quire_samples", "live", "--listen", f"127.0.0.1:{port}", *arguments]
     process = subprocess.Popen(
         [*command, "--folder", str(ROOT / "pipelines")],
         cwd=folder,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from quire.cli.lazy import Failure
-from quire.cli.pipelines_check import check
+from quire.cli.pipelines.check import check
 from quire.client.admin.topics import describe_topics
 from quire.client.shell_blocking import BlockingClient
+from quire.console.failure import Failure
 from quire.protocol.errors import ApiError
 from quire.protocol.uuids import to_text
 from quire.spark.pipeline_file import parse_pipeline
@@ -54,7 +54,7 @@ def test_a_pipeline_that_is_as_it_should_be(checked: Check, make_topic: Callable
 
 def test_a_topic_that_is_not_there_and_would_not_be_created(checked: Check) -> None:
     lines = checked({"source": {"subscribe": "nowhere"}}, problem=True)
-    assert "PROBLEM  topic nowhere is read and does not exist" in "\n".join(lines)
+    assert "PROBLEM  topic nowhere is read but does not exist" in "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_topic_that_is_not_there_and_would_not_be_created(checked: Check) -> N
         ({"sink": {"format": "quire", "topik": "t"}, "job": "tests.spark.shop.test_pipelines_check:as_is"}, "topik"),
         ({"job": "tests.spark.shop.test_pipelines_check:broken"}, "cannot be resolved"),
         ({"job": "tests.spark.shop.test_pipelines_check:raising"}, "KeyError: 'price' (test_pipelines_check.py, line"),
-        ({"job": "tests.spark.shop.test_pipelines_check:forgetful"}, "returns NoneType, and a DataFrame is needed"),
+        ({"job": "tests.spark.shop.test_pipelines_check:forgetful"}, "returns NoneType, but must return a DataFrame"),
     ],
 )
 def test_jobs_and_sinks_that_do_not_fit(
@@ -101,11 +101,11 @@ def test_a_checkpoint_of_other_topics_or_other_offsets(
 
     query = {"source": {"subscribe": topic}}
     stands_at(topic, 1)
-    assert "goes on from its checkpoint, 1 behind" in "\n".join(checked(query))
+    assert "continues from its checkpoint, 1 behind" in "\n".join(checked(query))
     stands_at(topic, 7)
-    assert f"stands at offset 7, and {topic}-0 has 0 to 2" in "\n".join(checked(query, problem=True))
+    assert f"is at offset 7, but {topic}-0 has 0 to 2" in "\n".join(checked(query, problem=True))
     stands_at(topic, 1, topic_id="x")
-    assert f"topic {topic} was deleted and made anew" in "\n".join(checked(query, problem=True))
+    assert f"topic {topic} was deleted and created again" in "\n".join(checked(query, problem=True))
     stands_at(other, 0)
     assert f"is of topic {other}, which it does not read" in "\n".join(checked(query, problem=True))
     stands_at("gone", 0)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_a_pipeline_is_run_looked_at_stopped_and_started_anew(fresh_quire_cluste
 
     checked = command("run", FILE, "--dry-run", "-b", servers)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert b"goes on from its checkpoint, 0 behind" in checked.stdout
+    assert b"continues from its checkpoint, 0 behind" in checked.stdout
 
     assert command("reset", FILE).returncode == 2
     gone = command("reset", FILE, "--yes", "--results", "-b", servers)
@@ -131,13 +132,58 @@ def test_ctrl_c_and_kill_reach_the_whole_group_and_the_batch_under_way_is_finish
     assert os.listdir(tmp_path / "slow" / "checkpoints" / "one" / "commits"), "the batch came to its end"
 
 
+def spark_child(process: "subprocess.Popen[bytes]") -> int | None:
+    """The process that becomes Spark's Java: the child with a session of its own."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in map(int, children):
+        with suppress(ProcessLookupError):  # `java -version`, which has just ended
+            if os.getsid(child) == child:
+                return child
+    return None
+
+
+def alive(group: int) -> list[str]:
+    """The processes of a group, except those that have ended and wait for their parent."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ends meanwhile
+            name, _, rest = path.read_text().rpartition(")")
+            state, _, its_group = rest.split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                found.append(name)
+    return found
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_before_spark_is_up_ends_the_command_and_spark_at_once(
+    fresh_quire_cluster: Cluster, tmp_path: Path, number: int, code: int
+) -> None:
+    servers = fresh_quire_cluster.bootstrap_servers
+    started = subprocess.Popen(
+        [*QUIRE, "pipelines", "run", FILE, "--state", str(tmp_path), "-b", servers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(spark_environment()),
+        start_new_session=True,
+    )
+    with killed_at_the_end(started) as process:
+        wait_until(lambda: spark_child(process), process)
+        spark = spark_child(process)
+        assert spark is not None
+        os.killpg(process.pid, number)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (code, b"Starting Spark ...\n", b"")
+    assert not alive(spark)
+    assert b"not running" in quire("pipelines", "stop", FILE, "--state", str(tmp_path)).stdout
+
+
 def test_names_and_files_that_are_wrong_are_answered_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("name: mine\nqueries: {one: {job: a:b, sink: {format: quire}, sorce: {}}}")
     (tmp_path / "empty").mkdir()
     for command in ("list", "status", "stop"):
         nothing = quire("pipelines", command, "--folder", str(tmp_path / "empty"))
         assert (nothing.returncode, nothing.stdout) == (0, b"")
-        assert b"There is no pipeline in" in nothing.stderr and b"--folder" in nothing.stderr
+        assert b"There are no pipelines in" in nothing.stderr and b"--folder" in nothing.stderr
         nowhere = quire("pipelines", command, "--folder", str(tmp_path / "nowhere"))
         assert (nowhere.returncode, nowhere.stderr.endswith(b"nowhere does not exist.\n")) == (4, True)
     for words in (["run"], ["status"], ["stop"], ["reset", "--yes"]):
@@ -147,7 +193,7 @@ def test_names_and_files_that_are_wrong_are_answered_in_a_sentence(tmp_path: Pat
     assert quire("pipelines", "list", "--folder", folder).stderr.endswith(b"did you mean 'source'?\n")
     missing = quire("pipelines", "run", "shop", "--folder", str(tmp_path / "empty"))
     assert missing.returncode == 4
-    assert b"there is no pipeline shop, and none at all" in missing.stderr
+    assert b"there is no pipeline shop; " in missing.stderr and b"empty has no pipelines" in missing.stderr
     near = quire("pipelines", "status", "shopp", "--folder", str(ROOT / "pipelines"))
     assert b"did you mean shop?" in near.stderr
     assert b"shop" in quire("pipelines", "list", "--folder", str(ROOT / "pipelines")).stdout

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from quire.demo.shop_events import TOPICS, Kind, ShopEvents
 from quire.testing import Cluster
+from quire_samples.shop.events import TOPICS, Kind, ShopEvents
 from tests.cli.command import QUIRE, environment, killed_at_the_end
 from tests.spark.conftest import ROOT, spark_environment
 from tests.spark.shop.running import Shop

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from quire.demo.shop_events import TOPICS, Kind, Shares, ShopEvent, ShopEvents
 from quire.spark.dead_letters import read_headers
 from quire.testing import Cluster
+from quire_samples.shop.events import TOPICS, Kind, Shares, ShopEvent, ShopEvents
 from tests.spark.shop import model
 from tests.spark.shop.running import Shop, fields
 
@@ -112,9 +112,11 @@ def test_edges_of_windows_watermarks_drifting_schemas_and_poison(
     poison = {
         "rule has_a_quantity does not hold": event(30, "10:20:01", quantity=...),
         "rule is_not_from_the_future does not hold": event(31, "10:20:01", event_time="2999-01-01T00:00:00Z"),
-        "the value is no UTF-8": raw(b"\xff\xff"),
+        "the value is not UTF-8": raw(b"\xff\xff"),
         "the value is null": raw(None),
-        "the value is no JSON of the expected shape": event(32, "10:20:01", price_cents="12.50"),  # a type that changed
+        "the value is not JSON of the expected shape": event(
+            32, "10:20:01", price_cents="12.50"
+        ),  # a type that changed
         "rule has_a_user does not hold": event(33, "10:20:01", user_id=None),
     }
     shop.send(

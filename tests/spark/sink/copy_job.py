@@ -8,7 +8,7 @@ python -m tests.spark.sink.copy_job SERVERS SOURCE SINK FOLDER BATCH_ROWS
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from quire.spark.delta import DeltaSink
 from tests.spark.conftest import SETTINGS
@@ -22,10 +22,16 @@ def main(servers: str, source: str, sink: str, folder: str, batch_rows: str) -> 
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     print("ready", flush=True)
-    frame = read_numbers(spark, servers, source, maxOffsetsPerTrigger=batch_rows, minPartitions=2)
-    to_topic = start_copy(frame, servers, sink, Path(folder) / "checkpoint")
+
+    def frame() -> DataFrame:
+        """Each query needs one of its own: Spark may fail to serialize the plan of a frame that two queries start from
+        at the same time ("Illegal size of collection")."""
+        return read_numbers(spark, servers, source, maxOffsetsPerTrigger=batch_rows, minPartitions=2)
+
+    to_topic = start_copy(frame(), servers, sink, Path(folder) / "checkpoint")
     to_lake = (
-        frame.writeStream.foreachBatch(DeltaSink(lake_in(Path(folder)), compact_every=3))
+        frame()
+        .writeStream.foreachBatch(DeltaSink(lake_in(Path(folder)), compact_every=3))
         .option("checkpointLocation", f"{folder}/lake-checkpoint")
         .trigger(availableNow=True)
         .start()

@@ -51,7 +51,7 @@ def test_what_was_read_can_be_written_as_it_is() -> None:
     ("columns", "topic", "sentence"),
     [
         (schema(key="string"), "t", "needs a column 'value', a string or binary; there is key"),
-        (schema(value="string"), None, "where the rows go is not said: give option topic, or a column 'topic'"),
+        (schema(value="string"), None, "the topic of the rows is missing: give option topic, or a column 'topic'"),
         (schema(value="int"), "t", "column 'value' is int, and must be a string or binary; cast it"),
         (schema(key="bigint", value="string"), "t", "column 'key' is bigint"),
         (schema(value="string", topic="binary"), None, "column 'topic' is binary, and must be a string"),

@@ -8,15 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyspark_quire.batch_writer import BatchWriter
 from pyspark_quire.errors import QuireError
 from pyspark_quire.exactly_once import TaskPlan
-from pyspark_quire.mark_keeper import marker_topic
 from pyspark_quire.marks import SinkName, TaskMark
-from pyspark_quire.options import Options, Use
+from pyspark_quire.options import MARKER_TOPIC, Options, Use
 from pyspark_quire.sink_driver import TaskReport, finish
 from pyspark_quire.sink_task import write_rows, write_rows_once
+from pyspark_quire.stream_task import StreamTask
 from pyspark_quire.stream_writer import StreamWriter
 from quire.client.admin.groups import delete_groups, list_groups
 from quire.client.admin.transactions import describe_transactions
@@ -41,7 +44,7 @@ class Stream:
         if topic is not None:
             given["topic"] = topic
         self.options = Options(given, Use.STREAM_WRITE)
-        self.sink = SinkName(query_id, marker_topic(self.options))
+        self.sink = SinkName(query_id, topic or "rows")
 
     def plan(self, batch_id: int, task: int, **more: bool) -> TaskPlan:
         return TaskPlan(self.sink, batch_id, task, **more)
@@ -100,6 +103,8 @@ def test_a_task_that_died_with_its_transaction_open_holds_nobody_up(
 ) -> None:
     query = stream()
     topic = query.sink.sink
+    marks = TopicPartition(MARKER_TOPIC.default, 0)
+    stream().run(0, [["x"]])  # creates the topic of the marks
     for task in range(2):
         dead = Producer(client.cluster, ProducerConfig(transactional_id=query.sink.task(task)))
         client.run(dead.init_transactions())
@@ -108,7 +113,7 @@ def test_a_task_that_died_with_its_transaction_open_holds_nobody_up(
         dead.send(topic, b"left behind")
         client.loop.run_until(dead.flush())
         mark = TaskMark(0, 1, 1).to_offset()
-        client.run(dead.send_offsets(query.sink.task(task), {TopicPartition(topic, 0): mark}))
+        client.run(dead.send_offsets(query.sink.task(task), {marks: mark}))
     began = time.monotonic()
     query.run(0, [["a"]])
     assert time.monotonic() - began < 20, "not until the transactions time out"
@@ -181,11 +186,11 @@ def test_marks_that_are_gone_are_missed_unless_the_user_says_otherwise(
     query.run(0, [["a"], []])
     query.run(1, [["b"], []])
     listed, _ = client.run(list_groups(client.cluster))
-    marks = [group.group_id for group in listed if group.group_id.startswith(query.sink.query_id)]
-    assert sorted(marks) == [query.sink.task(0), query.sink.task(1), query.sink.batches]
+    marks = [group.group_id for group in listed if query.sink.query_id in group.group_id]
+    assert sorted(marks) == [query.sink.batches, query.sink.task(0), query.sink.task(1)]
     client.run(delete_groups(client.cluster, [query.sink.task(1)]))
     query.task(2, 0, batch("c"))
-    with pytest.raises(QuireError, match=r"task 1 of batch 2 of sink .* does not find its mark of the batch before"):
+    with pytest.raises(QuireError, match=r"task 1 of batch 2 of sink .* does not find its mark of the previous batch"):
         query.task(2, 1, batch("d"))
     client.run(delete_groups(client.cluster, marks))
     with pytest.raises(QuireError, match=r"task 1 of batch 2 .* does not find its mark"):
@@ -198,24 +203,71 @@ def test_marks_that_are_gone_are_missed_unless_the_user_says_otherwise(
 
 def test_rows_with_topics_of_their_own_are_written_once_too(servers: str, make_topic: MakeTopic) -> None:
     first, second = make_topic(), make_topic()
-    query = Stream(servers, None, "query-topics", markerTopic=first)
+    query = Stream(servers, None, "query-topics")
     rows = batch("a", "b", "c", topic=[first, second, first])
     for _ in range(2):
         query.task(0, 0, rows)
         query.finish(0, 1)
     assert values(servers, first) == ["a", "c"]
     assert values(servers, second) == ["b"]
-    with pytest.raises(QuireError, match="only if option markerTopic names a topic for the sink's marks"):
-        Stream(servers, None, "query-topics")
+
+
+def test_no_tool_shows_lag_for_the_marks_and_their_names_say_what_they_are(
+    servers: str, stream: Callable[..., Stream]
+) -> None:
+    """As kafka-consumer-groups and lag exporters compute it: the end of each partition less the committed offset."""
+    query = stream()
+    for batch_id in range(3):
+        query.run(batch_id, [["a", "b"], ["c"]])
+    admin = AdminClient({"bootstrap.servers": servers})
+    listed = admin.list_consumer_groups().result()
+    marks = [group.group_id for group in listed.valid if query.sink.query_id in group.group_id]
+    assert len(marks) == 3
+    for group in marks:
+        assert group.startswith(f"spark-sink-mark-{query.sink.sink}-")
+        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
+        ends = admin.list_offsets({at: OffsetSpec.latest() for at in found.topic_partitions})
+        assert {(at.topic, at.offset, ends[at].result().offset) for at in found.topic_partitions} == {
+            ("spark-sink-marks", 0, 0)
+        }
+
+
+def test_a_topic_with_records_is_refused_for_marks_because_they_would_look_like_lag(
+    servers: str, make_topic: MakeTopic, stream: Callable[..., Stream]
+) -> None:
+    other = Stream(servers, make_topic(partitions=1), "other")
+    other.run(0, [["a"]])
+    query = stream(markerTopic=other.sink.sink)
+    with pytest.raises(QuireError, match=r"look like consumer groups with lag: leave option markerTopic out"):
+        query.task(0, 0, batch("b"))
+
+
+def test_the_topic_of_the_marks_is_created_where_writing_creates_no_topics() -> None:
+    with Cluster(config={"auto.create.topics.enable": False}) as cluster:
+        cluster.create_topic("out")
+        query = Stream(cluster.bootstrap_servers, "out", "query")
+        query.run(0, [["a"]])
+        assert values(cluster.bootstrap_servers, "out") == ["a"]
+
+
+def test_rows_with_topics_of_their_own_need_a_name_for_the_sink_in_foreach_batch(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two such writes of one batch would otherwise be taken for one."""
+    monkeypatch.setattr("pyspark_quire.batch_writer.current_stream_task", lambda: StreamTask("query", 0, 0))
+    schema = StructType([StructField("value", StringType()), StructField("topic", StringType())])
+    writer = BatchWriter(Options({"kafka.bootstrap.servers": servers}, Use.BATCH_WRITE), schema, overwrite=False)
+    with pytest.raises(QuireError, match="only if option sink gives this write a name"):
+        writer.write(iter([batch("a", topic=["t"])]))
 
 
 def test_two_queries_with_one_checkpoint_are_told(stream: Callable[..., Stream]) -> None:
     query = stream()
     for batch_id in range(3):
         query.run(batch_id, [[str(batch_id)]])
-    with pytest.raises(QuireError, match=r"task 0 of batch 1 .* is behind what is written already, up to batch 2"):
+    with pytest.raises(QuireError, match=r"task 0 of batch 1 .* is older than batch 2, which is already written"):
         query.task(1, 0, batch("1"))
-    with pytest.raises(QuireError, match=r"batch 1 of sink .* ran with 1 tasks, and batch 2 was finished before by 1"):
+    with pytest.raises(QuireError, match=r"batch 1 of sink .* ran with 1 tasks, but batch 2 was finished before by 1"):
         query.finish(1, 1)
 
 
@@ -262,7 +314,7 @@ def test_a_node_killed_again_and_again_costs_time_and_no_rows(fresh_quire_cluste
 def test_without_a_query_and_a_batch_to_belong_to_a_stream_is_not_written(servers: str) -> None:
     options = Options({"kafka.bootstrap.servers": servers, "topic": "never"}, Use.STREAM_WRITE)
     writer = StreamWriter(options, StructType([StructField("value", StringType())]))
-    with pytest.raises(QuireError, match="this Spark does not tell its tasks their query and batch"):
+    with pytest.raises(QuireError, match="this version of Spark does not set"):
         writer.write(iter([batch("a")]))
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,14 +39,27 @@ class Job:
             start_new_session=True,
         )
         self._said: list[str] = []
+        self._news = threading.Condition()
+        self._is_quiet = False
+        # Somebody must read all of it: Spark waits for room in the pipe before it goes on.
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
 
-    def wait_for(self, word: str) -> bool:
+    def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._said.append(line)
-            if line.strip() == word:
-                return True
-        return False
+            with self._news:
+                self._said.append(line)
+                self._news.notify()
+        with self._news:
+            self._is_quiet = True
+            self._news.notify()
+
+    def wait_for(self, word: str) -> bool:
+        """Whether the job prints the word before it ends."""
+        with self._news:
+            self._news.wait_for(lambda: self._is_quiet or f"{word}\n" in self._said)
+            return f"{word}\n" in self._said
 
     def kill_in_a_batch(self, checkpoint: Path, more: int, seconds: float) -> None:
         """SIGKILL to the whole session, so long after so many more batches have begun; or nothing if it is over."""
@@ -68,11 +82,13 @@ class Job:
         return "".join(self._said)
 
     def end(self) -> None:
-        if self._process.poll() is None:
+        with suppress(ProcessLookupError):
+            # Java may outlive the driver for a moment.
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
 
 def planned(checkpoint: Path) -> int:

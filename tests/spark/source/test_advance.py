@@ -48,7 +48,7 @@ def test_a_new_topic_is_read_from_what_is_left_of_it() -> None:
 LOSSES = [
     ({A0: ("x", 8, 20)}, Position(20, "x", 8), r"a-0: offsets 5 to 7 are gone, the partition begins at 8 now"),
     ({A0: ("x", 0, 3)}, Position(3, "x", 3), r"a-0: offset 5 is not there, the partition ends at 3"),
-    ({A0: ("z", 0, 9)}, Position(9, "z", 0), r"a-0: topic a was deleted and made anew \(id x became z\).*offset 5"),
+    ({A0: ("z", 0, 9)}, Position(9, "z", 0), r"a-0: topic a was deleted and created again \(id x became z\).*offset 5"),
 ]
 
 

@@ -105,8 +105,8 @@ def test_topics_are_chosen_by_a_pattern_for_their_whole_name(client: BlockingCli
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({}, "nothing says what to read; give one of the options subscribe, subscribePattern, assign"),
-        ({"subscribe": "a", "assign": '{"a": [0]}'}, "subscribe and assign both say what to read"),
+        ({}, "no topic is selected; give one of the options subscribe, subscribePattern, assign"),
+        ({"subscribe": "a", "assign": '{"a": [0]}'}, "subscribe and assign both select what to read"),
         ({"subscribe": "a", "startingOffsets": "latest"}, "startingOffsets cannot be latest for a batch"),
         ({"subscribe": "a", "startingOffsets": '{"a": {"0": -1}}'}, "startingOffsets cannot be latest for a batch"),
         ({"subscribe": "a", "endingOffsets": "earliest"}, "endingOffsets cannot be earliest for a batch"),
@@ -120,8 +120,8 @@ def test_options_that_contradict_each_other_are_refused(given: dict[str, str], s
 @pytest.mark.parametrize(
     ("offsets", "sentence"),
     [
-        ((2,), "option startingOffsets says nothing about TOPIC-1"),
-        ((2, 0, 0), "option startingOffsets speaks of TOPIC-2, which this job does not read"),
+        ((2,), "option startingOffsets has no entry for TOPIC-1"),
+        ((2, 0, 0), "option startingOffsets names TOPIC-2, which this job does not read"),
     ],
 )
 def test_offsets_must_be_for_the_partitions_that_are_read(
@@ -158,7 +158,7 @@ def test_an_end_behind_an_open_transaction_is_not_taken_for_lost_records(
         with pytest.raises(DataLossError, match=sentence):
             plan(client, **committed, **beyond)
     assert plan(client, **committed, endingOffsets=by_partition(topic, 4), failOnDataLoss="false") == {0: (0, 2)}
-    with pytest.raises(QuireError, match="the start is behind the end"):
+    with pytest.raises(QuireError, match="the start is after the end"):
         plan(client, **committed, startingOffsets=by_partition(topic, 4), endingOffsets=by_partition(topic, 1))
     assert plan(client, subscribe=topic, endingOffsets=by_partition(topic, 4)) == {0: (0, 4)}
     client.run(producer.commit())

@@ -59,5 +59,5 @@ def test_a_text_is_read(parse: Callable[[str], Any], text: str, value: object) -
     ],
 )
 def test_a_text_that_is_not_understood_says_what_would_be(parse: Callable[[str], Any], text: str) -> None:
-    with pytest.raises(ValueError, match=r"^wants "):
+    with pytest.raises(ValueError, match=r"^must "):
         parse(text)

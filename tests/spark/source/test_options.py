@@ -50,7 +50,7 @@ def test_a_batch_job_may_bring_its_group_along() -> None:
 
 
 def test_a_value_that_cannot_be_read_is_told_with_what_would_be() -> None:
-    with pytest.raises(OptionError, match=r"^option failOnDataLoss wants true or false, not 'perhaps'$"):
+    with pytest.raises(OptionError, match=r"^option failOnDataLoss must be true or false, not 'perhaps'$"):
         Options({"failondataloss": "perhaps"}, Use.BATCH_READ)
 
 

@@ -235,7 +235,7 @@ def test_a_topic_made_anew_after_planning_is_not_read_in_place_of_the_old_one(
     assert client.run(delete_topics(client.cluster, [topic])) == {topic: None}
     make_topic(name=topic)
     append(client, topic, [record(b"new")] * 3)
-    with pytest.raises(DataLossError, match=f"{topic}-0: topic {topic} was deleted and made anew"):
+    with pytest.raises(DataLossError, match=f"{topic}-0: topic {topic} was deleted and created again"):
         list(batches)
 
 

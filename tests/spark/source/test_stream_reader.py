@@ -304,7 +304,7 @@ def test_a_topic_made_anew_while_the_stream_was_stopped_is_an_error_or_read_from
     client.run(delete_topics(client.cluster, [topic]))
     make_topic(name=topic)
     fill(client, topic, 12)
-    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and made anew"):
+    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and created again"):
         make_reader(subscribe=topic).latestOffset(start, ALL)
     forgiving = make_reader(subscribe=topic, failOnDataLoss="false")
     assert ranges(forgiving, start, forgiving.latestOffset(start, ALL)) == [(f"{topic}-0", 0, 12)]

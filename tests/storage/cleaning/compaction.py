@@ -9,7 +9,7 @@ from quire.protocol.records.reader import decode_batch
 from quire.protocol.records.record import Record
 from quire.seams import Disk
 from quire.storage.cleaning.cleanable import Cleanable
-from quire.storage.cleaning.round import Limits, Round
+from quire.storage.cleaning.cleaning_run import CleaningRun, Limits
 from quire.storage.cleaning.work import Cleaned, Ready, Work
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
@@ -59,11 +59,11 @@ def compact_once(
     upper = log.segments[-1].base_offset if upper is None else upper
     if upper <= first_dirty:
         return first_dirty
-    this = Round(log, Cleanable(first_dirty, upper, 0, 1, False), using or limits(), bytes(range(16)), now_ms)
-    work = Work(disk, this)
+    run = CleaningRun(log, Cleanable(first_dirty, upper, 0, 1, False), using or limits(), bytes(range(16)), now_ms)
+    work = Work(disk, run)
     while not isinstance(event := work.step(), Cleaned):
         if isinstance(event, Ready):
-            assert log.replace_segments(this.segments[event.start : event.stop], event.cleaned.size)
+            assert log.replace_segments(run.segments[event.start : event.stop], event.cleaned.size)
     return event.end_offset
 
 

@@ -12,9 +12,9 @@ from quire.storage.cleaning import (
     filter_native,
     filtering,
     key_table_native,
-    learn_native,
-    learning,
     offset_map,
+    offset_map_builder,
+    offset_map_builder_native,
     special_batches,
 )
 from tests.storage.cleaning.native_loops import interpreted_modules
@@ -28,15 +28,15 @@ def native(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(
             bytes_native=bytes_native,
             key_table_native=key_table_native,
-            learn_native=learn_native,
+            offset_map_builder_native=offset_map_builder_native,
             filter_native=filter_native,
         )
         return
     loops = interpreted_modules()
     with pytest.MonkeyPatch.context() as patching:
         patching.setattr(offset_map, "KeyTable", loops.key_table_native.KeyTable)
-        patching.setattr(learning, "learn_batches", loops.learn_native.learn_batches)
-        patching.setattr(learning, "learn_records", loops.learn_native.learn_records)
+        patching.setattr(offset_map_builder, "map_batches", loops.offset_map_builder_native.map_batches)
+        patching.setattr(offset_map_builder, "map_records", loops.offset_map_builder_native.map_records)
         patching.setattr(filtering, "filter_batches", loops.filter_native.filter_batches)
         patching.setattr(special_batches, "retain_records", loops.filter_native.retain_records)
         patching.setattr(cleaned_segment, "index_batches", loops.filter_native.index_batches)

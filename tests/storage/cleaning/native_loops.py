@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 from quire.storage import cleaning
 
 _PACKAGE = "quire.storage.cleaning"
-NAMES = ("bytes_native", "key_table_native", "learn_native", "filter_native")
+NAMES = ("bytes_native", "key_table_native", "offset_map_builder_native", "filter_native")
 
 
 @cache

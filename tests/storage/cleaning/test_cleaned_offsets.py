@@ -2,8 +2,8 @@
 
 import pytest
 
-from quire.storage import checkpoints
 from quire.storage.cleaning.cleaned_offsets import CleanedOffsets
+from quire.storage.directory import checkpoints
 from simulator.disk import SimDisk
 from tests.storage.manual_jobs import ManualJobs
 

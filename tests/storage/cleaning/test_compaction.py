@@ -7,7 +7,7 @@ from quire.protocol.records.builder import build_batch
 from quire.protocol.records.control import ControlRecordType, build_control_batch
 from quire.protocol.records.record import Record
 from quire.storage.cleaning.cleanable import Cleanable
-from quire.storage.cleaning.round import Round
+from quire.storage.cleaning.cleaning_run import CleaningRun
 from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, NOW_MS, append, marker, open_log, replicate
 from tests.storage.cleaning.compaction import COMPACTED, batches_of, compact, compact_once, entries_of, keyed, limits
@@ -150,10 +150,10 @@ def test_aborted_transactions_are_read_in_the_job(disk: SimDisk) -> None:
     for segment in log.segments:
         segment.transaction_index.unload()
     disk.fail_when(lambda operation: operation.kind == "read" and operation.path.endswith(".txnindex"))
-    this = Round(log, Cleanable(0, 4, 0, 1, False), limits(), bytes(16), NOW_MS)
+    run = CleaningRun(log, Cleanable(0, 4, 0, 1, False), limits(), bytes(16), NOW_MS)
     with pytest.raises(OSError, match="error"):
-        this.read_aborted(disk)
-    assert [(each.producer_id, each.last_offset) for each in this.read_aborted(disk)] == [(7, 1), (8, 3)]
+        run.read_aborted(disk)
+    assert [(each.producer_id, each.last_offset) for each in run.read_aborted(disk)] == [(7, 1), (8, 3)]
 
 
 def test_the_marker_of_a_commit_stays_with_the_records_it_commits(disk: SimDisk) -> None:

@@ -131,6 +131,8 @@ class History:
         self.model = Model()
         self.now_ms = NOW_MS
         self.clean_before = 0
+        self.recovery_point = 0
+        """As low as it can be: nothing beyond the recovery point is ever compacted."""
         self.sequences: dict[int, int] = {}
         self.open: dict[int, int] = {}
         """Producer id -> the number of its transaction."""
@@ -205,6 +207,7 @@ class History:
             compact_once(self.disk, self.log, self.clean_before, upper=upper, now_ms=self.now_ms, using=using),
         )
         assert first_dirty < self.clean_before <= upper
+        self.recovery_point = max(self.recovery_point, upper)
         self.model.clean(self.log, first_dirty, upper, self.clean_before - 1, self.now_ms)
 
     def reopen(self, clean: bool) -> None:
@@ -214,7 +217,7 @@ class History:
         else:
             self.log.flush()
             self.disk = self.disk.crash(SimRandom(self.log.end_offset), reorder=True)
-        self.log = open_log(self.disk, CONFIG, clean=clean)
+        self.log = open_log(self.disk, CONFIG, clean=clean, recovery_point=self.recovery_point)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

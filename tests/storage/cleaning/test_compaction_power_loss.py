@@ -10,11 +10,12 @@ import pytest
 
 from quire.protocol.records.batch import walk_batches
 from quire.storage.cleaning.cleaner import Candidate, Cleaner, Settings
-from quire.storage.log_directory import LogDirectory
+from quire.storage.directory.log_directory import LogDirectory
 from simulator.clock import SimClock
 from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
 from tests.storage.cleaning.compaction import COMPACTED, batches_of, keyed
+from tests.storage.loading import load_logs
 from tests.storage.manual_jobs import ManualJobs
 
 CONFIG = COMPACTED._replace(
@@ -46,7 +47,7 @@ class Usage:
             random=SimRandom(0),
             on_failure=lambda _directory, error: pytest.fail(f"went offline: {error}"),
         )
-        self.directory.load_logs(lambda topic: CONFIG)
+        load_logs(self.directory, self.jobs, lambda topic: CONFIG)
         self.log = self.directory.open_log(*KEY, CONFIG, topic_id=bytes(15) + b"\x05")
         settings = Settings(
             backoff_ms=BACKOFF_MS,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from quire.protocol.records import Compression
 from quire.protocol.records.batch import read_header, walk_batches
-from quire.storage.cleaning import bytes_native, filter_native, key_table_native, learn_native, stops
+from quire.storage.cleaning import bytes_native, filter_native, key_table_native, offset_map_builder_native, stops
 from tests.protocol.records.raw_batches import raw_batch, raw_record
 from tests.storage.batches import NOW_MS
 from tests.storage.cleaning.compaction import Entry, keyed
@@ -31,7 +31,7 @@ def run(
 ) -> tuple[tuple[int, int, int], tuple[int, int, int, int], bytes]:
     """Learns all of `data` and filters it; what both say, and what stays."""
     keys = table(native)
-    learned = native.learn_native.learn_batches(keys, data, 0, len(data), 0)
+    learned = native.offset_map_builder_native.map_batches(keys, data, 0, len(data), 0)
     out = bytearray(room)
     filtered = native.filter_native.filter_batches(
         keys, data, 0, len(data), learned[2], now_ms, now_ms + 1000, stay, out, 0
@@ -131,7 +131,7 @@ def test_compiled_and_interpreted_write_the_same(batches: list[tuple[list[Entry]
     compiled = SimpleNamespace(
         bytes_native=bytes_native,
         key_table_native=key_table_native,
-        learn_native=learn_native,
+        offset_map_builder_native=offset_map_builder_native,
         filter_native=filter_native,
     )
     data = log_of(*(keyed(*each, timestamp=timestamp) for each, timestamp in batches))

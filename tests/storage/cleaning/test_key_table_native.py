@@ -17,7 +17,7 @@ def table(native: SimpleNamespace, slots: int, limit: int, seed: bytes = bytes(r
 
 def learn(native: SimpleNamespace, table: Any, *keys: bytes, base_offset: int = 0) -> tuple[int, int]:
     section = b"".join(raw_record(index, key) for index, key in enumerate(keys))
-    found: tuple[int, int] = native.learn_native.learn_records(table, section, len(keys), base_offset, 0)
+    found: tuple[int, int] = native.offset_map_builder_native.map_records(table, section, len(keys), base_offset, 0)
     return found
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from quire.protocol.records.batch import walk_batches
-from quire.storage.batch_scan import DamagedBatchError
 from quire.storage.cleaning.walk import Walk
+from quire.storage.scanning.batch_scan import DamagedBatchError
 from simulator.disk import SimDisk
 from tests.storage.batches import batch
 

@@ -1,6 +1,5 @@
-"""Administration, as operations to be run with `steps.perform` or `BlockingClient.run`: topics, configs, the cluster,
-groups and transactions.
+"""Administration of topics, configs, the cluster, groups and transactions.
 
-Each operation is one function that takes a `Cluster`. Errors that concern one topic or one resource come back beside
-the others' results; errors that concern the whole request are raised.
+Each operation is one function that takes a `Cluster`; run it with `steps.perform` or `BlockingClient.run`. An error
+about one topic or resource is its result; an error about the whole request is raised.
 """

@@ -1,24 +1,17 @@
-"""The cluster itself: its nodes, features, metadata quorum and log directories."""
+"""The cluster itself: its nodes, features and log directories."""
 
 from dataclasses import dataclass
 
 from quire import __version__
 from quire.client.admin.results import error
 from quire.client.cluster import ANY, Cluster
+from quire.client.errors import UnsupportedError
 from quire.client.metadata import Broker
 from quire.client.servers import Address
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quire.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from quire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from quire.protocol.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    ReplicaState,
-)
 from quire.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
@@ -37,29 +30,12 @@ class ClusterDescription:
 
 @dataclass(slots=True, frozen=True)
 class Feature:
-    """What the brokers could do, and the level the cluster has agreed on (0: not in use)."""
+    """The levels that the brokers support, and the finalized level of the cluster (0: not in use)."""
 
     name: str
     supported_min: int
     supported_max: int
     finalized: int
-
-
-@dataclass(slots=True, frozen=True)
-class QuorumMember:
-    node_id: int
-    log_end_offset: int
-    lag: int
-    last_caught_up_ms: int
-
-
-@dataclass(slots=True, frozen=True)
-class Quorum:
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    voters: list[QuorumMember]
-    observers: list[QuorumMember]
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,8 +55,15 @@ class LogDir:
     replicas: list[ReplicaSize]
 
 
-def describe_cluster(cluster: Cluster) -> Steps[ClusterDescription]:
-    response = yield from cluster.ask(ANY, DescribeClusterRequest(), DescribeClusterResponse)
+def describe_cluster(cluster: Cluster, *, with_fenced: bool = False) -> Steps[ClusterDescription]:
+    """The brokers that serve, and `with_fenced` also those that do not, if the broker supports that."""
+    request = DescribeClusterRequest(include_fenced_brokers=with_fenced)
+    try:
+        response = yield from cluster.ask(ANY, request, DescribeClusterResponse)
+    except UnsupportedError:
+        if not with_fenced:
+            raise
+        response = yield from cluster.ask(ANY, DescribeClusterRequest(), DescribeClusterResponse)
     failed = error(response.error_code, response.error_message, "the cluster cannot be described")
     if failed is not None:
         raise failed
@@ -104,7 +87,7 @@ def describe_features(cluster: Cluster) -> Steps[list[Feature]]:
 
 
 def update_feature(cluster: Cluster, name: str, level: int, *, validate_only: bool = False) -> Steps[None]:
-    """Raises a feature to a level, or lowers it where that loses nothing."""
+    """Upgrades a feature to a level, or downgrades it if that is safe."""
     finalized = {feature.name: feature.finalized for feature in (yield from describe_features(cluster))}
     lower = level < finalized.get(name, 0)
     update = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=2 if lower else 1)
@@ -121,36 +104,8 @@ def update_feature(cluster: Cluster, name: str, level: int, *, validate_only: bo
             raise failed
 
 
-def describe_quorum(cluster: Cluster) -> Steps[Quorum]:
-    """Who keeps the metadata log, and how far each has come."""
-    topic = DescribeQuorumRequestTopicData(
-        topic_name=CLUSTER_METADATA, partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
-    )
-    response = yield from cluster.ask(ANY, DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse)
-    failed = error(response.error_code, response.error_message, "the quorum cannot be described")
-    if failed is not None:
-        raise failed
-    answer = response.topics[0].partitions[0]
-    failed = error(answer.error_code, answer.error_message, "the quorum cannot be described")
-    if failed is not None:
-        raise failed
-    end_offset = max((state.log_end_offset for state in answer.current_voters), default=0)
-
-    def member(state: ReplicaState) -> QuorumMember:
-        lag = max(0, end_offset - state.log_end_offset)
-        return QuorumMember(state.replica_id, state.log_end_offset, lag, state.last_caught_up_timestamp)
-
-    return Quorum(
-        answer.leader_id,
-        answer.leader_epoch,
-        answer.high_watermark,
-        [member(state) for state in answer.current_voters],
-        [member(state) for state in answer.observers],
-    )
-
-
 def describe_log_dirs(cluster: Cluster, node: int) -> Steps[list[LogDir]]:
-    """What stands in a node's data directories, in bytes."""
+    """The log directories of a node, and the sizes of the replicas in them."""
     yield from cluster.refresh([])
     response = yield from cluster.ask(node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     if response.error_code:

@@ -1,4 +1,4 @@
-"""Settings of topics and brokers: what they are, where each comes from, and changing them one by one."""
+"""Settings of topics, brokers and groups: their values, their sources, and changing them one by one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from quire.client.admin.results import ask_controller, error
 from quire.client.cluster import ANY, Cluster
+from quire.protocol.alter_config_op import AlterConfigOp as AlterConfigOp
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -49,16 +50,9 @@ class ConfigSource(IntEnum):
     BROKER_LOGGER = 6
 
 
-class Operation(IntEnum):
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
 class ConfigChange(NamedTuple):
     name: str
-    operation: Operation
+    operation: AlterConfigOp
     value: str | None = None
 
 
@@ -73,14 +67,14 @@ class ConfigEntry:
 
     @property
     def is_set(self) -> bool:
-        """Whether somebody chose it, as opposed to Kafka's default."""
+        """Whether it was set, and is not Kafka's default."""
         return self.source != ConfigSource.DEFAULT
 
 
 def describe_configs(
     cluster: Cluster, resource: Resource, names: Iterable[str] | None = None, *, documentation: bool = False
 ) -> Steps[list[ConfigEntry]]:
-    """A resource's settings by name; all of them if none is named."""
+    """A resource's settings by name; all settings if `names` is None."""
     node = yield from _answering_node(cluster, resource)
     request = DescribeConfigsRequest(
         resources=[
@@ -114,7 +108,7 @@ def describe_configs(
 def alter_configs(
     cluster: Cluster, resource: Resource, changes: Sequence[ConfigChange], *, validate_only: bool = False
 ) -> Steps[None]:
-    """Changes the settings named and no others."""
+    """Changes these settings and no others."""
     node = yield from _answering_node(cluster, resource)
     request = IncrementalAlterConfigsRequest(
         resources=[
@@ -143,7 +137,7 @@ def alter_configs(
 
 
 def list_config_resources(cluster: Cluster, kinds: Iterable[ResourceType] = ()) -> Steps[list[Resource]]:
-    """Everything that has settings of its own."""
+    """All resources that have settings of their own."""
     request = ListConfigResourcesRequest(resource_types=[int(kind) for kind in kinds])
     response = yield from cluster.ask(ANY, request, ListConfigResourcesResponse)
     failed = error(response.error_code, None, "the resources with settings cannot be listed")
@@ -153,7 +147,7 @@ def list_config_resources(cluster: Cluster, kinds: Iterable[ResourceType] = ()) 
 
 
 def _answering_node(cluster: Cluster, resource: Resource) -> Steps[int]:
-    """Only a broker itself knows its static settings; everything else any broker can answer."""
+    """Only a broker knows its own static settings; any broker can answer for all other resources."""
     if resource.kind not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
         return ANY
     yield from cluster.refresh([])

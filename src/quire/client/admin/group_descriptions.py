@@ -1,8 +1,8 @@
-"""A group as its coordinator describes it, in either protocol, made alike.
+"""The description of a group by its coordinator, in one form for both protocols.
 
-In the classic protocol the members divide the partitions among themselves and the coordinator only passes bytes on,
-which are read here where they are a consumer's; in the consumer protocol (KIP-848) the coordinator decides. What only
-the second has, epochs and targets, is None in the first. `admin.groups` asks.
+In the classic protocol the members divide the partitions among themselves, and the coordinator only passes bytes on;
+those of consumers are decoded here. In the consumer protocol (KIP-848) the coordinator decides. Epochs and targets,
+which only the consumer protocol has, are None in the classic protocol. `admin.groups` sends the requests.
 """
 
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class Group:
 
     @property
     def in_use(self) -> bool:
-        """Whether members keep its offsets, so that nobody else may."""
+        """Whether it has members, so that only they may commit offsets."""
         return self.state not in (EMPTY, DEAD)
 
 
@@ -72,9 +72,9 @@ def consumer_group(answer: new.DescribedGroup, coordinator: int) -> Group | ApiE
                 member.client_id,
                 member.client_host,
                 sorted(member.subscribed_topic_names),
-                _places(member.assignment),
+                _topic_partitions(member.assignment),
                 member.subscribed_topic_regex or None,
-                _places(member.target_assignment),
+                _topic_partitions(member.target_assignment),
                 member.member_epoch,
             )
             for member in sorted(answer.members, key=lambda member: (member.client_id, member.member_id))
@@ -84,7 +84,7 @@ def consumer_group(answer: new.DescribedGroup, coordinator: int) -> Group | ApiE
     )
 
 
-def _places(assignment: new.Assignment) -> list[TopicPartition]:
+def _topic_partitions(assignment: new.Assignment) -> list[TopicPartition]:
     return sorted(
         TopicPartition(topic.topic_name, partition)
         for topic in assignment.topic_partitions
@@ -94,7 +94,7 @@ def _places(assignment: new.Assignment) -> list[TopicPartition]:
 
 def classic_group(answer: classic.DescribedGroup, coordinator: int) -> Group | ApiError:
     absent = answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (not answer.error_code and answer.group_state == DEAD)
-    if absent:  # brokers from before version 6 call a group that they do not know dead
+    if absent:  # before version 6, an unknown group is described as dead
         return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {answer.group_id} does not exist")
     failed = error(answer.error_code, answer.error_message, f"group {answer.group_id} cannot be described")
     return failed or Group(
@@ -113,7 +113,7 @@ def classic_group(answer: classic.DescribedGroup, coordinator: int) -> Group | A
 
 def _classic_member(member: classic.DescribedGroupMember, protocol_type: str) -> Member:
     subscription = assignment = None
-    if protocol_type == CONSUMER:  # what others pass around only they can read
+    if protocol_type == CONSUMER:  # other types have formats of their own
         subscription = _decode(ConsumerProtocolSubscription, member.member_metadata)
         assignment = _decode(ConsumerProtocolAssignment, member.member_assignment)
     return Member(
@@ -133,9 +133,9 @@ def _classic_member(member: classic.DescribedGroupMember, protocol_type: str) ->
 
 
 def _decode(kind: type[M], data: bytes) -> M | None:
-    """What a member wrote, version first; None where it wrote nothing, or something that is not of this kind.
+    """Decodes what a member sent, which begins with a version; None if it is empty or has another format.
 
-    Versions only ever add fields at the end, so of a newer one than we know the front is read.
+    Newer versions only add fields at the end, so the known part of a newer version can be read.
     """
     if len(data) < 2:
         return None

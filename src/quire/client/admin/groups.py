@@ -1,4 +1,4 @@
-"""Groups: which there are, who is in them and what each member reads, and deleting those that nobody uses."""
+"""Groups: list them, describe their members and assignments, and delete groups without members."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,21 +20,21 @@ from quire.steps import Steps
 @dataclass(slots=True, frozen=True)
 class ListedGroup:
     group_id: str
-    protocol: str  # classic, consumer, share or streams; "" from brokers that do not tell
+    protocol: str  # classic, consumer, share or streams; "" from older brokers
     protocol_type: str  # what the members of a classic group do: consumer, connect, ...
     state: str
     coordinator: int
 
     @property
     def reads(self) -> bool:
-        """Whether it reads partitions and commits offsets, as groups do but those for sharing (KIP-932)."""
+        """Whether it reads partitions and commits offsets, as all groups except share groups (KIP-932) do."""
         return self.protocol in ("", CLASSIC, CONSUMER)
 
 
 def list_groups(
     cluster: Cluster, *, states: Sequence[str] = (), protocols: Sequence[str] = ()
 ) -> Steps[tuple[list[ListedGroup], ApiError | ClientError | None]]:
-    """The groups by name, and why some may be missing, if a broker could not be asked."""
+    """The groups by name, and the error of a broker that could not be asked, whose groups are missing."""
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(protocols))
     answers, failure = yield from ask_every_broker(
         cluster,
@@ -52,10 +52,10 @@ def list_groups(
 
 
 def describe_groups(cluster: Cluster, group_ids: Iterable[str]) -> Steps[dict[str, Group | ApiError]]:
-    """Groups of either protocol. Nobody knows beforehand which is which, so the newer one is asked for first."""
+    """Describes groups of both protocols. The protocol is not known before, so the newer one is tried first."""
     wanted = list(dict.fromkeys(group_ids))
     found: dict[str, Group | ApiError] = {}
-    with suppress(UnsupportedError):  # brokers from before KIP-848 have classic groups alone
+    with suppress(UnsupportedError):  # brokers before KIP-848 have only classic groups
         found = yield from _describe_consumer_groups(cluster, wanted)
     others = [name for name in wanted if _may_be_classic(found.get(name))]
     found |= yield from _describe_classic_groups(cluster, others)

@@ -1,8 +1,8 @@
-"""Finds transactions that hang: open in a partition, and nobody is going to end them.
+"""Finds hanging transactions: they are open in a partition, and no coordinator will end them.
 
-The leader of a partition knows of an open transaction by producer id alone. It hangs when no coordinator knows that
-producer id, or the coordinator that does has nothing under way that includes the partition. One that began not long ago
-may be on its way to its coordinator still, so only what is older than any transaction may get is looked at.
+The leader of a partition knows an open transaction only by its producer id. The transaction hangs if no coordinator
+knows that producer id, or if the coordinator's transaction does not include the partition. A recent transaction may not
+have been added at its coordinator yet, so only those are checked that are older than the longest transaction time-out.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from quire.steps import Steps
 
 
 class OpenTransaction(NamedTuple):
-    place: TopicPartition
+    topic_partition: TopicPartition
     producer: ActiveProducer
 
     @property
@@ -28,30 +28,32 @@ class OpenTransaction(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Who a coordinator says is behind an open transaction, and whether the transaction includes the partition."""
+    """The transaction that a coordinator knows for a producer id, and whether it includes the partition."""
 
     transaction: Transaction | None
     holds: bool
 
 
 def open_transactions(
-    cluster: Cluster, places: Sequence[TopicPartition]
+    cluster: Cluster, topic_partitions: Sequence[TopicPartition]
 ) -> Steps[tuple[list[OpenTransaction], dict[TopicPartition, ApiError]]]:
-    """What is open in these partitions, and which of them could not tell."""
-    found = yield from describe_producers(cluster, places)
+    """The open transactions in these partitions, and the errors of partitions that could not be described."""
+    found = yield from describe_producers(cluster, topic_partitions)
     opened = [
-        OpenTransaction(place, producer)
-        for place, producers in found.items()
+        OpenTransaction(topic_partition, producer)
+        for topic_partition, producers in found.items()
         if not isinstance(producers, ApiError)
         for producer in producers
         if producer.transaction_start_offset is not None
     ]
-    opened.sort(key=lambda found: (found.place, found.start_offset))
-    return opened, {place: failed for place, failed in found.items() if isinstance(failed, ApiError)}
+    opened.sort(key=lambda found: (found.topic_partition, found.start_offset))
+    return opened, {
+        topic_partition: failed for topic_partition, failed in found.items() if isinstance(failed, ApiError)
+    }
 
 
 def find_owners(cluster: Cluster, opened: Sequence[OpenTransaction]) -> Steps[list[Owner]]:
-    """The owner of each; raises what keeps a coordinator from telling, because then nobody can say that it hangs."""
+    """The owner of each; raises if a coordinator cannot answer, because then a transaction may not be hanging."""
     producer_ids = sorted({found.producer.producer_id for found in opened})
     if not producer_ids:
         return []
@@ -65,16 +67,16 @@ def find_owners(cluster: Cluster, opened: Sequence[OpenTransaction]) -> Steps[li
     known = {found.producer_id: found for found in described.values() if isinstance(found, Transaction)}
     owners = [known.get(each.producer.producer_id) for each in opened]
     return [
-        Owner(owner, owner is not None and each.place in owner.partitions)
+        Owner(owner, owner is not None and each.topic_partition in owner.partitions)
         for each, owner in zip(opened, owners, strict=True)
     ]
 
 
 def find_hanging(
-    cluster: Cluster, places: Sequence[TopicPartition], *, older_than_ms: int
+    cluster: Cluster, topic_partitions: Sequence[TopicPartition], *, older_than_ms: int
 ) -> Steps[tuple[list[OpenTransaction], dict[TopicPartition, ApiError]]]:
-    """Those of the open transactions in these partitions that hang, and which partitions could not tell."""
-    opened, failures = yield from open_transactions(cluster, places)
+    """The hanging transactions in these partitions, and the errors of partitions that could not be described."""
+    opened, failures = yield from open_transactions(cluster, topic_partitions)
     latest_ms = cluster.clock.now_ms() - older_than_ms
     old = [found for found in opened if found.producer.last_timestamp_ms <= latest_ms]
     owners = yield from find_owners(cluster, old)

@@ -1,7 +1,7 @@
-"""Works out where a group's offsets would go: what each partition has now, what it gets, and why not what was asked.
+"""Plans the reset of a group's offsets: the current and the new offset of each partition.
 
-Nothing is changed here; `set_offsets` does that with what `plan_reset` returns. An offset that a partition does not
-have becomes the nearest that it has, and the move says so.
+Nothing is changed here; `set_offsets` carries out what `plan_reset` returns. An offset outside of the partition becomes
+the nearest one inside, and `Move.wanted` keeps the original.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from quire.steps import Steps
 class To(Enum):
     EARLIEST = auto()
     LATEST = auto()
-    CURRENT = auto()  # where it is; the end, for what was never committed
-    OFFSET = auto()  # one number for all partitions
-    SHIFT = auto()  # so far from where it is, in either direction
+    CURRENT = auto()  # the committed offset; the end, if there is none
+    OFFSET = auto()  # one offset for all partitions
+    SHIFT = auto()  # a distance from the committed offset, in either direction
     TIME = auto()  # the first record that is not older; the end, if there is none
-    GIVEN = auto()  # a number for each partition
+    GIVEN = auto()  # an offset for each partition
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,36 +39,40 @@ class Bounds(NamedTuple):
 
 
 class Move(NamedTuple):
-    place: TopicPartition
+    topic_partition: TopicPartition
     before: int | None
     after: int
     bounds: Bounds
-    wanted: int  # what `after` would be if the partition had it
+    wanted: int  # `after` before it was limited to the bounds
 
     @property
     def lag(self) -> int:
-        """How much there is to read from there on."""
+        """How many records there are from the new offset on."""
         return self.bounds.end_offset - self.after
 
 
-def plan_reset(cluster: Cluster, committed: Offsets, places: Sequence[TopicPartition], goal: Goal) -> Steps[list[Move]]:
-    """A move for each of these partitions, which exist."""
-    first = yield from list_offsets(cluster, dict.fromkeys(places, EARLIEST))
-    end = yield from list_offsets(cluster, dict.fromkeys(places, LATEST))
-    at = yield from list_offsets(cluster, dict.fromkeys(places, goal.number) if goal.to is To.TIME else {})
+def plan_reset(
+    cluster: Cluster, committed: Offsets, topic_partitions: Sequence[TopicPartition], goal: Goal
+) -> Steps[list[Move]]:
+    """A move for each of these partitions, which must exist."""
+    first = yield from list_offsets(cluster, dict.fromkeys(topic_partitions, EARLIEST))
+    end = yield from list_offsets(cluster, dict.fromkeys(topic_partitions, LATEST))
+    at = yield from list_offsets(cluster, dict.fromkeys(topic_partitions, goal.number) if goal.to is To.TIME else {})
     return [
         plan_move(
-            place,
-            committed[place].offset if place in committed else None,
-            Bounds(first[place].offset, end[place].offset),
+            topic_partition,
+            committed[topic_partition].offset if topic_partition in committed else None,
+            Bounds(first[topic_partition].offset, end[topic_partition].offset),
             goal,
-            at[place].offset if place in at else -1,
+            at[topic_partition].offset if topic_partition in at else -1,
         )
-        for place in places
+        for topic_partition in topic_partitions
     ]
 
 
-def plan_move(place: TopicPartition, before: int | None, bounds: Bounds, goal: Goal, at_time: int = -1) -> Move:
+def plan_move(
+    topic_partition: TopicPartition, before: int | None, bounds: Bounds, goal: Goal, at_time: int = -1
+) -> Move:
     """`at_time` is the offset of the first record that is not older than the goal's time, -1 if there is none."""
     if goal.to is To.EARLIEST:
         wanted = bounds.first_offset
@@ -81,10 +85,12 @@ def plan_move(place: TopicPartition, before: int | None, bounds: Bounds, goal: G
     elif goal.to is To.TIME:
         wanted = bounds.end_offset if at_time < 0 else at_time
     elif goal.to is To.GIVEN:
-        wanted = goal.offsets[place]
+        wanted = goal.offsets[topic_partition]
     elif before is None:
-        raise ClientError(f"the group has committed no offset of {place}, so there is nothing to shift it from")
+        raise ClientError(
+            f"the group has committed no offset of {topic_partition}, so there is nothing to shift it from"
+        )
     else:
         wanted = before + goal.number
     after = min(max(wanted, bounds.first_offset), bounds.end_offset)
-    return Move(place, before, after, bounds, wanted)
+    return Move(topic_partition, before, after, bounds, wanted)

@@ -1,5 +1,6 @@
-"""Producers as the leaders of partitions know them, by producer id: who has written lately, and where a transaction is
-open. `abort_transaction` ends one in a single partition, without asking its coordinator.
+"""Producers as the leaders of partitions know them, by producer id: recent writers, and their open transactions.
+
+`abort_transaction` ends a transaction in a single partition, without its coordinator.
 """
 
 from collections.abc import Sequence
@@ -22,31 +23,33 @@ from quire.steps import Steps
 
 @dataclass(slots=True, frozen=True)
 class ActiveProducer:
-    """A producer that has written to a partition not long ago, as the partition's leader knows it."""
+    """A producer that has written to a partition recently, as the partition's leader knows it."""
 
     producer_id: int
     producer_epoch: int
     last_sequence: int
     last_timestamp_ms: int
-    coordinator_epoch: int  # of the last marker; -1 where there was none yet
+    coordinator_epoch: int  # of the last marker; -1 if there was none yet
     transaction_start_offset: int | None  # None without an open transaction
 
 
 def describe_producers(
-    cluster: Cluster, places: Sequence[TopicPartition]
+    cluster: Cluster, topic_partitions: Sequence[TopicPartition]
 ) -> Steps[dict[TopicPartition, list[ActiveProducer] | ApiError]]:
-    """Who writes to these partitions, of producers with an id."""
+    """The producers with an id that write to these partitions."""
 
     def build(asked: list[TopicPartition]) -> producers.DescribeProducersRequest:
         topics: dict[str, list[int]] = {}
-        for place in asked:
-            topics.setdefault(place.topic, []).append(place.partition)
+        for topic_partition in asked:
+            topics.setdefault(topic_partition.topic, []).append(topic_partition.partition)
         return producers.DescribeProducersRequest(
             topics=[producers.TopicRequest(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
         )
 
-    yield from cluster.refresh(sorted({place.topic for place in places}))
-    return (yield from ask_leaders(cluster, places, build, producers.DescribeProducersResponse, _active_producers))
+    yield from cluster.refresh(sorted({topic_partition.topic for topic_partition in topic_partitions}))
+    return (
+        yield from ask_leaders(cluster, topic_partitions, build, producers.DescribeProducersResponse, _active_producers)
+    )
 
 
 def _active_producers(
@@ -55,9 +58,11 @@ def _active_producers(
     results: dict[TopicPartition, list[ActiveProducer] | ApiError] = {}
     for topic in response.topics:
         for answer in topic.partitions:
-            place = TopicPartition(topic.name, answer.partition_index)
-            failed = error(answer.error_code, answer.error_message, f"the producers of {place} could not be had")
-            results[place] = failed or [
+            topic_partition = TopicPartition(topic.name, answer.partition_index)
+            failed = error(
+                answer.error_code, answer.error_message, f"the producers of {topic_partition} cannot be described"
+            )
+            results[topic_partition] = failed or [
                 ActiveProducer(
                     found.producer_id,
                     found.producer_epoch,
@@ -71,14 +76,14 @@ def _active_producers(
     return results
 
 
-def abort_transaction(cluster: Cluster, place: TopicPartition, producer: ActiveProducer) -> Steps[None]:
-    """Ends the transaction that a producer has open in one partition, as its coordinator would when it aborts it."""
+def abort_transaction(cluster: Cluster, topic_partition: TopicPartition, producer: ActiveProducer) -> Steps[None]:
+    """Aborts a producer's open transaction in one partition, with the marker that its coordinator would write."""
     marker = WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
-        topics=[WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
-        # A coordinator counts its epochs from 0; a partition that never saw a marker does not know which it is in.
+        topics=[WritableTxnMarkerTopic(name=topic_partition.topic, partition_indexes=[topic_partition.partition])],
+        # Coordinator epochs begin at 0; a partition without a marker does not know the current one.
         coordinator_epoch=max(0, producer.coordinator_epoch),
     )
 
@@ -94,12 +99,12 @@ def abort_transaction(cluster: Cluster, place: TopicPartition, producer: ActiveP
 
     results = yield from ask_leaders(
         cluster,
-        [place],
+        [topic_partition],
         lambda _: WriteTxnMarkersRequest(markers=[marker]),
         WriteTxnMarkersResponse,
         read,
         repeatable=False,
     )
-    failed = results[place]
+    failed = results[topic_partition]
     if failed is not None:
         raise failed

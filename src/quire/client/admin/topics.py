@@ -1,4 +1,4 @@
-"""Topics: list, create, delete, more partitions, and cutting records off at the front."""
+"""Topics: list, create, delete, add partitions, and delete records at the beginning of partitions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ from quire.steps import Steps
 
 @dataclass(slots=True)
 class NewTopic:
-    """A topic to create; -1 leaves the number to the broker's defaults, `assignments` names the replicas instead."""
+    """A topic to create; -1 means the broker's default, and `assignments` names the replicas instead."""
 
     name: str
     partitions: int = -1
@@ -53,7 +53,7 @@ class CreatedTopic:
 
 
 def describe_topics(cluster: Cluster, names: Iterable[str] | None = None) -> Steps[dict[str, Topic | ApiError]]:
-    """Topics with their partitions, by name; all of them if none is named."""
+    """Topics with their partitions, by name; all topics if `names` is None."""
     wanted = None if names is None else list(dict.fromkeys(names))
     yield from cluster.refresh(wanted)
     known = cluster.metadata.topics
@@ -123,7 +123,7 @@ def create_partitions(
     assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
     validate_only: bool = False,
 ) -> Steps[dict[str, ApiError | None]]:
-    """Grows topics to `counts` partitions in all; `assignments` names the replicas of the new ones."""
+    """Adds partitions until a topic has `counts` in total; `assignments` names the replicas of the new ones."""
     chosen = assignments or {}
     request = CreatePartitionsRequest(
         topics=[
@@ -151,17 +151,19 @@ def create_partitions(
 def delete_records(
     cluster: Cluster, before: Mapping[TopicPartition, int]
 ) -> Steps[dict[TopicPartition, int | ApiError | ClientError]]:
-    """Cuts records below an offset off (-1: all there are); comes back with each partition's new first offset."""
-    yield from cluster.refresh(sorted({place.topic for place in before}))
+    """Deletes the records below an offset (-1: all records); returns the new first offset of each partition."""
+    yield from cluster.refresh(sorted({topic_partition.topic for topic_partition in before}))
     results: dict[TopicPartition, int | ApiError | ClientError] = {}
     by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = {}
-    for place, offset in before.items():
-        leader = cluster.metadata.leader(*place)
+    for topic_partition, offset in before.items():
+        leader = cluster.metadata.leader(*topic_partition)
         if leader is None:
-            results[place] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} does not exist or has no leader")
+            results[topic_partition] = ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic_partition} does not exist or has no leader"
+            )
             continue
-        part = DeleteRecordsPartition(partition_index=place.partition, offset=offset)
-        by_leader.setdefault(leader, {}).setdefault(place.topic, []).append(part)
+        part = DeleteRecordsPartition(partition_index=topic_partition.partition, offset=offset)
+        by_leader.setdefault(leader, {}).setdefault(topic_partition.topic, []).append(part)
     calls = [
         cluster.call(
             leader,
@@ -178,7 +180,7 @@ def delete_records(
         assert isinstance(outcome, DeleteRecordsResponse)
         for topic in outcome.topics:
             for answer in topic.partitions:
-                place = TopicPartition(topic.name, answer.partition_index)
-                failed = error(answer.error_code, None, f"the records of {place} were not deleted")
-                results[place] = failed or answer.low_watermark
+                topic_partition = TopicPartition(topic.name, answer.partition_index)
+                failed = error(answer.error_code, None, f"the records of {topic_partition} were not deleted")
+                results[topic_partition] = failed or answer.low_watermark
     return results

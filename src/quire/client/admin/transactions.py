@@ -1,5 +1,6 @@
-"""Transactions as their coordinators know them, by transactional id: which there are, what one has written to, and
-ending one from outside. `partition_producers` has what the partitions know.
+"""Transactions as their coordinators know them, by transactional id: list, describe and terminate.
+
+`partition_producers` has what the partitions know.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ class Transaction:
     producer_epoch: int
     state: str
     timeout_ms: int
-    started_ms: int | None  # of the last one, which may have ended
+    started_ms: int | None  # of the last transaction, which may have ended
     partitions: list[TopicPartition]
     coordinator: int
 
@@ -51,7 +52,7 @@ def list_transactions(
     producer_ids: Sequence[int] = (),
     longer_than_ms: int = -1,
 ) -> Steps[tuple[list[ListedTransaction], ApiError | ClientError | None]]:
-    """The transactional ids that are known, and why some may be missing, if a broker could not be asked."""
+    """The known transactional ids, and the error of a broker that could not be asked, whose ids are missing."""
     request = ListTransactionsRequest(
         state_filters=list(states),
         producer_id_filters=list(producer_ids),
@@ -110,8 +111,8 @@ def _transaction(cluster: Cluster, answer: transactions.TransactionState) -> Tra
 
 
 def terminate_transaction(cluster: Cluster, transactional_id: str) -> Steps[None]:
-    """Aborts the whole of what a transactional id has open, and fences its producer, as a new one with its id does."""
-    # The time-out is for transactions of whoever initializes itself so, which nobody here is going to begin.
+    """Aborts the open transaction of a transactional id and fences its producer, as a new producer would."""
+    # The time-out applies to later transactions of this producer id, and there will be none.
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
     backoff = Backoff(cluster.random)
     deadline_ms = cluster.clock.monotonic_ms() + cluster.request_timeout_ms
@@ -129,4 +130,4 @@ def terminate_transaction(cluster: Cluster, transactional_id: str) -> Steps[None
             return
         if code != ErrorCode.CONCURRENT_TRANSACTIONS or cluster.clock.monotonic_ms() > deadline_ms:
             raise ApiError(code, f"transactional id {transactional_id} was not terminated ({code.name})")
-        yield from sleep(cluster.clock, backoff.next_ms())  # the old one is being aborted
+        yield from sleep(cluster.clock, backoff.next_ms())  # the open transaction is being aborted

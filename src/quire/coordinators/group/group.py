@@ -1,4 +1,4 @@
-"""What a group is to those who need not know its protocol: the offsets it commits, listing, deleting, expiring."""
+"""A group of either protocol, as offset commits, listing, deletion and expiration see it."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -25,7 +25,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """`consumer` for consumers of either protocol; empty for a group that only keeps offsets."""
+        """`consumer` for consumers of either protocol; empty for a group that only has offsets."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """No members: its offsets may expire and be deleted."""
+        """The group has no members, so its offsets may expire and be deleted."""
         ...
 
     def check_offset_commit(
@@ -43,13 +43,14 @@ class Group(Protocol):
     ) -> CheckPartition | None:
         """ApiError unless this member may commit offsets now. `generation` is the member epoch in a consumer group.
 
-        What comes back is asked about each partition: a member of a consumer group that has not heard of its newest
-        epoch yet may still commit what it has owned since an older one (KIP-1251). None where there is nothing to ask.
+        The caller must call the returned function for each partition: a member of a consumer group that does not know
+        its current epoch yet may commit offsets of partitions that it has owned since an older one (KIP-1251). None if
+        the member may commit all partitions.
         """
         ...
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """ApiError unless this member may read the group's offsets; without a member (None and -1) anybody may."""
+        """ApiError unless this member may read the offsets. A request without a member (None and -1) always may."""
         ...
 
     def check_delete(self) -> None:
@@ -57,17 +58,17 @@ class Group(Protocol):
         ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic, so that its offsets are in use. True where that cannot be told."""
+        """Whether a member subscribes to the topic, so that its offsets are in use. True if that is unknown."""
         ...
 
     def offsets_unused_since(self, commit_ms: int) -> int | None:
-        """From when on a commit of `commit_ms` is no longer in use, for its expiry; None while the group may use it."""
+        """The start of the retention of an offset that was committed at `commit_ms`; None while it is in use."""
         ...
 
     def tombstones(self) -> list[StateRecord]:
-        """What has to be written for the group to be gone, offsets aside."""
+        """The records that delete the group, without its offsets."""
         ...
 
 
 class Groups(dict[str, Group]):
-    """All groups of one shard by id. One id is one group, of either protocol."""
+    """The groups of a shard by id, of both protocols. An id belongs to one group."""

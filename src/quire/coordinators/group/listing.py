@@ -1,4 +1,4 @@
-"""ListGroups: the groups of a shard, in the states and of the types that are asked for."""
+"""ListGroups: the groups of a shard, filtered by state and type."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from quire.protocol.messages.list_groups import ListedGroup
 
 
 def list_groups(groups: Groups, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
-    """An empty filter lets everything pass, one with unknown words nothing; case does not matter."""
-    asked_states = [state.lower() for state in states]
-    asked_types = [each.lower() for each in types]
+    """An empty filter matches all groups. An unknown state or type matches none. Case is ignored."""
+    wanted_states = [state.lower() for state in states]
+    wanted_types = [each.lower() for each in types]
     return [
         ListedGroup(
             group_id=group.group_id,
@@ -18,6 +18,6 @@ def list_groups(groups: Groups, states: Sequence[str], types: Sequence[str]) -> 
             group_type=group.type.value,
         )
         for group in groups.values()
-        if (not asked_states or group.state_name.lower() in asked_states)
-        and (not asked_types or group.type.value in asked_types)
+        if (not wanted_states or group.state_name.lower() in wanted_states)
+        and (not wanted_types or group.type.value in wanted_types)
     ]

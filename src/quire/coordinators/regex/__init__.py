@@ -1,11 +1,11 @@
-"""Regular expressions over names, in RE2's syntax as Apache Kafka's coordinators take them.
+"""Regular expressions for names, in the syntax of RE2, which Apache Kafka's coordinators use.
 
-Whoever joins a group decides what the expression is, and the node's only thread runs it: so there is no backtracking.
-`syntax` reads an expression, `automaton` follows all its paths at once, one step for each character of a name, and
-`characters` knows that a topic's name has only 65 different ones. Other names have alphabets of their own.
+Clients choose the expressions, and the single thread of the node matches them, so there is no backtracking. `syntax`
+parses an expression, `automaton` follows all its paths at once, one step for each character, and `characters` has the
+65 characters of topic names. Other names have alphabets of their own.
 
-    regex = TopicRegex("orders-.*")        # RegexError, with RE2's words, for what is no regular expression
-    regex.matching(["orders-eu", "eu"])    # the whole name or not at all
+    regex = TopicRegex("orders-.*")        # RegexError, with RE2's message, if the expression is invalid
+    regex.matching(["orders-eu", "eu"])    # matches whole names only
 """
 
 from quire.coordinators.regex.automaton import Regex, TopicRegex

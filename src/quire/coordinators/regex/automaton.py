@@ -1,9 +1,9 @@
-"""Follows every path of a regular expression at once: the time a name takes depends on its length alone.
+"""Matches a regular expression by following all its paths at once, in time that is linear in the length of the name.
 
-The tree becomes a program of a few simple steps (a non-deterministic automaton). Where the program can be after some
-characters is a set of its steps; each such set is looked up once for each next character and remembered (a
-deterministic automaton, made as it is needed). An expression can be written so that this never repeats itself: what
-has to be looked up is therefore limited too, and an expression that reaches the limit is refused.
+The tree is compiled to a program of simple steps (a nondeterministic automaton). The steps that the program may be at
+after some characters are a set. The successor of each set by each character is computed once and cached (a lazily built
+deterministic automaton). An expression can be written so that sets never repeat. Therefore the work is limited too, and
+an expression that reaches the limit is refused.
 """
 
 from collections.abc import Iterable
@@ -22,50 +22,50 @@ from quire.coordinators.regex.syntax import (
 
 LONGEST_PROGRAM = 10_000
 MOST_WORK = 100_000
-"""Steps visited while sets are looked up: some 25 ms of the node's only thread. Reading the longest expression and
-making the longest program of it take about as long. Who subscribes by names has no use for more than a hundredth."""
+"""Steps visited while sets are computed: about 25 ms of the node's single thread. Parsing and compiling the longest
+expression take about as long. Usual expressions need less than a hundredth."""
 
-MOST_PLACES = 10_000
-"""What is remembered is forgotten from time to time: topics come and go, and with them what was looked up."""
+MOST_SETS = 10_000
+"""The cache is cleared when it has more sets, because names of deleted topics are no longer needed."""
 
 _MATCH = -1
 _END = 0
-"""The bit of the character after the last one."""
+"""The bit of the end of the name."""
 
 
-class _Place:
-    """Where the program can be, and what the last character was (its bit; None before the first)."""
+class _StepSet:
+    """The steps that the program may be at, and the bit of the last character (None before the first)."""
 
     __slots__ = ("accepts", "last", "next", "steps")
 
     def __init__(self, steps: tuple[int, ...], last: int | None) -> None:
         self.steps = steps
         self.last = last
-        self.next: dict[str, _Place] = {}
+        self.next: dict[str, _StepSet] = {}
         self.accepts: bool | None = None
 
 
-_NOWHERE = _Place((), None)
+_NO_STEPS = _StepSet((), None)
 
 
 class Regex:
-    """An expression, ready to be asked about names that are made of the characters of an alphabet."""
+    """A compiled expression for names over an alphabet."""
 
     def __init__(self, text: str, alphabet: Alphabet) -> None:
         self.text = text
         self._bits = alphabet.bits
         self._word = alphabet.word
         self._work = 0
-        # A step is (mask, following) for a character, (assertion, following), or (None, several) to go on at each.
+        # A step is (mask, following) for a character, (assertion, following), or (None, several) for a branch.
         self._program: list[tuple[int | str | None, tuple[int, ...]]] = []
         self._first_step = self._compile(parse(text, alphabet), _MATCH)
-        self._places: dict[tuple[tuple[int, ...], bool | None], _Place] = {}
+        self._sets: dict[tuple[tuple[int, ...], bool | None], _StepSet] = {}
         self._forget()
 
     def matching(self, names: Iterable[str]) -> list[str]:
-        """Those that match. The limit is on all of them together, so it holds whoever asks how often."""
+        """The names that match. The limit of work applies to all of them together."""
         self._work = 0
-        if len(self._places) > MOST_PLACES:
+        if len(self._sets) > MOST_SETS:
             self._forget()
         try:
             return [name for name in names if self.matches(name)]
@@ -74,48 +74,47 @@ class Regex:
             raise
 
     def matches(self, name: str) -> bool:
-        """Whether the whole of `name` is what the expression says. RegexError when that is not found
-        out within the limit."""
-        place = self._start
+        """Whether the whole name matches. RegexError if that takes more work than the limit."""
+        current = self._start
         for character in name:
-            following = place.next.get(character)
-            place = following if following is not None else self._follow(place, character)
-            if place is _NOWHERE:
+            following = current.next.get(character)
+            current = following if following is not None else self._follow(current, character)
+            if current is _NO_STEPS:
                 return False
-        if place.accepts is None:
-            place.accepts = _MATCH in self._reach(place, _END)
-        return place.accepts
+        if current.accepts is None:
+            current.accepts = _MATCH in self._reach(current, _END)
+        return current.accepts
 
-    # Running
+    # --- Matching
 
     def _forget(self) -> None:
-        self._places.clear()
-        self._start = self._place((self._first_step,), None)
+        self._sets.clear()
+        self._start = self._step_set((self._first_step,), None)
 
-    def _follow(self, place: _Place, character: str) -> _Place:
+    def _follow(self, current: _StepSet, character: str) -> _StepSet:
         bit = self._bits.get(character, 0)
         steps: dict[int, None] = {}
-        for step in self._reach(place, bit):
+        for step in self._reach(current, bit):
             if step != _MATCH:
                 mask, following = self._program[step]
                 if isinstance(mask, int) and mask & bit:
                     steps[following[0]] = None
-        reached = place.next[character] = self._place(tuple(sorted(steps)), bit) if steps else _NOWHERE
+        reached = current.next[character] = self._step_set(tuple(sorted(steps)), bit) if steps else _NO_STEPS
         return reached
 
-    def _place(self, steps: tuple[int, ...], last: int | None) -> _Place:
-        # Of the character before only this much matters to what comes after it.
+    def _step_set(self, steps: tuple[int, ...], last: int | None) -> _StepSet:
+        # All that later steps need of the last character is whether it is a word character.
         key = steps, None if last is None else bool(last & self._word)
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = _Place(steps, last)
-        return place
+        current = self._sets.get(key)
+        if current is None:
+            current = self._sets[key] = _StepSet(steps, last)
+        return current
 
-    def _reach(self, place: _Place, upcoming: int) -> dict[int, None]:
-        """All steps that wait for a character, and the match, as far as one gets between two characters."""
+    def _reach(self, current: _StepSet, upcoming: int) -> dict[int, None]:
+        """The steps that can be reached without a character: those that need one, and the match."""
         reached: dict[int, None] = {}
-        seen = set(place.steps)
-        waiting = list(place.steps)
+        seen = set(current.steps)
+        waiting = list(current.steps)
         while waiting:
             step = waiting.pop()
             self._work += 1
@@ -125,16 +124,16 @@ class Regex:
             condition, following = self._program[step]
             if isinstance(condition, int):
                 reached[step] = None
-            elif condition is None or _holds(condition, place.last, upcoming, self._word):
+            elif condition is None or _holds(condition, current.last, upcoming, self._word):
                 for each in following:
                     if each not in seen:
                         seen.add(each)
                         waiting.append(each)
         if self._work > MOST_WORK:
-            raise RegexError("takes too long to match; use fewer repetitions of what can be read in many ways")
+            raise RegexError("takes too long to match; use fewer ambiguous repetitions")
         return reached
 
-    # Compiling, from the end to the beginning: `following` is where a part goes on
+    # --- Compiling, from the end to the beginning. `following` is the step after a part
 
     def _compile(self, node: Node, following: int) -> int:
         match node:
@@ -172,7 +171,7 @@ class Regex:
 
 
 class TopicRegex(Regex):
-    """About topic names."""
+    """For topic names."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, TOPIC_NAMES)

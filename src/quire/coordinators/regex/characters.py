@@ -1,7 +1,7 @@
-"""Sets of characters, as bits of a number.
+"""Sets of characters, as the bits of an integer.
 
-What is matched is made of few different characters (a topic's name has 65 to choose from), and classes are built over
-these alone: what else a class may hold never meets a name.
+Names have few different characters (topic names have 65), so classes have only these. Other characters of a class never
+occur in a name.
 """
 
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
@@ -29,11 +29,11 @@ _POSIX = {
     "xdigit": digits + "abcdefABCDEF",
 }
 _CATEGORIES = {"C": "cfos", "L": "lmotu", "M": "cen", "N": "dlo", "P": "cdefios", "S": "ckmo", "Z": "lps"}
-"""Unicode's: `L` is all letters, `Lu` those in upper case."""
+"""General categories of Unicode: `L` is all letters, `Lu` the upper case ones."""
 
 
 class Alphabet:
-    """The characters there are. A set of them is a number; `every` is all of them, `dot` what a dot stands for."""
+    """The characters of names. A set is an integer; `every` has all characters, `dot` those that a dot matches."""
 
     __slots__ = ("_same_letters", "bits", "dot", "every", "perl", "posix", "word")
 
@@ -63,11 +63,11 @@ class Alphabet:
         return self.mask_of("".join(character for character in self.bits if first <= character <= last))
 
     def unicode_class(self, name: str) -> int | None:
-        """A general category, or one of the scripts that names are written in; None for what is not known here."""
+        """A general category or a supported script; None if it is unknown."""
         if name == "Any":
             return self.every
         if name in ("Latin", "Common"):
-            # Of the Latin script only letters of ASCII are known for certain; what is no letter is common to all.
+            # Latin has only ASCII letters here. ASCII characters that are not letters belong to Common.
             letters = self.mask_of(ascii_letters)
             return letters if name == "Latin" else self.mask_of(_ASCII) & ~letters
         if name[:1] not in _CATEGORIES or (name[1:] and name[1:] not in tuple(_CATEGORIES[name[0]])):

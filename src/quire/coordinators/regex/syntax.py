@@ -1,7 +1,7 @@
-"""Reads a regular expression in RE2's syntax into a tree.
+"""Parses a regular expression in the syntax of RE2 into a tree.
 
-All of RE2 is here except what hardly matters to a name (scripts other than Latin). What RE2 does not have, back
-references and looking around, is refused as RE2 does. Lazy and greedy are the same to a whole match.
+It supports all of RE2 except scripts other than Latin and Common. Backreferences and lookarounds, which RE2 does not
+have, are refused as in RE2. Lazy and greedy repetitions are the same for a match of the whole name.
 """
 
 from typing import NamedTuple
@@ -17,11 +17,11 @@ _HEX = "0123456789abcdefABCDEF"
 
 
 class RegexError(Exception):
-    """Not a regular expression of RE2; says why and where."""
+    """The expression is not valid in RE2. The message says why and where."""
 
 
 class Chars(NamedTuple):
-    """One character out of a set."""
+    """One character of a set."""
 
     mask: int
 
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """`most` is None for as often as one likes."""
+    """`most` is None if there is no limit."""
 
     node: "Node"
     least: int
@@ -43,7 +43,7 @@ class Repeat(NamedTuple):
 
 
 class Assertion(NamedTuple):
-    """A place rather than a character: `begin`, `end`, `boundary` of a word, or `inside` (no boundary)."""
+    """A position instead of a character: `begin`, `end`, `boundary` of a word, or `inside` (no boundary)."""
 
     kind: str
 
@@ -92,7 +92,7 @@ class _Parser:
                 parts[-1] = self._repeated(parts[-1])
         return parts[0] if len(parts) == 1 else Sequence(parts)
 
-    # Repetition
+    # --- Repetition
 
     def _repeated(self, node: Node) -> Node:
         start = self._at
@@ -120,7 +120,7 @@ class _Parser:
         return counts
 
     def _counted(self) -> tuple[int, int | None] | None:
-        """`{2}`, `{2,}` or `{2,3}`; any other brace is a character like others."""
+        """`{2}`, `{2,}` or `{2,3}`. Any other brace is a literal character."""
         if self.at_end or self._peek() != "{":
             return None
         end = self._text.find("}", self._at)
@@ -135,7 +135,7 @@ class _Parser:
             raise RegexError(f"invalid repeat count: `{whole}`")
         return low, high
 
-    # What stands for one character or place
+    # --- Characters, assertions and groups
 
     def _atom(self, depth: int) -> Node | None:
         character = self._next()
@@ -175,7 +175,7 @@ class _Parser:
         return quoted
 
     def _group(self, depth: int) -> Node | None:
-        """None for flags on their own."""
+        """None for flags without a group."""
         ignored_case = self._ignores_case
         if self._took("?") and not self._named() and not self._flags():
             return None
@@ -201,7 +201,7 @@ class _Parser:
         return True
 
     def _flags(self) -> bool:
-        """Reads `i-s:` or `i)`. Whether a group follows; without one the flags hold for the rest of this group."""
+        """Parses `i-s:` or `i)`. Returns whether a group follows; if not, they apply to the rest of this group."""
         start, ignores_case, negative, seen = self._at, self._ignores_case, False, False
         while not self.at_end:
             character = self._next()
@@ -235,7 +235,7 @@ class _Parser:
         return self._chars(named)
 
     def _named_class(self) -> int | None:
-        """After a backslash: `d`, `pN`, `p{Lu}` and their opposites."""
+        """After a backslash: `d`, `pN`, `p{Lu}` and their negations."""
         character = self._peek()
         if character in self._alphabet.perl:
             self._at += 1
@@ -256,7 +256,7 @@ class _Parser:
         return self._alphabet.every & ~mask if opposite else mask
 
     def _escaped_character(self) -> str:
-        """After a backslash, one character; `\\1` alone would be a back reference, which RE2 does not have."""
+        """After a backslash: one character. `\\1` would be a backreference, which RE2 does not have."""
         start = self._at
         character = self._next()
         if character in _SIMPLE_ESCAPES:
@@ -279,12 +279,12 @@ class _Parser:
             code = int(number, 16) if len(number) == 2 else -1
         return code if 0 <= code <= 0x10FFFF else None
 
-    # [...]
+    # --- Character classes
 
     def _class(self) -> Node:
         start = self._at - 1
         opposite = self._took("^")
-        # As the first one, a closing bracket is a character like others.
+        # A closing bracket in the first position is a literal character.
         mask = self._class_item(start)
         while not self._took("]"):
             mask |= self._class_item(start)
@@ -329,7 +329,7 @@ class _Parser:
             raise RegexError("trailing \\ at end of expression: ``")
         return self._escaped_character()
 
-    # The text
+    # --- Input
 
     def _peek(self) -> str:
         return self._text[self._at]

@@ -1,7 +1,7 @@
-"""How a coordinator reaches partitions and other coordinators, those of its own node included: by requests alone.
+"""Channel: how coordinators send requests to partitions and other coordinators, those of their own node included.
 
-So nothing is taken for granted that would not hold between machines: an answer may come late, or never, a request may
-be carried out although no answer came, and two requests may arrive in another order than they were sent in.
+Coordinators rely only on what holds between machines: a response may come late or never, a request may be carried out
+without a response, and two requests may arrive in another order than they were sent.
 """
 
 from typing import Protocol
@@ -13,5 +13,5 @@ from quire.protocol.schema import Message
 
 class Channel(Protocol):
     def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
-        """Becomes the response, or an ApiError where the node could not be asked. May never become anything."""
+        """Becomes the response, or an ApiError if the node cannot be reached. It may never complete."""
         ...

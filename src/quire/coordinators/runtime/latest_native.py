@@ -3,9 +3,8 @@
 # ruff: noqa: RUF059
 """The loop over a coordinator's log that keeps the last record of each key; `loader` calls it.
 
-One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
-with the same results. Batches are taken one after the other for as long as they are plain; one that is compressed, or
-belongs to a transaction or ends one, or is no whole batch, is left to the caller.
+Cython compiles it if there is a C compiler at installation. Otherwise Python runs it, with the same results. The loop
+takes plain batches only. It stops at a batch that is compressed, belongs to a transaction, ends one or is incomplete.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ COMPILED: bool = cython.compiled
 def remember_latest(
     latest: dict[bytes, tuple[int, bytes | None]], source: bytes, position: cython.Py_ssize_t, first_offset: int
 ) -> tuple[int, int]:
-    """Puts (offset, value) of the records from `first_offset` on under their keys, in the order of the log.
+    """Stores (offset, value) of the records from `first_offset` on by key, in log order.
 
-    Returns the position where it stopped, and the offset behind what was taken. A record that cannot be read, or has
-    no key, is a ValueError; then `latest` is of no use any more.
+    Returns the position where it stopped, and the offset after the last record that it took. Raises ValueError for a
+    record that cannot be decoded or has no key; `latest` must not be used after that.
     """
     data: cython.const[cython.uchar][::1] = source
     end: cython.Py_ssize_t = len(source)

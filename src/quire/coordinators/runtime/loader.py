@@ -1,8 +1,8 @@
-"""Replays a partition of an internal topic into a fresh state machine.
+"""Loader: replays a partition of an internal topic into a new state machine.
 
-Of plain records only the last of each key counts, as it would after compaction; so only that one is decoded. A log of a
-million commits of a hundred thousand offsets is replayed in the time of a hundred thousand. Records of transactions,
-and the markers that end these, are replayed one by one where they stand.
+Of plain records only the last one of each key counts, as after compaction, so only that one is decoded. A log with a
+million commits of a hundred thousand offsets takes the time of a hundred thousand records. Records of transactions and
+the markers that end them are replayed one by one, in log order.
 """
 
 import logging
@@ -15,19 +15,19 @@ from quire.coordinators.runtime.state_log import Bounds, StateLog
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
 from quire.protocol.records import HEADER_BYTES, BatchHeader, decode_batch, read_header
 from quire.seams import Buffer, Clock
-from quire.storage.end_marker import is_end_marker, read_end_marker
+from quire.storage.producers.end_marker import is_end_marker, read_end_marker
 
 log = logging.getLogger("quire.coordinators")
 
 REPLAYED_AT_ONCE = 2_000
-"""Records, before others get their turn: some tens of milliseconds."""
+"""Records per turn of the event loop. They take some tens of milliseconds."""
 
 KeyedRecord = tuple[bytes, tuple[int, bytes | None]]
-"""A record's key, its offset and its value."""
+"""(key, (offset, value))"""
 
 
 class Loader:
-    """Calls `done` with the log's end when everything is replayed, or `failed`; neither after `cancel`."""
+    """Calls `done` with the end offset when the log is replayed, or `failed`. Calls neither after `cancel`."""
 
     __slots__ = (
         "_cancelled",
@@ -61,10 +61,10 @@ class Loader:
         self._cancelled = False
         self._next = 0
         self._read_from = 0
-        """Where the last read began: each one brings at least a batch."""
+        """Where the last read began. Each read must return at least one batch."""
         self._end = 0
         self._latest: dict[bytes, tuple[int, bytes | None]] = {}
-        """The last plain record of each key, in the order in which these stand in the log."""
+        """The last plain record of each key, in log order."""
 
     def start(self) -> None:
         self._log.bounds().when_done(self._found_bounds)
@@ -95,7 +95,7 @@ class Loader:
         if isinstance(batches, ApiError):
             self._failed(batches)
         elif not batches:
-            # Compaction may have left nothing at the end.
+            # Compaction may have removed the last records.
             self._next = self._end
             self._read_on()
         else:
@@ -111,11 +111,11 @@ class Loader:
             nonlocal taken_to
             taken_to = self._take(source, position)
             if taken_to == len(source) and self._next == self._read_from:
-                raise self._corrupt(f"no whole batch in the {len(source)} bytes from offset {self._next} on")
+                raise self._corrupt(f"no complete batch in the {len(source)} bytes from offset {self._next} on")
 
         if not self._succeeds(take):
             return
-        # Others get their turn between two reads, and wherever much is to be replayed.
+        # The event loop serves other requests between two reads, and while many records are replayed.
         if taken_to == len(source):
             self._clock.call_soon(self._read_on)
         else:
@@ -123,7 +123,7 @@ class Loader:
             self._clock.call_soon(lambda: self._replay_in_parts(latest, lambda: self._take_on(source, taken_to)))
 
     def _replay_in_parts(self, left: list[KeyedRecord], then: Callable[[], None]) -> None:
-        """`left` has the next one last, and gets shorter: what is replayed need not be kept twice."""
+        """`left` has the next record last, and shrinks, so that replayed records are freed."""
         if self._cancelled:
             return
         part, left[-REPLAYED_AT_ONCE:] = left[: -REPLAYED_AT_ONCE - 1 : -1], []
@@ -149,14 +149,14 @@ class Loader:
         return True
 
     def _take(self, source: bytes, position: int) -> int:
-        """Plain batches in one go, what interrupts them one by one. Returns how far it came: to the end, unless there
-        is so much to be replayed first that others should get their turn."""
+        """Takes plain batches together and special ones one by one. Returns the position that it reached: the end,
+        unless there are so many records to replay first that the event loop should have a turn."""
         replayed = 0
         while True:
             position, self._next = self._remember(source, position)
             if position == len(source):
                 return position
-            # A read ends wherever it is full, also within a header: that batch comes whole with the next read.
+            # A read may end within a batch, even within its header. The next read has that batch.
             if len(source) - position < HEADER_BYTES:
                 return len(source)
             header = read_header(source, position)
@@ -211,7 +211,12 @@ class Loader:
         try:
             record = self._machine.record_types.decode(key, value)
         except UnknownRecordError as error:
-            log.warning("%s has at offset %d what this version does not know: %s", self._name, origin.offset, error)
+            log.warning(
+                "%s: the record at offset %d is newer than this version, and is skipped: %s",
+                self._name,
+                origin.offset,
+                error,
+            )
             return
         except ProtocolError as error:
             raise self._corrupt(f"an unreadable record at offset {origin.offset}: {error}") from None

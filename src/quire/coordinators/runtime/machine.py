@@ -1,4 +1,4 @@
-"""What the runtime asks of a state machine, and what it gives to one."""
+"""The interface between the runtime and a state machine."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -6,75 +6,75 @@ from typing import NamedTuple, Protocol
 
 from quire.config.broker_config import BrokerConfig
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.metadata.image import ClusterImage
 from quire.protocol.errors import ErrorCode
 from quire.seams import Random
 
 
 class Caller(NamedTuple):
-    """Who asks, as far as a coordinator cares."""
+    """The client that sent a request, as far as coordinators need it."""
 
     client_id: str
     client_host: str
     api_version: int
 
 
-TimedOperation = Callable[[int], Result[None]]
-"""(now_ms) -> Result: what is to be done when a timer fires, through the same door as a request."""
+TimedOperation = Callable[[int], CoordinatorResult[None]]
+"""(now_ms) -> CoordinatorResult. The runtime runs the operation of a timer as it runs a request."""
 
 
 class Timers(Protocol):
-    """One timer per key; gone when the machine is unloaded. Delays are measured on the monotonic clock."""
+    """One timer per key, on the monotonic clock. All are cancelled when the machine is unloaded."""
 
     def schedule(self, key: Hashable, delay_ms: float, operation: TimedOperation) -> None:
-        """Runs `operation` after `delay_ms`, instead of what was scheduled under this key."""
+        """Runs `operation` after `delay_ms`. Replaces the timer of this key, if there is one."""
         ...
 
     def cancel(self, key: Hashable) -> None:
-        """Does nothing where nothing is scheduled."""
+        """Does nothing if there is no timer."""
         ...
 
 
 @dataclass(slots=True)
 class Surroundings:
-    """What a machine may look at besides its own state."""
+    """What a machine may use besides its own state."""
 
     config: BrokerConfig
     random: Random
     timers: Timers
     image: Callable[[], ClusterImage]
-    """The cluster's topics, as committed."""
+    """The committed metadata of the cluster."""
     max_batch_bytes: Callable[[], int]
-    """What the log takes at once, as it is set now: an operation with more records than that is refused."""
+    """The current limit of the log. An operation with more bytes of records is refused."""
 
 
 class StateMachine(Protocol):
     """The state of one partition of an internal topic.
 
-    Its lasting state changes in `replay` and `replay_end` alone, so that after a restart it is the same; everything
-    else it keeps (timers, who waits) is about the present, and is set up in `loaded`.
+    Only `replay` and `replay_end` change its lasting state, so that it is the same after a restart. Other state, such
+    as timers and waiting requests, is lost with the machine; `loaded` sets it up.
     """
 
     record_types: RecordTypes
 
     def replay(self, record: StateRecord, origin: Origin) -> None:
-        """Takes over a record that is in the log, or is about to be. Records may be replayed that compaction left over:
-        a tombstone of something unknown, a member without its group."""
+        """Applies a record that is in the log or about to be. After compaction there may be a tombstone of something
+        unknown, or a member without its group."""
         ...
 
     def replay_end(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        """A transaction that wrote to this log has ended."""
+        """Applies the marker that ends a transaction in this log."""
         ...
 
     def loaded(self, now_ms: int) -> None:
-        """Everything is replayed, and requests are about to come."""
+        """The whole log is replayed. Requests follow."""
         ...
 
     def unloaded(self, reason: ErrorCode) -> None:
-        """This machine is done for: whoever it let wait is refused with `reason`."""
+        """The machine must refuse all requests that wait in it with `reason`. It is not used any more."""
         ...
 
     def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
-        """`Surroundings.image` is another than before. `topics` were created, or deleted, or both since."""
+        """`Surroundings.image` has changed. `topics` were created or deleted since."""
         ...

@@ -1,10 +1,10 @@
-"""Which partition of an internal topic keeps the state of a group or of a transactional id: Kafka's choice, by name."""
+"""The partition of an internal topic that has a group or a transactional id, by Kafka's hash of the name."""
 
 from functools import lru_cache
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, in 32 bits with a sign."""
+    """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit integer."""
     number = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(units), 2):
@@ -12,7 +12,7 @@ def java_hash(text: str) -> int:
     return number - (1 << 32) if number & 0x80000000 else number
 
 
-@lru_cache(maxsize=1000)  # Of a name that is used at all, it is asked several times for every request.
+@lru_cache(maxsize=1000)  # Each request looks up its name several times.
 def partition_for(name: str, partition_count: int) -> int:
     number = java_hash(name)
     return (0 if number == -(1 << 31) else abs(number)) % partition_count

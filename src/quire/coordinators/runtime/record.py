@@ -1,6 +1,6 @@
-"""The records of a coordinator's log: a key that says what it is about, and what is so from now on.
+"""The records of a coordinator's log: a key that identifies something, and its new value.
 
-A key is preceded by its type, a value by its version; without a value a record says that what was there is gone.
+The key begins with its type, the value with its version. A record without a value is a tombstone.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ NO_PRODUCER_ID = -1
 
 
 class StateRecord(NamedTuple):
-    """One change. `version` is the value's, as Apache Kafka 4.3 writes it."""
+    """One change. `version` is the version of the value, the one that Apache Kafka 4.3 writes."""
 
     key: Message
     value: Message | None
@@ -29,7 +29,7 @@ def tombstone(key: Message) -> StateRecord:
 
 
 class Origin(NamedTuple):
-    """Where a record that is replayed stands in the log, and whose transaction it belongs to."""
+    """The offset of a replayed record, and the transaction that it is part of."""
 
     offset: int
     producer_id: int = NO_PRODUCER_ID
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
 
 
 class UnknownRecordError(Exception):
-    """A record of a type, or a version, that is newer than this code. Older nodes skip what they do not know."""
+    """The type or version of a record is newer than this code. The loader skips such records."""
 
 
 def encode_key(key: Message) -> bytes:
@@ -61,7 +61,7 @@ def encode_value(record: StateRecord) -> bytes | None:
 
 
 class RecordTypes:
-    """The records that one kind of coordinator knows, by the number their keys begin with."""
+    """The record types of one kind of coordinator, by the number that their keys begin with."""
 
     __slots__ = ("_keys", "_values")
 
@@ -70,7 +70,7 @@ class RecordTypes:
         self._values = values
 
     def decode(self, key: bytes | None, value: bytes | None) -> StateRecord:
-        """UnknownRecordError for what is newer than this code, ProtocolError for what makes no sense."""
+        """UnknownRecordError for a newer type or version, ProtocolError for bytes that cannot be decoded."""
         number, key_content = _split(key, "key")
         if number not in self._keys:
             raise UnknownRecordError(f"record type {number}")
@@ -87,5 +87,5 @@ class RecordTypes:
 
 def _split(content: bytes | None, what: str) -> tuple[int, bytes]:
     if content is None or len(content) < _PREFIX.size:
-        raise ProtocolError(f"a record's {what} of less than two bytes")
+        raise ProtocolError(f"a record has a {what} of less than two bytes")
     return _PREFIX.unpack_from(content)[0], content[_PREFIX.size :]

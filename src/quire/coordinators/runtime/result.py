@@ -1,4 +1,4 @@
-"""What an operation of a state machine returns: the records it wants written, and what to answer when they are."""
+"""What an operation of a state machine returns: records to write, and the response to send when they are committed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,23 +12,26 @@ R = TypeVar("R")
 
 
 class WrittenBy(NamedTuple):
-    """The transaction that records are part of: they count when it is committed."""
+    """The transaction that the records are part of. They take effect when it is committed."""
 
     producer_id: int
     producer_epoch: int
 
 
 @dataclass(slots=True)
-class Result(Generic[R]):
-    """`records` are replayed at once and appended together; `response` is given when they are committed.
+class CoordinatorResult(Generic[R]):
+    """The runtime replays `records` at once and appends them together. It sends `response` when they are committed.
 
-    Also a response without records waits, for whatever was written before it: it may rest on that. A `Pending` in place
-    of a response is not held back by the runtime: the machine completes it when it likes (a member that waits for the
-    others), possibly from a `when_written`. `when_written` is called with NONE when the records are committed, or with
-    the reason why nobody knows; then the machine is about to be thrown away and may only answer whom it let wait.
-    To refuse a request, an operation raises ApiError, and has changed nothing.
+    A response without records waits as well, for the records that were written before it: it may depend on them. A
+    `Pending` as response is not delayed by the runtime. The machine completes it later, for example in `when_written`
+    or when all members of a group have joined.
 
-    Records that nobody waits for (`can_wait`) are appended together with those that come next, or a moment later.
+    The runtime calls `when_written` with NONE when the records are committed. Otherwise it calls it with an error. If
+    that is not MESSAGE_TOO_LARGE, the machine is about to be discarded and may only complete requests that wait in it.
+
+    Records that no request waits for (`can_wait`) are appended together with the next ones, or a moment later.
+
+    To refuse a request, an operation raises ApiError. It must not have changed anything before.
     """
 
     response: R | Pending[R | ApiError]

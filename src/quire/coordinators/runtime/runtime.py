@@ -1,4 +1,4 @@
-"""All shards of one kind of coordinator on this node: a shard for each partition of its topic that the node leads."""
+"""The shards of one kind of coordinator on this node: one for each partition of its topic that the node leads."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ class CoordinatorRuntime(Generic[M]):
         return partition_for(name, self._partition_count)
 
     def shard_for(self, name: str) -> Shard[M]:
-        """The shard that keeps what goes by this name; ApiError when this node does not have it."""
+        """The shard of a group id or transactional id; ApiError if this node does not have it."""
         count = self._partition_count
         found = self._shards.get(partition_for(name, count)) if count else None
         return self.shard(self.partition_for(name)) if found is None else found
@@ -51,13 +51,13 @@ class CoordinatorRuntime(Generic[M]):
             raise ApiError(ErrorCode.NOT_COORDINATOR, f"another node leads {self.topic}-{partition}")
         return shard
 
-    # Following the metadata
+    # --- Metadata
 
     def topic_changed(self, partition_count: int) -> None:
         self._partition_count = partition_count
 
     def elected(self, partition: int, leader_epoch: int) -> None:
-        """This node leads the partition, in this epoch: its state is what the log says now."""
+        """The node leads the partition in this epoch: loads the state from the log."""
         shard = self._shards.get(partition)
         if shard is not None and shard.leader_epoch >= leader_epoch:
             return
@@ -71,7 +71,7 @@ class CoordinatorRuntime(Generic[M]):
             shard.unload()
 
     def send_now(self) -> None:
-        """Appends what could wait."""
+        """Appends the records that can wait."""
         for shard in self:
             shard.send_now()
 

@@ -1,4 +1,4 @@
-"""The timers of one shard: each fires through the shard's door, and all are gone with it."""
+"""The timers of one shard. Each runs its operation in the shard, and all are cancelled with it."""
 
 from collections.abc import Callable, Hashable
 
@@ -18,7 +18,7 @@ class ShardTimers:
         self.cancel(key)
 
         def fire() -> None:
-            # Another one may have been scheduled under this key, but then this one was cancelled.
+            # This timer is still the one of the key: scheduling another one would have cancelled it.
             del self._timers[key]
             self._run(operation)
 

@@ -1,8 +1,7 @@
-"""The partition a shard keeps its state in, as the shard sees it.
+"""StateLog: the log of a shard, as the shard sees it.
 
-Every call is a request: its answer may come late or never, and what it asked for may happen all the same. Therefore an
-append says where it expects the log to end: one that was given up, and arrives after all when others have been
-written, changes nothing.
+Every call is a request: the response may come late or never, and the request may be carried out even so. Therefore an
+append has the expected end of the log. A late append that arrives after others were written changes nothing.
 """
 
 from typing import NamedTuple, Protocol
@@ -13,7 +12,7 @@ from quire.seams import Buffer
 
 
 class Bounds(NamedTuple):
-    """What there is to be replayed: from `start` up to, not including, `end`."""
+    """The offsets to replay: from `start` up to, not including, `end`."""
 
     start: int
     end: int
@@ -23,12 +22,12 @@ class StateLog(Protocol):
     def bounds(self) -> Pending[Bounds | ApiError]: ...
 
     def read(self, offset: int) -> Pending[Buffer | ApiError]:
-        """Batches from the one that holds `offset` on, that one whole; empty where there is nothing.
+        """Batches, beginning with the one that has `offset`, which is complete. Empty if there is none.
 
-        The bytes may end anywhere within a later batch, also within its header.
+        The bytes may end within a later batch, even within its header.
         """
         ...
 
     def append(self, batch: bytearray, expected_offset: int) -> Pending[ApiError | None]:
-        """Done when the batch is committed at `expected_offset`. It is patched in place."""
+        """Done when the batch is committed at `expected_offset`. The batch is modified in place."""
         ...

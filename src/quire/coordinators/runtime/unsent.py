@@ -1,7 +1,7 @@
-"""What a shard has decided and not appended yet, put together into batches.
+"""Records that a shard has not appended yet, and how they are put into batches.
 
-Operations that come while an append is under way share the next one. Records of one operation are never torn apart,
-those of a transaction have a batch of their own, and so has the marker that ends one.
+Operations that run during an append share the next one. The records of one operation stay together. Records of a
+transaction have a batch of their own, and so has the marker that ends one.
 """
 
 from collections import deque
@@ -13,14 +13,14 @@ from quire.coordinators.runtime.result import WrittenBy
 from quire.protocol.records import Record, build_batch
 
 RECORD_OVERHEAD_BYTES = 32
-"""At most this much is added to a key and a value by their being a record."""
+"""An upper bound of what a record has besides key and value."""
 
 
 class Write(NamedTuple):
-    """What one operation wants to be appended: its records, or the batch of a marker."""
+    """What one operation appends: its records, or the batch of a marker."""
 
     number: int
-    """Of the operation; rising."""
+    """Of the operation, in increasing order."""
     records: list[Record]
     size: int
     transaction: WrittenBy | None = None
@@ -30,13 +30,13 @@ class Write(NamedTuple):
 class Batch(NamedTuple):
     content: bytearray
     offsets: int
-    """How many it takes."""
+    """The number of offsets in the batch."""
     last_number: int
-    """Of the last operation that is in it."""
+    """Of the last operation in the batch."""
 
 
 def encoded(records: Sequence[StateRecord], now_ms: int) -> tuple[list[Record], int]:
-    """The records as they are written, and how many bytes they take at most."""
+    """The encoded records, and an upper bound of their size in bytes."""
     written: list[Record] = []
     size = 0
     for record in records:

@@ -1,19 +1,20 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: a transaction begins, or grows, before anything is written to its partitions.
+"""AddPartitionsToTxn and AddOffsetsToTxn: a transaction begins or grows, before records go to its partitions.
 
-Clients of protocol 1 ask themselves (versions 0 to 3). For those of protocol 2 the broker asks that is to append their
-records (versions 4 and 5), and it asks about clients of protocol 1 whether they have asked (`verify_only`).
+Clients of protocol 1 send these requests themselves (versions 0 to 3). For clients of protocol 2 the broker that
+appends their records sends them (versions 4 and 5). For clients of protocol 1 it verifies with `verify_only` that the
+partition is part of the transaction.
 
-Only partitions that this node knows are taken: they exist, then, for every later coordinator too, and one that is not
-known when markers are sent has been deleted.
+The coordinator accepts only partitions that it knows. So they exist for every later coordinator too, and a partition
+that is unknown when markers are sent has been deleted.
 """
 
 from collections.abc import Sequence
 
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.coordinators.transaction.producer_epochs import HIGHEST_EPOCH
-from quire.coordinators.transaction.states import State
 from quire.coordinators.transaction.transaction import BUMPS_EPOCH, NO_PARTITIONS, Partitions, Transaction
+from quire.coordinators.transaction.transaction_state import TransactionState
 from quire.coordinators.transaction.transactions import Transactions
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import GROUP_OFFSETS
@@ -28,22 +29,22 @@ from quire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 
-# An enum's member is looked up anew each time it is named by its class.
-_ONGOING = State.ONGOING
+# Module constants, because a lookup of an enum member through its class is slow.
+_ONGOING = TransactionState.ONGOING
 _NONE = ErrorCode.NONE
 
 _KNOWS_FENCED = 2
-"""The version from which on clients of both requests know PRODUCER_FENCED."""
+"""The first version of both requests whose clients know PRODUCER_FENCED."""
 _FROM_BROKERS = 4
-"""The version from which on AddPartitionsToTxn is sent by brokers."""
+"""The first version of AddPartitionsToTxn that only brokers send."""
 
 Topics = Sequence[AddPartitionsToTxnTopic]
 
 
 def add_partitions(
     transactions: Transactions, request: AddPartitionsToTxnRequest, api_version: int, now_ms: int
-) -> Result[AddPartitionsToTxnResponse]:
-    """As clients ask, in versions 0 to 3."""
+) -> CoordinatorResult[AddPartitionsToTxnResponse]:
+    """From clients, in versions 0 to 3."""
     results, records = _add_topics(
         transactions,
         request.v3_and_below_transactional_id,
@@ -54,13 +55,13 @@ def add_partitions(
         api_version,
         now_ms,
     )
-    return Result(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results), records)
+    return CoordinatorResult(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results), records)
 
 
 def add_partitions_of(
     transactions: Transactions, request: AddPartitionsToTxnTransaction, api_version: int, now_ms: int
-) -> Result[AddPartitionsToTxnResult]:
-    """One transaction of those that a broker asks about, in versions 4 and 5."""
+) -> CoordinatorResult[AddPartitionsToTxnResult]:
+    """One transaction of a broker's request, in versions 4 and 5."""
     results, records = _add_topics(
         transactions,
         request.transactional_id,
@@ -72,7 +73,7 @@ def add_partitions_of(
         now_ms,
     )
     result = AddPartitionsToTxnResult(transactional_id=request.transactional_id, topic_results=results)
-    return Result(result, records)
+    return CoordinatorResult(result, records)
 
 
 def _add_topics(
@@ -85,7 +86,7 @@ def _add_topics(
     api_version: int,
     now_ms: int,
 ) -> tuple[list[AddPartitionsToTxnTopicResult], list[StateRecord]]:
-    """What is answered for each partition, refusals too, and what is to be written."""
+    """The result of each partition, and the records to write."""
     if not transactions.has_partitions(topics):
         return _unknown_partitions(transactions, topics), []
     try:
@@ -109,8 +110,8 @@ def add_offsets(
     api_version: int,
     now_ms: int,
     offsets_partition: int,
-) -> Result[AddOffsetsToTxnResponse]:
-    """`offsets_partition` is where the group's offsets are kept. ApiError for what is refused."""
+) -> CoordinatorResult[AddOffsetsToTxnResponse]:
+    """`offsets_partition` is the partition of `__consumer_offsets` that has the group. ApiError if it is refused."""
     if not transactions.has_partition(GROUP_OFFSETS, offsets_partition):
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS} is about to be created: try again")
     try:
@@ -120,11 +121,11 @@ def add_offsets(
             raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
         raise
     added = {GROUP_OFFSETS: [offsets_partition]}
-    return Result(AddOffsetsToTxnResponse(), _added(transactions, transaction, added, 0, now_ms))
+    return CoordinatorResult(AddOffsetsToTxnResponse(), _added(transactions, transaction, added, 0, now_ms))
 
 
 def partition_errors(topics: Topics, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
-    """The same for all partitions that were asked for."""
+    """The same code for all partitions."""
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,
@@ -140,7 +141,7 @@ def partition_errors(topics: Topics, code: ErrorCode) -> list[AddPartitionsToTxn
 def _found(
     transactions: Transactions, transactional_id: str, producer_id: int, epoch: int, verify_only: bool = False
 ) -> Transaction:
-    """The transaction that this producer may add to, or ask about."""
+    """The transaction, if this producer may change or verify it."""
     if not transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     transaction = transactions.get(transactional_id)
@@ -150,7 +151,7 @@ def _found(
         )
     is_ending = transaction.is_ending
     if is_ending and not verify_only:
-        # First of all: the producer may already go by the id and epoch that it will have when the end is complete.
+        # Checked first: the producer may already use the id and epoch that it gets when the end is complete.
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being ended: try again")
     if producer_id != transaction.producer_id:
         raise ApiError(
@@ -169,7 +170,7 @@ def _found(
 def _added(
     transactions: Transactions, transaction: Transaction, added: Partitions, client_version: int, now_ms: int
 ) -> list[StateRecord]:
-    """The record after which these partitions are part of the transaction, unless they are now."""
+    """The record that adds these partitions; none if the transaction has them."""
     is_open = transaction.state is _ONGOING
     current = transaction.partitions if is_open else NO_PARTITIONS
     partitions = _union(current, added)
@@ -187,7 +188,7 @@ def _added(
 
 
 def _union(current: Partitions, added: Partitions) -> Partitions:
-    """`current` itself where nothing is new."""
+    """`current` itself if nothing is new."""
     union: dict[str, Sequence[int]] = {}
     for topic, indexes in added.items():
         known = current.get(topic, ())
@@ -211,7 +212,7 @@ def _verified(transaction: Transaction, topics: Topics) -> list[AddPartitionsToT
 
 
 def _unknown_partitions(transactions: Transactions, topics: Topics) -> list[AddPartitionsToTxnTopicResult]:
-    """All or none: one partition that is not there keeps the others from being added."""
+    """All or none: if one partition is unknown, no other is added."""
     results = partition_errors(topics, ErrorCode.OPERATION_NOT_ATTEMPTED)
     for topic in results:
         for partition in topic.results_by_partition:

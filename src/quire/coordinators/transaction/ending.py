@@ -1,42 +1,56 @@
-"""How a transaction ends: decided, its markers written, complete; by its producer, or by the coordinator itself.
+"""How a transaction ends, by its producer or by the coordinator: decision, markers, completion.
 
-The end is decided by one record. When that is committed the markers go out, and when these are written a second record
-says so. A coordinator that is loaded with the first record and without the second writes the markers again.
+The decision is one record (PrepareCommit or PrepareAbort). After it is committed the markers are sent, and after they
+are written a second record completes the transaction. A coordinator that loads the first record without the second one
+sends the markers again.
 """
 
+from functools import partial
+
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import R, Result
-from quire.coordinators.transaction.producer_epochs import HIGHEST_EPOCH, NO_PRODUCER_ID, is_exhausted, taken
-from quire.coordinators.transaction.states import COMPLETE, State
+from quire.coordinators.runtime.result import CoordinatorResult, R
+from quire.coordinators.transaction.producer_epochs import (
+    HIGHEST_EPOCH,
+    NO_PRODUCER_ID,
+    is_exhausted,
+    require_producer_id,
+)
 from quire.coordinators.transaction.transaction import BUMPS_EPOCH, NO_PARTITIONS, Transaction
+from quire.coordinators.transaction.transaction_state import COMPLETE, TransactionState
 from quire.coordinators.transaction.transactions import Transactions
-from quire.protocol.errors import ErrorCode
 
 
-def by_its_producer(
-    transactions: Transactions, transaction: Transaction, is_commit: bool, bumps_epoch: bool, now_ms: int, fresh_id: int
+def producer_decision(
+    transactions: Transactions,
+    transaction: Transaction,
+    is_commit: bool,
+    bumps_epoch: bool,
+    now_ms: int,
+    new_producer_id: int,
 ) -> StateRecord:
-    """The decision that EndTxn asks for. NeedsProducerId where the producer goes on with another id."""
-    state = State.PREPARE_COMMIT if is_commit else State.PREPARE_ABORT
-    # What has not begun is aborted as of now: when it began is asked for everywhere.
+    """The decision of an EndTxn. NeedsProducerId if the producer must continue with another id."""
+    state = TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
+    # A transaction that has not begun is aborted with this start time, because every ended one must have one.
     start_ms = now_ms if transaction.is_at_rest else None
     if not bumps_epoch:
         return transaction.record(state, now_ms, transactions.log_version, start_ms=start_ms, client_version=0)
-    return _with_next_epoch(transactions, transaction, state, now_ms, start_ms, fresh_id)
+    return _with_next_epoch(transactions, transaction, state, now_ms, start_ms, new_producer_id)
 
 
-def by_the_coordinator(
-    transactions: Transactions, transaction: Transaction, now_ms: int, fresh_id: int = NO_PRODUCER_ID
+def coordinator_abort(
+    transactions: Transactions, transaction: Transaction, now_ms: int, new_producer_id: int = NO_PRODUCER_ID
 ) -> StateRecord:
-    """An abort that the producer does not know of: the next epoch fences it, whatever protocol it speaks.
+    """An abort that the producer did not ask for. The next epoch fences the producer, with either protocol.
 
     NeedsProducerId as above.
     """
     epoch = transaction.producer_epoch
     if transactions.transaction_version >= BUMPS_EPOCH and epoch < HIGHEST_EPOCH:
-        return _with_next_epoch(transactions, transaction, State.PREPARE_ABORT, now_ms, None, fresh_id)
+        return _with_next_epoch(
+            transactions, transaction, TransactionState.PREPARE_ABORT, now_ms, None, new_producer_id
+        )
     return transaction.record(
-        State.PREPARE_ABORT,
+        TransactionState.PREPARE_ABORT,
         now_ms,
         transactions.log_version,
         producer_epoch=min(epoch + 1, HIGHEST_EPOCH),
@@ -47,10 +61,10 @@ def by_the_coordinator(
 def _with_next_epoch(
     transactions: Transactions,
     transaction: Transaction,
-    state: State,
+    state: TransactionState,
     now_ms: int,
     start_ms: int | None,
-    fresh_id: int,
+    new_producer_id: int,
 ) -> StateRecord:
     epoch = transaction.producer_epoch
     return transaction.record(
@@ -58,32 +72,29 @@ def _with_next_epoch(
         now_ms,
         transactions.log_version,
         producer_epoch=epoch + 1,
-        next_producer_id=taken(fresh_id) if is_exhausted(epoch) else NO_PRODUCER_ID,
+        next_producer_id=require_producer_id(new_producer_id) if is_exhausted(epoch) else NO_PRODUCER_ID,
         start_ms=start_ms,
         client_version=BUMPS_EPOCH,
     )
 
 
-def decided(transactions: Transactions, transaction: Transaction, response: R, decision: StateRecord) -> Result[R]:
-    """`decision` and its answer; the markers follow when it is committed."""
-
-    def written(reason: ErrorCode) -> None:
-        if reason is ErrorCode.NONE:
-            transactions.write_markers([transaction])
-
-    return Result(response, [decision], written)
+def decision_result(
+    transactions: Transactions, transaction: Transaction, response: R, decision: StateRecord
+) -> CoordinatorResult[R]:
+    """Writes the decision. `Transactions.decision_written` sends the markers when it is committed."""
+    return CoordinatorResult(response, [decision], partial(transactions.decision_written, [transaction]))
 
 
-def identity_after(transaction: Transaction) -> tuple[int, int]:
-    """The producer id and epoch with which the producer goes on when the transaction is complete."""
+def next_identity(transaction: Transaction) -> tuple[int, int]:
+    """The producer id and epoch that the producer uses after the transaction is complete."""
     if transaction.next_producer_id != NO_PRODUCER_ID:
         return transaction.next_producer_id, 0
     return transaction.producer_id, transaction.producer_epoch
 
 
-def completed(transactions: Transactions, transaction: Transaction, now_ms: int) -> StateRecord:
-    """Every partition has its marker."""
-    producer_id, producer_epoch = identity_after(transaction)
+def completion(transactions: Transactions, transaction: Transaction, now_ms: int) -> StateRecord:
+    """The record that completes a transaction, after every partition has its marker."""
+    producer_id, producer_epoch = next_identity(transaction)
     return transaction.record(
         COMPLETE[transaction.state],
         now_ms,

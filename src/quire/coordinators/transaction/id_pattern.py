@@ -1,7 +1,7 @@
-"""Transactional ids by a regular expression, for ListTransactions. As Kafka has it: RE2, and the whole id must match.
+"""Filters transactional ids by a regular expression, for ListTransactions. As in Kafka: RE2, on the whole id.
 
-Anybody may send any expression, so it is one that cannot take long (`regex`). It is asked about the ids of all shards
-at once: a limit that each shard had to itself would be reached as often as there are shards.
+Any client may send any expression, so matching must take linear time (`regex`). The filter runs over the ids of all
+shards at once, so that the limit on an expression's cost counts once per request and not once per shard.
 """
 
 from collections.abc import Generator
@@ -12,9 +12,9 @@ from quire.protocol.messages.list_transactions import TransactionState
 
 
 def by_pattern(listed: list[TransactionState], pattern: str | None) -> Generator[None, None, list[TransactionState]]:
-    """Those whose ids match; without a pattern, all. ApiError for what is no regular expression.
+    """The transactions whose ids match; all if there is no pattern. ApiError for an invalid regular expression.
 
-    Yields after each id: there may be many, and each may be long.
+    Yields after each id, because there may be many long ones.
     """
     if not pattern:
         return listed
@@ -25,7 +25,7 @@ def by_pattern(listed: list[TransactionState], pattern: str | None) -> Generator
     used = "".join(characters)
     matching = []
     try:
-        # In either case: what the expression says in one may stand in an id in the other.
+        # In both cases, because expressions can ignore case.
         regex = Regex(pattern, Alphabet(used + used.lower() + used.upper()))
         for each in listed:
             if regex.matches(each.transactional_id):

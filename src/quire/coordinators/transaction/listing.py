@@ -1,7 +1,7 @@
-"""DescribeTransactions and ListTransactions: what is under way, for people and tools to look at."""
+"""DescribeTransactions and ListTransactions."""
 
-from quire.coordinators.transaction.states import NAMES, STATES_BY_NAME
 from quire.coordinators.transaction.transaction import Transaction
+from quire.coordinators.transaction.transaction_state import NAMES, STATES_BY_NAME
 from quire.coordinators.transaction.transactions import Transactions
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.describe_transactions import TopicData
@@ -11,7 +11,7 @@ from quire.protocol.messages.list_transactions import TransactionState as Listed
 
 
 def describe(transactions: Transactions, transactional_id: str) -> Described:
-    """One of those that a request asks for. Refusals are in the result."""
+    """One transactional id of a request. Errors are in the result."""
     if not transactional_id:
         return Described(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
     transaction = transactions.get(transactional_id)
@@ -31,7 +31,7 @@ def describe(transactions: Transactions, transactional_id: str) -> Described:
 def list_transactions(
     transactions: Transactions, request: ListTransactionsRequest, now_ms: int
 ) -> ListTransactionsResponse:
-    """Those of one shard. A filter that is not given lets everything through; for patterns see `id_pattern`."""
+    """The transactions of one shard. A filter that is not given matches all; `id_pattern` has the filter by id."""
     states = [STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME]
     producer_ids = frozenset(request.producer_id_filters)
 

@@ -1,33 +1,37 @@
-"""MarkerSender: brings the markers of decided transactions to their partitions, however often it takes.
+"""MarkerSender: sends the markers of decided transactions to their partitions, until each partition has one.
 
-One for each shard, for as long as the shard is loaded. Its owner gives it
+A shard has one for as long as it is loaded. The owner gives it
 
-    channel            how nodes are reached, the own one too
+    channel            sends requests to nodes, to its own one too
     clock              for back-off and timeouts
-    image              the cluster as committed: who leads a partition, and whether it still exists
-    coordinator_epoch  the leader epoch of the shard's partition: what older coordinators send is refused by partitions
-    run                the door back into the shard: `run(operation)` has the shard run `operation(machine, now_ms)` as
-                       it would a request. It raises nothing; where the shard is not active, it does nothing.
+    image              the committed metadata: who leads a partition, and whether it still exists
+    coordinator_epoch  the leader epoch of the shard's partition: partitions refuse markers of older coordinators
+    up_to_date         becomes True when the image has everything that was committed at the time of the call
+    shard              gets `markers_written` when all partitions have their marker
 
-The machine hands over markers once the decision to write them is committed. They are sent to the leaders of their
-partitions, one request to each node for all that is to be sent at that moment. A partition that refuses, has no leader
-or cannot be reached is tried again, ever more slowly, or as soon as the metadata changes; one that does not answer is
-sent its marker again after `answer_timeout_ms`. A marker that arrives twice does no harm. When no partition is missing
-`TransactionMachine.markers_written` goes through the door. With a channel and a log that answer at once, all of that
-has happened when `write` returns.
+The machine passes the markers of a decision after it is committed. Each node gets one request for all markers that are
+due for its partitions. If a partition refuses, has no leader or cannot be reached, its marker is sent again with
+increasing back-off, or as soon as the metadata changes. If a node does not respond, the marker is sent again after
+`answer_timeout_ms`. A marker that arrives twice does no harm. With a channel and a log that respond at once, all of
+this has happened when `write` returns.
 
-Answers may come late, twice or out of order: one counts if its partition is still missing, whatever request it is for.
+A partition that was deleted needs no marker. A partition that the image does not have may also be newer than the image,
+if this coordinator was just elected and another one added the partition. So the image is brought up to date first.
+
+Responses may come late, twice or out of order. A response counts if its partition still misses the marker, whatever
+request it belongs to.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from functools import partial
 
 from quire.coordinators.runtime.channel import Channel
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.transaction.pending_markers import FIRST_BACKOFF_MS, Partition, PendingMarkers
+from quire.coordinators.transaction.transaction_shard import TransactionShard
 from quire.coordinators.transaction.transactions import Markers
-from quire.coordinators.transaction.unsettled import FIRST_BACKOFF_MS, Partition, Unsettled
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import NO_LEADER
+from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -38,33 +42,27 @@ from quire.protocol.messages.write_txn_markers import (
 from quire.protocol.schema import Message
 from quire.seams import Clock, Timer
 
-if TYPE_CHECKING:
-    from quire.coordinators.transaction.machine import TransactionMachine
-
-Operation = Callable[["TransactionMachine", int], Result[None]]
-Run = Callable[[Operation], None]
-
 ANSWER_TIMEOUT_MS = 30_000.0
 MOST_MARKERS = 1_000
-"""In one request."""
+"""Of one request."""
 
 _VERSION = WriteTxnMarkersRequest.VERSIONS[1]
 
 _SETTLED = frozenset(
     {
         ErrorCode.NONE,
-        # The partition has seen a later epoch of this producer, which it could not have with this transaction open.
+        # The partition has a later epoch of this producer, so the transaction is not open there.
         ErrorCode.INVALID_PRODUCER_EPOCH,
-        # Where markers cannot be written there are no transactions either.
+        # A partition that cannot take markers has no transactions either.
         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
-"""Answers after which a partition needs no marker any more. Whatever else comes is tried again."""
+"""Error codes after which a partition needs no marker. After any other, the marker is sent again."""
 
 
-_Request = list[tuple[Unsettled, list[Partition]]]
-"""What is sent to one node, transaction by transaction."""
+_Request = list[tuple[PendingMarkers, list[Partition]]]
+"""The content of a request to one node, by transaction."""
 
 
 class MarkerSender:
@@ -76,10 +74,11 @@ class MarkerSender:
         "_image",
         "_is_sending",
         "_is_stopped",
-        "_run",
+        "_pending",
+        "_shard",
         "_timer",
         "_to_send",
-        "_unsettled",
+        "_up_to_date",
         "_wakes_ms",
     )
 
@@ -89,7 +88,8 @@ class MarkerSender:
         clock: Clock,
         image: Callable[[], ClusterImage],
         coordinator_epoch: int,
-        run: Run,
+        shard: TransactionShard,
+        up_to_date: Callable[[], Pending[bool]],
         *,
         answer_timeout_ms: float = ANSWER_TIMEOUT_MS,
     ) -> None:
@@ -97,10 +97,11 @@ class MarkerSender:
         self._clock = clock
         self._image = image
         self._coordinator_epoch = coordinator_epoch
-        self._run = run
+        self._shard = shard
+        self._up_to_date = up_to_date
         self._answer_timeout_ms = answer_timeout_ms
-        self._unsettled: dict[str, Unsettled] = {}
-        self._to_send: list[Unsettled] = []
+        self._pending: dict[str, PendingMarkers] = {}
+        self._to_send: list[PendingMarkers] = []
         self._timer: Timer | None = None
         self._wakes_ms = 0.0
         self._is_sending = False
@@ -110,118 +111,136 @@ class MarkerSender:
         if self._is_stopped:
             return
         for markers in decided:
-            unsettled = self._unsettled[markers.transactional_id] = Unsettled(markers)
-            self._to_send.append(unsettled)
+            pending = self._pending[markers.transactional_id] = PendingMarkers(markers)
+            self._to_send.append(pending)
         self._send()
 
     def metadata_changed(self) -> None:
-        """What waits for better times, or for the answer of a node that no longer leads the partition, is sent now."""
+        """Sends at once what is backing off, or waits for the response of a node that no longer leads the partition."""
         image = self._image()
-        for unsettled in self._unsettled.values():
-            unsettled.backoff_ms = FIRST_BACKOFF_MS
-            for partition, (_, node_id) in unsettled.missing.items():
+        for pending in self._pending.values():
+            pending.backoff_ms = FIRST_BACKOFF_MS
+            for partition, (_, node_id) in pending.missing.items():
                 if node_id == NO_LEADER or node_id != _leader(image, partition):
-                    unsettled.missing[partition] = (0.0, NO_LEADER)
+                    pending.missing[partition] = (0.0, NO_LEADER)
         self._send_due()
 
     def stop(self) -> None:
         self._is_stopped = True
-        self._unsettled.clear()
+        self._pending.clear()
         self._to_send.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    # Sending
+    # --- Sending
 
     def _send(self) -> None:
-        """What comes while something is being sent, because answers came at once, is sent together afterwards."""
+        """Responses that come at once may add markers. These are sent together in the next turn of the loop."""
         if self._is_sending:
             return
         self._is_sending = True
         try:
             while self._to_send:
-                unsettled, self._to_send = self._to_send, []
-                self._send_together(unsettled)
+                pending, self._to_send = self._to_send, []
+                self._send_together(pending)
         finally:
             self._is_sending = False
 
-    def _send_together(self, all_unsettled: list[Unsettled]) -> None:
+    def _send_together(self, all_pending: list[PendingMarkers]) -> None:
         now_ms = self._clock.monotonic_ms()
         by_node: dict[int, _Request] = {}
-        for unsettled in all_unsettled:
-            self._route(unsettled, now_ms, by_node)
+        for pending in all_pending:
+            self._route(pending, now_ms, by_node)
         for node_id, markers in by_node.items():
             for request in _portions(markers):
                 if self._is_stopped:
-                    return  # An answer that came at once may have led to that.
+                    return  # A response that came at once may have stopped the sender.
                 self._request(node_id, request)
-        for unsettled in all_unsettled:
-            self._conclude(unsettled)
+        for pending in all_pending:
+            self._conclude(pending)
 
     def _request(self, node_id: int, request: _Request) -> None:
-        answer = self._channel.send(node_id, self._built(request), _VERSION)
-        answer.when_done(lambda answer: self._answered(request, answer))
+        response = self._channel.send(node_id, self._built(request), _VERSION)
+        response.when_done(partial(self._responded, request))
 
-    def _route(self, unsettled: Unsettled, now_ms: float, by_node: dict[int, _Request]) -> None:
+    def _route(self, pending: PendingMarkers, now_ms: float, by_node: dict[int, _Request]) -> None:
         image = self._image()
-        for partition, (due_ms, _) in list(unsettled.missing.items()):
+        for partition, (due_ms, _) in list(pending.missing.items()):
             if due_ms > now_ms:
                 continue
             leader = _leader(image, partition)
-            if leader is None:
-                del unsettled.missing[partition]  # The partition was deleted, and what the transaction wrote with it.
-            elif leader == NO_LEADER:
-                unsettled.back_off(partition, now_ms)
+            if leader is None and self._has_latest_image(pending):
+                del pending.missing[partition]  # The partition was deleted.
+            elif leader is None or leader == NO_LEADER:
+                pending.back_off(partition, now_ms)
             else:
-                unsettled.missing[partition] = (now_ms + self._answer_timeout_ms, leader)
+                pending.missing[partition] = (now_ms + self._answer_timeout_ms, leader)
                 request = by_node.setdefault(leader, [])
-                if not request or request[-1][0] is not unsettled:
-                    request.append((unsettled, []))
+                if not request or request[-1][0] is not pending:
+                    request.append((pending, []))
                 request[-1][1].append(partition)
+
+    def _has_latest_image(self, pending: PendingMarkers) -> bool:
+        if not pending.has_latest_image and not pending.asks_for_image:
+            pending.asks_for_image = True
+            answer = self._up_to_date()
+            if answer.done:
+                pending.asks_for_image, pending.has_latest_image = False, answer.value
+            else:
+                answer.when_done(partial(self._asked_for_image, pending))
+        return pending.has_latest_image
+
+    def _asked_for_image(self, pending: PendingMarkers, has_latest_image: bool) -> None:
+        pending.asks_for_image, pending.has_latest_image = False, has_latest_image
+        if has_latest_image and self._pending.get(pending.markers.transactional_id) is pending:
+            for partition, (_, node_id) in pending.missing.items():
+                if node_id == NO_LEADER:
+                    pending.missing[partition] = (0.0, NO_LEADER)
+            self._send_due()
 
     def _built(self, request: _Request) -> WriteTxnMarkersRequest:
         return WriteTxnMarkersRequest(
             markers=[
                 WritableTxnMarker(
-                    producer_id=unsettled.markers.producer_id,
-                    producer_epoch=unsettled.markers.producer_epoch,
-                    transaction_result=unsettled.markers.is_commit,
+                    producer_id=pending.markers.producer_id,
+                    producer_epoch=pending.markers.producer_epoch,
+                    transaction_result=pending.markers.is_commit,
                     topics=_by_topic(partitions),
                     coordinator_epoch=self._coordinator_epoch,
-                    transaction_version=unsettled.markers.transaction_version,
+                    transaction_version=pending.markers.transaction_version,
                 )
-                for unsettled, partitions in request
+                for pending, partitions in request
             ]
         )
 
-    # Answers, and none
+    # --- Responses and timers
 
-    def _answered(self, request: _Request, answer: Message | ApiError) -> None:
-        verdicts = _verdicts(answer)
-        for unsettled, partitions in request:
-            producer_id = unsettled.markers.producer_id
+    def _responded(self, request: _Request, response: Message | ApiError) -> None:
+        codes = _error_codes(response)
+        for pending, partitions in request:
+            producer_id = pending.markers.producer_id
             for partition in partitions:
-                if verdicts.get((producer_id, *partition)) in _SETTLED:
-                    unsettled.missing.pop(partition, None)
+                if codes.get((producer_id, *partition)) in _SETTLED:
+                    pending.missing.pop(partition, None)
                 else:
-                    unsettled.back_off(partition, self._clock.monotonic_ms())
-        for unsettled, _ in request:
-            if not unsettled.missing or not self._is_sending:
-                self._conclude(unsettled)
+                    pending.back_off(partition, self._clock.monotonic_ms())
+        for pending, _ in request:
+            if not pending.missing or not self._is_sending:
+                self._conclude(pending)
 
-    def _conclude(self, unsettled: Unsettled) -> None:
-        markers = unsettled.markers
-        if self._unsettled.get(markers.transactional_id) is not unsettled:
+    def _conclude(self, pending: PendingMarkers) -> None:
+        markers = pending.markers
+        if self._pending.get(markers.transactional_id) is not pending:
             return
-        if unsettled.missing:
-            self._wake(unsettled.due_ms)
+        if pending.missing:
+            self._wake(pending.due_ms)
             return
-        del self._unsettled[markers.transactional_id]
-        self._run(lambda machine, now_ms: machine.markers_written(markers, now_ms))
+        del self._pending[markers.transactional_id]
+        self._shard.markers_written(markers)
 
     def _wake(self, when_ms: float) -> None:
-        """Looks around no later than `when_ms`."""
+        """Sets the timer, if none fires by `when_ms`."""
         if self._timer is not None:
             if self._wakes_ms <= when_ms:
                 return
@@ -235,33 +254,33 @@ class MarkerSender:
 
     def _send_due(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        for unsettled in self._unsettled.values():
-            if unsettled.is_due(now_ms):
-                unsettled.slow_down()
-                self._to_send.append(unsettled)
+        for pending in self._pending.values():
+            if pending.is_due(now_ms):
+                pending.slow_down()
+                self._to_send.append(pending)
         self._send()
-        if self._unsettled and not self._is_sending:
-            self._wake(min(unsettled.due_ms for unsettled in self._unsettled.values()))
+        if self._pending and not self._is_sending:
+            self._wake(min(pending.due_ms for pending in self._pending.values()))
 
 
 def _leader(image: ClusterImage, partition: Partition) -> int | None:
-    """The node that leads the partition, NO_LEADER while there is none, None if there is no such partition."""
+    """The leader of the partition, NO_LEADER while there is none, None if the partition does not exist."""
     topic = image.topic(partition[0])
     found = None if topic is None else topic.partitions.get(partition[1])
     return None if found is None else found.leader
 
 
 def _portions(request: _Request) -> Iterator[_Request]:
-    """Requests that a node can take: a coordinator may be loaded with very many decided transactions."""
+    """Divides a large request: a coordinator may load very many decided transactions."""
     portion: _Request = []
     room = MOST_MARKERS
-    for unsettled, partitions in request:
+    for pending, partitions in request:
         for start in range(0, len(partitions), MOST_MARKERS):
             part = partitions[start : start + MOST_MARKERS]
             if len(part) > room:
                 yield portion
                 portion, room = [], MOST_MARKERS
-            portion.append((unsettled, part))
+            portion.append((pending, part))
             room -= len(part)
     yield portion
 
@@ -273,13 +292,13 @@ def _by_topic(partitions: list[Partition]) -> list[WritableTxnMarkerTopic]:
     return [WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
 
 
-def _verdicts(answer: Message | ApiError) -> dict[tuple[int, str, int], int]:
-    """Error codes by producer id and partition; none where the node could not be asked."""
-    if not isinstance(answer, WriteTxnMarkersResponse):
+def _error_codes(response: Message | ApiError) -> dict[tuple[int, str, int], int]:
+    """By producer id and partition; empty if the request failed as a whole."""
+    if not isinstance(response, WriteTxnMarkersResponse):
         return {}
     return {
         (marker.producer_id, topic.name, partition.partition_index): partition.error_code
-        for marker in answer.markers
+        for marker in response.markers
         for topic in marker.topics
         for partition in topic.partitions
     }

@@ -1,20 +1,22 @@
-"""What happens to a transaction that nobody ends, and to a transactional id that nobody uses.
+"""Timeouts of transactions, and expiration of transactional ids.
 
-A transaction that takes longer than its producer announced is aborted, and the producer fenced. A transactional id that
-has been at rest for `transactional.id.expiration.ms` is forgotten. Both are looked at every so often, by the wall clock
-that is in the records; what is found is dealt with in portions, so that nobody else waits long.
+A transaction that takes longer than its timeout is aborted, and its producer fenced. A transactional id without a
+transaction for `transactional.id.expiration.ms` is deleted. Timers look for both periodically, and compare the wall
+clock with the times in the records. They handle what they find in portions, so that other requests do not wait long.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from quire.coordinators.runtime.record import StateRecord, tombstone
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.coordinators.runtime.unsent import encoded
-from quire.coordinators.transaction.ending import by_the_coordinator
+from quire.coordinators.transaction.ending import coordinator_abort
 from quire.coordinators.transaction.producer_epochs import NeedsProducerId
-from quire.coordinators.transaction.states import State
 from quire.coordinators.transaction.transaction import Transaction
+from quire.coordinators.transaction.transaction_shard import TransactionShard
+from quire.coordinators.transaction.transaction_state import TransactionState
 from quire.coordinators.transaction.transactions import Transactions
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.transaction_records import TransactionLogKey
@@ -22,28 +24,24 @@ from quire.protocol.messages.transaction_records import TransactionLogKey
 log = logging.getLogger("quire.coordinators")
 
 PORTION_PARTITIONS = 1_000
-"""Of transactions that are aborted at once; at least one is."""
+"""Partitions of the transactions that one operation aborts. It aborts at least one transaction."""
 PORTION_BYTES = 100_000
-"""Of transactional ids that are forgotten, or whose transactions are aborted, at once; less where the log takes less:
-what is more than a batch may hold would be refused as a whole, time and again."""
+"""Records of one operation. Fewer if the log takes smaller batches only: it would refuse a larger one every time."""
 NO_TIMEOUT_MS = 2**31 - 1
-"""Of a transaction that is part of a two-phase commit: Apache Kafka leaves it open for as long as it takes."""
+"""The timeout of a transaction that is part of a two-phase commit. Like Apache Kafka, Quire never aborts it."""
 
 TIMEOUTS = "transaction timeouts"
 EXPIRY = "transactional id expiry"
 
-WantProducerId = Callable[[str], None]
-"""Gets a producer id for the transaction of this id, and runs `TimeLimits.abort` with it."""
-
 
 class TimeLimits:
-    """Looks for timed out transactions while there are open ones, and for unused ids always."""
+    """Looks for timed out transactions while there are open ones, and for expired ids always."""
 
-    __slots__ = ("_is_watching", "_transactions", "_want_producer_id")
+    __slots__ = ("_is_watching", "_shard", "_transactions")
 
-    def __init__(self, transactions: Transactions, want_producer_id: WantProducerId) -> None:
+    def __init__(self, transactions: Transactions, shard: TransactionShard) -> None:
         self._transactions = transactions
-        self._want_producer_id = want_producer_id
+        self._shard = shard
         self._is_watching = False
 
     def start(self) -> None:
@@ -52,7 +50,7 @@ class TimeLimits:
         self._schedule_expiry(self._interval_ms("transaction.remove.expired.transaction.cleanup.interval.ms"))
 
     def watch(self) -> None:
-        """There is, or is about to be, an open transaction."""
+        """Called when a transaction is, or is about to be, open."""
         if not self._is_watching:
             self._is_watching = True
             self._schedule_timeouts(self._interval_ms("transaction.abort.timed.out.transaction.cleanup.interval.ms"))
@@ -64,11 +62,11 @@ class TimeLimits:
         self._transactions.surroundings.timers.schedule(TIMEOUTS, delay_ms, self._abort_timed_out)
 
     def _schedule_expiry(self, delay_ms: float) -> None:
-        self._transactions.surroundings.timers.schedule(EXPIRY, delay_ms, self._forget_unused)
+        self._transactions.surroundings.timers.schedule(EXPIRY, delay_ms, self._delete_expired)
 
-    # Transactions that take too long
+    # --- Timeouts
 
-    def _abort_timed_out(self, now_ms: int) -> Result[None]:
+    def _abort_timed_out(self, now_ms: int) -> CoordinatorResult[None]:
         self._is_watching = False
         if self._transactions.ongoing:
             self.watch()
@@ -79,10 +77,10 @@ class TimeLimits:
         log_takes_bytes = self._transactions.surroundings.max_batch_bytes()
         for transaction in self._timed_out(now_ms):
             try:
-                record = by_the_coordinator(self._transactions, transaction, now_ms)
+                record = coordinator_abort(self._transactions, transaction, now_ms)
             except NeedsProducerId:
-                # Until there is one nobody may touch it. If none comes it is asked for again next time.
-                transaction.state = State.PREPARE_EPOCH_FENCE
+                # No request may change it until there is an id. If none comes, the next timer asks again.
+                transaction.state = TransactionState.PREPARE_EPOCH_FENCE
                 waiting.append(transaction.transactional_id)
                 continue
             record_bytes = encoded([record], now_ms)[1]
@@ -102,34 +100,30 @@ class TimeLimits:
                 break
             records.append(record)
             aborted.append(transaction)
-        return Result(None, records, self._when_written(aborted, waiting))
+        return CoordinatorResult(None, records, partial(self._aborts_written, aborted, waiting))
 
     def _timed_out(self, now_ms: int) -> Iterator[Transaction]:
         for transaction in self._transactions.ongoing.values():
             if transaction.timeout_ms != NO_TIMEOUT_MS and transaction.start_ms + transaction.timeout_ms < now_ms:
                 yield transaction
 
-    def abort(self, transactional_id: str, now_ms: int, fresh_id: int) -> Result[None]:
-        """A producer id has come for a transaction that is to be aborted; that may have been done by now."""
+    def abort(self, transactional_id: str, now_ms: int, new_producer_id: int) -> CoordinatorResult[None]:
+        """Aborts the transaction with the new producer id, unless it was aborted meanwhile."""
         transaction = self._transactions.get(transactional_id)
-        if transaction is None or transaction.state is not State.PREPARE_EPOCH_FENCE:
-            return Result(None)
-        record = by_the_coordinator(self._transactions, transaction, now_ms, fresh_id)
-        return Result(None, [record], self._when_written([transaction], []))
+        if transaction is None or transaction.state is not TransactionState.PREPARE_EPOCH_FENCE:
+            return CoordinatorResult(None)
+        record = coordinator_abort(self._transactions, transaction, now_ms, new_producer_id)
+        return CoordinatorResult(None, [record], partial(self._transactions.decision_written, [transaction]))
 
-    def _when_written(self, aborted: list[Transaction], waiting: list[str]) -> Callable[[ErrorCode], None]:
-        def written(reason: ErrorCode) -> None:
-            if reason is not ErrorCode.NONE:
-                return
-            self._transactions.write_markers(aborted)
+    def _aborts_written(self, aborted: list[Transaction], waiting: list[str], code: ErrorCode) -> None:
+        self._transactions.decision_written(aborted, code)
+        if code is ErrorCode.NONE:
             for transactional_id in waiting:
-                self._want_producer_id(transactional_id)
+                self._shard.abort_with_new_producer_id(transactional_id)
 
-        return written
+    # --- Expired transactional ids
 
-    # Transactional ids that nobody uses
-
-    def _forget_unused(self, now_ms: int) -> Result[None]:
+    def _delete_expired(self, now_ms: int) -> CoordinatorResult[None]:
         config = self._transactions.surroundings.config
         oldest_ms = now_ms - config.get_int("transactional.id.expiration.ms")
         interval_ms = self._interval_ms("transaction.remove.expired.transaction.cleanup.interval.ms")
@@ -146,4 +140,4 @@ class TimeLimits:
                 break
             records.append(record)
         self._schedule_expiry(interval_ms)
-        return Result(None, records)
+        return CoordinatorResult(None, records)

@@ -1,23 +1,30 @@
-"""Transaction: what the coordinator knows of one transactional id. It changes by its records alone."""
+"""Transaction: the state of one transactional id. Only its records change it."""
 
 from collections.abc import Mapping, Sequence
 
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.transaction.producer_epochs import HIGHEST_EPOCH, NO_EPOCH, NO_PRODUCER_ID
-from quire.coordinators.transaction.states import AT_REST, ENDING, IN_THE_LOG, MAY_FOLLOW, PREPARED, State
+from quire.coordinators.transaction.transaction_state import (
+    AT_REST,
+    ENDING,
+    IN_THE_LOG,
+    MAY_FOLLOW,
+    PREPARED,
+    TransactionState,
+)
 from quire.protocol.errors import ProtocolError
 from quire.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
-# An enum's member is looked up anew each time it is named by its class.
-_EMPTY = State.EMPTY
-_ONGOING = State.ONGOING
+# Module constants, because a lookup of an enum member through its class is slow.
+_EMPTY = TransactionState.EMPTY
+_ONGOING = TransactionState.ONGOING
 
 NO_TIMESTAMP = -1
 BUMPS_EPOCH = 2
-"""The transaction version whose ends of transactions give a producer its next epoch."""
+"""The first transaction version in which the end of a transaction gives the producer its next epoch."""
 
 Partitions = Mapping[str, Sequence[int]]
-"""By topic; never changed once it is there."""
+"""Partition indexes by topic. Never modified in place."""
 
 NO_PARTITIONS: Partitions = {}
 
@@ -43,22 +50,22 @@ class Transaction:
     def __init__(self, transactional_id: str, producer_id: int = NO_PRODUCER_ID) -> None:
         self.transactional_id = transactional_id
         self._key = TransactionLogKey(transactional_id=transactional_id)
-        self.state = State.EMPTY
+        self.state = TransactionState.EMPTY
         self.producer_id = producer_id
         self.producer_epoch = NO_EPOCH
         self.previous_producer_id = NO_PRODUCER_ID
         self.next_producer_id = NO_PRODUCER_ID
-        """With which the producer goes on when the transaction, which used up the epochs of this one, is complete."""
+        """The id that the producer gets when this transaction, which used the last epoch, is complete."""
         self.last_epoch = NO_EPOCH
-        """That of the same producer before it got this one, so that a repeated request is known for what it is."""
+        """The previous epoch of the same producer, to recognize a repeated request."""
         self.continues_from = NO_EPOCH
-        """What `last_epoch` is to be when the record that InitProducerId wrote last is replayed: it is not in there."""
+        """What the next replayed record of InitProducerId sets `last_epoch` to: the record does not have it."""
         self.timeout_ms = 0
         self.partitions = NO_PARTITIONS
         self.start_ms = NO_TIMESTAMP
         self.last_update_ms = NO_TIMESTAMP
         self.client_version = 0
-        """The transaction version that was spoken when the state was last changed."""
+        """The transaction version of the request that last changed the state."""
 
     def __repr__(self) -> str:
         return f"Transaction({self.transactional_id!r}, {self.state.name}, {self.producer_id}:{self.producer_epoch})"
@@ -79,8 +86,8 @@ class Transaction:
     def partition_count(self) -> int:
         return sum(map(len, self.partitions.values()))
 
-    def take_over(self, value: TransactionLogValue) -> None:
-        """The record is in the log, or is about to be."""
+    def apply(self, value: TransactionLogValue) -> None:
+        """Replays a record that is in the log or about to be."""
         state = IN_THE_LOG.get(value.transaction_status)
         if state is None:
             raise ProtocolError(f"transaction {self.transactional_id} has state {value.transaction_status} in the log")
@@ -97,7 +104,7 @@ class Transaction:
         self.last_update_ms = value.transaction_last_update_timestamp_ms
         self.client_version = value.client_transaction_version
 
-    def _last_epoch(self, state: State, value: TransactionLogValue) -> int:
+    def _last_epoch(self, state: TransactionState, value: TransactionLogValue) -> int:
         if state is _EMPTY:
             return self.continues_from
         if state is not _ONGOING and value.client_transaction_version >= BUMPS_EPOCH:
@@ -108,7 +115,7 @@ class Transaction:
 
     def record(
         self,
-        state: State,
+        state: TransactionState,
         now_ms: int,
         log_version: int,
         *,
@@ -120,9 +127,9 @@ class Transaction:
         start_ms: int | None = None,
         client_version: int | None = None,
     ) -> StateRecord:
-        """The record after which the transaction is in `state`; what is not given stays as it is.
+        """The record that moves the transaction to `state`. Arguments that are not given keep their values.
 
-        Version 0, of clusters without the feature transaction.version, has no room for other producer ids.
+        Version 0, of clusters without the feature transaction.version, cannot hold the other producer ids.
         """
         assert self.state in MAY_FOLLOW[state], f"{state.name} cannot follow {self.state.name}"
         if partitions is None:
@@ -132,7 +139,7 @@ class Transaction:
             producer_epoch=self.producer_epoch if producer_epoch is None else producer_epoch,
             transaction_timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
             transaction_status=int(state),
-            # Kafka writes none, rather than an empty list, where there cannot be any.
+            # In state Empty Kafka writes null instead of an empty list.
             transaction_partitions=None if state is _EMPTY else _as_schema(partitions),
             transaction_last_update_timestamp_ms=now_ms,
             transaction_start_timestamp_ms=self.start_ms if start_ms is None else start_ms,

@@ -1,22 +1,23 @@
-"""Transactions: all of one shard, by transactional id, and what their operations have in common."""
+"""Transactions: the transactions of a shard by transactional id, and what their operations share."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from quire.coordinators.runtime.machine import Surroundings
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.transaction.states import State
 from quire.coordinators.transaction.transaction import Partitions, Transaction
+from quire.coordinators.transaction.transaction_state import TransactionState
 from quire.metadata.features import TRANSACTION_VERSION
+from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
 from quire.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
 
-# An enum's member is looked up anew each time it is named by its class.
-_ONGOING = State.ONGOING
+# Module constants, because a lookup of an enum member through its class is slow.
+_ONGOING = TransactionState.ONGOING
 
 
 class Markers(NamedTuple):
-    """What is to be written to each partition of a transaction, to end it there."""
+    """The markers that end one transaction in its partitions."""
 
     transactional_id: str
     producer_id: int
@@ -27,16 +28,16 @@ class Markers(NamedTuple):
 
 
 class MarkerWriter(Protocol):
-    """Sees to it that markers get where they belong, however long that takes, and says so when they are there."""
+    """Writes markers to their partitions, with retries. `MarkerSender` implements it."""
 
     def write(self, decided: Iterable[Markers]) -> None: ...
 
     def metadata_changed(self) -> None:
-        """Partitions may have got other leaders, or be gone."""
+        """Partitions may have new leaders, or be deleted."""
         ...
 
     def stop(self) -> None:
-        """Nothing is sent from now on, and nothing said."""
+        """Sends nothing and reports nothing after this."""
         ...
 
 
@@ -46,7 +47,7 @@ class Transactions:
     def __init__(self, surroundings: Surroundings, marker_writer: MarkerWriter) -> None:
         self.surroundings = surroundings
         self.ongoing: dict[str, Transaction] = {}
-        """Those that may time out."""
+        """Open transactions, which may time out."""
         self._by_id: dict[str, Transaction] = {}
         self._marker_writer = marker_writer
 
@@ -69,10 +70,10 @@ class Transactions:
         transaction = self._by_id.get(transactional_id)
         if transaction is None:
             transaction = Transaction(transactional_id)
-            transaction.take_over(record.value)
+            transaction.apply(record.value)
             self._by_id[transactional_id] = transaction
         else:
-            transaction.take_over(record.value)
+            transaction.apply(record.value)
         if transaction.state is _ONGOING:
             self.ongoing[transactional_id] = transaction
         else:
@@ -81,27 +82,32 @@ class Transactions:
     def _forget(self, transactional_id: str) -> None:
         transaction = self._by_id.pop(transactional_id, None)
         if transaction is not None:
-            transaction.state = State.DEAD
+            transaction.state = TransactionState.DEAD
             self.ongoing.pop(transactional_id, None)
 
+    def decision_written(self, decided: Iterable[Transaction], code: ErrorCode) -> None:
+        """The runtime calls this when decisions are committed, or cannot be written."""
+        if code is ErrorCode.NONE:
+            self.write_markers(decided)
+
     def write_markers(self, decided: Iterable[Transaction]) -> None:
-        """Once a decision is committed, not earlier: a marker cannot be taken back."""
+        """Only for committed decisions, because a marker cannot be undone."""
         self._marker_writer.write([_markers_of(transaction) for transaction in decided])
 
-    # What the cluster has agreed on
+    # --- Cluster metadata
 
     @property
     def transaction_version(self) -> int:
-        """The finalized level of the feature: 2 where transaction protocol 2 is spoken."""
+        """The finalized level of the feature; protocol 2 needs level 2."""
         return self.surroundings.image().features.get(TRANSACTION_VERSION, 0)
 
     @property
     def log_version(self) -> int:
-        """The version that values are written in."""
+        """The version in which values are written."""
         return 1 if self.surroundings.image().features.get(TRANSACTION_VERSION, 0) >= 1 else 0
 
     def has_partitions(self, topics: Iterable[AddPartitionsToTxnTopic]) -> bool:
-        """Whether there are all of them."""
+        """Whether all of them exist."""
         by_name = self.surroundings.image().topics_by_name
         for topic in topics:
             found = by_name.get(topic.name)
@@ -123,7 +129,7 @@ def _markers_of(transaction: Transaction) -> Markers:
         transaction.transactional_id,
         transaction.producer_id,
         transaction.producer_epoch,
-        transaction.state is State.PREPARE_COMMIT,
+        transaction.state is TransactionState.PREPARE_COMMIT,
         transaction.client_version,
         transaction.partitions,
     )

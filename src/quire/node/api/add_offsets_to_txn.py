@@ -1,8 +1,19 @@
-"""AddOffsetsToTxn: a transaction is about to commit a group's offsets, and has to end in their partition too."""
+"""AddOffsetsToTxn: adds a group's partition of `__consumer_offsets` to a transaction.
+
+A producer sends this before TxnOffsetCommit, so that the transaction also ends in that partition. With transaction
+protocol 2, TxnOffsetCommit adds the partition by itself.
+
+Versions on broker listeners:
+    0  the first version
+    1  a throttled client gets its response at once and waits by itself (KIP-219)
+    2  a producer with an old epoch gets PRODUCER_FENCED (KIP-588)
+    3  flexible encoding
+    4  the client knows TRANSACTION_ABORTABLE (KIP-890)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation
+from quire.node.authorizer import AclOperation
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, check_group
 from quire.node.transaction_requests import run_in_transaction
@@ -17,10 +28,10 @@ if TYPE_CHECKING:
 def handle(
     node: "Node", context: Context, request: AddOffsetsToTxnRequest
 ) -> Pending[AddOffsetsToTxnResponse | ApiError]:
-    check_group(node, context, request.group_id, Operation.READ)
+    check_group(node, context, request.group_id, AclOperation.READ)
     groups = node.coordinators.groups
     if not groups.partition_count:
-        # A client asks for the group's coordinator only after this, so nobody else would have the topic created.
+        # A client looks up the group's coordinator only after this request, so nothing else would create the topic.
         return node.coordinators.create_topic(groups.topic).then(
             lambda error: ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{groups.topic} is being created: try again")
         )

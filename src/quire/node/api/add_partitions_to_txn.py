@@ -1,12 +1,21 @@
-"""AddPartitionsToTxn: a transaction is about to write to partitions, and has to end in them.
+"""AddPartitionsToTxn: adds partitions to a transaction before its producer writes to them, so that it also ends there.
 
-Clients ask for one transaction (versions 0 to 3); brokers for several, to add partitions on behalf of a producer that
-writes to them, or only to have it confirmed that they belong to the transaction (versions 4 and 5).
+Clients send versions 0 to 3, for one transaction. Brokers send versions 4 and 5, for several transactions: to add the
+partitions that a producer writes to, or only to verify that they belong to its transaction.
+
+Versions on broker listeners:
+    0  the first version
+    1  a throttled client gets its response at once and waits by itself (KIP-219)
+    2  a producer with an old epoch gets PRODUCER_FENCED (KIP-588)
+    3  flexible encoding
+    4  sent by brokers, for several transactions, also to verify only (KIP-890)
+    5  the sender knows TRANSACTION_ABORTABLE (KIP-890)
 """
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.coordinators.transaction.add_partitions import partition_errors
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import CLUSTER, Context
 from quire.node.group_requests import caller_of
 from quire.node.slices import Work
@@ -15,12 +24,9 @@ from quire.pending import Pending, completed, gather
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
 from quire.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
 
@@ -29,16 +35,16 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_OF_BROKERS = 4
 
-Answer = Pending[AddPartitionsToTxnResponse | ApiError]
+PendingAddPartitionsResponse = Pending[AddPartitionsToTxnResponse | ApiError]
 
 
 def handle(
     node: "Node", context: Context, request: AddPartitionsToTxnRequest
-) -> Answer | Work[AddPartitionsToTxnResponse]:
+) -> PendingAddPartitionsResponse | Work[AddPartitionsToTxnResponse]:
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         return _of_client(node, context, request)
-    if not node.authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
-        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "only brokers ask for several transactions at once")
+    if not node.authorizer.allows(context, AclOperation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "only brokers may name several transactions")
     return _of_brokers(node, context, request)
 
 
@@ -50,18 +56,18 @@ def refuse(request: AddPartitionsToTxnRequest, error: ApiError) -> AddPartitions
         )
     return AddPartitionsToTxnResponse(
         error_code=error.code,
-        results_by_topic_v3_and_below=_with_error(request.v3_and_below_topics, error.code),
+        results_by_topic_v3_and_below=partition_errors(request.v3_and_below_topics, error.code),
     )
 
 
-def _of_client(node: "Node", context: Context, request: AddPartitionsToTxnRequest) -> Answer:
+def _of_client(node: "Node", context: Context, request: AddPartitionsToTxnRequest) -> PendingAddPartitionsResponse:
     topics = request.v3_and_below_topics
     denied = {topic.name: None for topic in topics if not _may_write(node, context, topic.name)}
     if denied:
-        # All or nothing: what could have been added is told that it was not tried.
+        # All or nothing: the partitions that could have been added get OPERATION_NOT_ATTEMPTED.
         results = [
-            *_with_error([topic for topic in topics if topic.name in denied], ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-            *_with_error([topic for topic in topics if topic.name not in denied], ErrorCode.OPERATION_NOT_ATTEMPTED),
+            *partition_errors([each for each in topics if each.name in denied], ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+            *partition_errors([each for each in topics if each.name not in denied], ErrorCode.OPERATION_NOT_ATTEMPTED),
         ]
         return completed(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
     caller = caller_of(context)
@@ -76,7 +82,7 @@ def _of_client(node: "Node", context: Context, request: AddPartitionsToTxnReques
 def _may_write(node: "Node", context: Context, topic: str) -> bool:
     is_own = context.principal is CLUSTER
     return (is_own or not is_internal(topic)) and node.authorizer.allows(
-        context, Operation.WRITE, Resource.TOPIC, topic
+        context, AclOperation.WRITE, Resource.TOPIC, topic
     )
 
 
@@ -107,18 +113,5 @@ def _of_broker(
 
 def _refused(transaction: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
     return AddPartitionsToTxnResult(
-        transactional_id=transaction.transactional_id, topic_results=_with_error(transaction.topics, code)
+        transactional_id=transaction.transactional_id, topic_results=partition_errors(transaction.topics, code)
     )
-
-
-def _with_error(topics: list[AddPartitionsToTxnTopic], code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-                for index in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]

@@ -1,7 +1,14 @@
-"""ApiVersions: what this listener answers, and the cluster's features.
+"""ApiVersions: the APIs and versions that this listener serves, and the cluster's features.
 
-The first request of every client. A version we do not know is answered in version 0 with our ranges, so that a newer
-client can step back.
+Every client sends this first. The response to a version that this node does not know is in version 0 and has the
+served versions, so that a newer client can choose one of them.
+
+Versions on broker and controller listeners:
+    0  the first version
+    1  throttle time in the response
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  flexible encoding; the client's software (KIP-511); features (KIP-584)
+    4  features whose lowest level is 0
 """
 
 import re
@@ -27,14 +34,14 @@ NAMES_SOFTWARE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 FIRST_VERSION_WITH_LEVEL_0 = 4
-"""Older Java clients do not survive a feature that starts at level 0."""
+"""Older Java clients fail on a feature whose lowest level is 0."""
 
 
 def handle(node: "Node", context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
     software = (request.client_software_name, request.client_software_version)
     if context.api_version >= NAMES_SOFTWARE and not all(map(_SOFTWARE.fullmatch, software)):
         raise ApiError(ErrorCode.INVALID_REQUEST, "a client's name and version are letters, digits, '.' and '-'")
-    features = {**node.image.features, KRAFT_VERSION: node.controller.log.kraft_version}
+    features = {**node.image.features, KRAFT_VERSION: node.metadata.log.kraft_version}
     controller = node.is_controller_listener(context.listener)
     return ApiVersionsResponse(
         api_keys=_ranges(controller),
@@ -57,7 +64,7 @@ def refuse(request: ApiVersionsRequest, error: ApiError) -> ApiVersionsResponse:
 
 
 def unsupported_version(controller: bool) -> ApiVersionsResponse:
-    """What a client newer than us is told, in version 0, so that it can step back."""
+    """The response, in version 0, to a version that this node does not know."""
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_ranges(controller))
 
 
@@ -65,7 +72,9 @@ def _ranges(controller: bool) -> list[ApiVersion]:
     ranges = [
         ApiVersion(
             api_key=apis.api_key(name),
-            min_version=served.oldest if served.advertised_from is None else served.advertised_from,
+            min_version=served.oldest_on(controller=controller)
+            if served.advertised_from is None
+            else served.advertised_from,
             max_version=served.newest,
         )
         for name, served in SERVED.items()

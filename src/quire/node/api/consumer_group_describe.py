@@ -1,8 +1,13 @@
-"""ConsumerGroupDescribe: the state and the members of consumer groups (KIP-848)."""
+"""ConsumerGroupDescribe: the state and the members of consumer groups (KIP-848).
+
+Versions on broker listeners:
+    0  the first version (KIP-848)
+    1  whether a member uses the classic or the consumer protocol (KIP-1099)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.entries import entries
 from quire.node.group_requests import caller_of, run_in_group
@@ -40,7 +45,7 @@ def _describe(
     node: "Node", context: Context, request: ConsumerGroupDescribeRequest, group_id: str
 ) -> DescribedGroup | Pending[DescribedGroup]:
     if not group_id:
-        nameless = ApiError(ErrorCode.INVALID_GROUP_ID, "every group has an id that is not empty: give one")
+        nameless = ApiError(ErrorCode.INVALID_GROUP_ID, "the group id must not be empty")
         return _refused(group_id, nameless)
     caller = caller_of(context)
     try:
@@ -49,7 +54,7 @@ def _describe(
             context,
             group_id,
             lambda machine, now_ms: machine.describe_consumer_group(group_id, caller, now_ms),
-            Operation.DESCRIBE,
+            AclOperation.DESCRIBE,
         )
     except ApiError as error:
         return _refused(group_id, error)

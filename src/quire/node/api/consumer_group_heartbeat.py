@@ -1,4 +1,11 @@
-"""ConsumerGroupHeartbeat: all that a member of a consumer group says and hears (KIP-848)."""
+"""ConsumerGroupHeartbeat: the one request with which a member joins a consumer group, stays in it and leaves it.
+
+The response has the partitions that the member may read.
+
+Versions on broker listeners:
+    0  the first version (KIP-848)
+    1  subscription by a regular expression; the client chooses its member id (KIP-1082)
+"""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +29,7 @@ def handle(
     if not node.image.features.get(GROUP_VERSION):
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
-            "this cluster keeps to classic groups: raise group.version to 1, or use group.protocol=classic",
+            "this cluster has classic groups only: raise group.version to 1, or use group.protocol=classic",
         )
     caller = caller_of(context)
     return run_in_group(

@@ -1,15 +1,22 @@
-"""CreatePartitions: more partitions for a topic that exists; they are never taken away again."""
+"""CreatePartitions: adds partitions to existing topics. Partitions cannot be removed again.
+
+Versions on broker and controller listeners:
+    0  the first version
+    1  a throttled client gets its response at once and waits by itself (KIP-219)
+    2  flexible encoding
+    3  the client knows THROTTLING_QUOTA_EXCEEDED (KIP-599)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.controller import create_partitions
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
-    CreatePartitionsTopicResult,
 )
 
 if TYPE_CHECKING:
@@ -18,16 +25,11 @@ if TYPE_CHECKING:
 
 def handle(node: "Node", context: Context, request: CreatePartitionsRequest) -> Work[CreatePartitionsResponse]:
     for topic in request.topics:
-        if not node.authorizer.allows(context, Operation.ALTER, Resource.TOPIC, topic.name):
+        if not node.authorizer.allows(context, AclOperation.ALTER, Resource.TOPIC, topic.name):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"altering {topic.name} is not allowed")
-    response: CreatePartitionsResponse = yield node.controller.create_partitions(request, node.clock.now_ms())
+    response: CreatePartitionsResponse = yield node.to_controller.create_partitions(request, context)
     return response
 
 
 def refuse(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
-            for topic in request.topics
-        ]
-    )
+    return create_partitions.refuse(request, error)

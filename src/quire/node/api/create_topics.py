@@ -1,14 +1,25 @@
-"""CreateTopics: checked and recorded by the controller, answered when the record is committed and the logs exist."""
+"""CreateTopics: the controller checks the topics and records them in the metadata log.
+
+The response is sent when the records are committed and the logs exist.
+
+Versions on broker and controller listeners:
+    2  the oldest version served: throttle time in the response
+    3  a throttled client gets its response at once and waits by itself (KIP-219)
+    4  -1 as the number of partitions or replicas means the cluster's default (KIP-464)
+    5  flexible encoding; the settings of the new topic in the response (KIP-525)
+    6  the client knows THROTTLING_QUOTA_EXCEEDED (KIP-599)
+    7  the topic id in the response (KIP-516)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.controller import create_topics
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.create_topics import (
     CreatableTopic,
-    CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -20,23 +31,18 @@ if TYPE_CHECKING:
 def handle(node: "Node", context: Context, request: CreateTopicsRequest) -> Work[CreateTopicsResponse]:
     authorizer = node.authorizer
     denied: list[CreatableTopic] = []
-    if not authorizer.allows(context, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME):
+    if not authorizer.allows(context, AclOperation.CREATE, Resource.CLUSTER, CLUSTER_NAME):
         denied = [
             topic
             for topic in request.topics
-            if not authorizer.allows(context, Operation.CREATE, Resource.TOPIC, topic.name)
+            if not authorizer.allows(context, AclOperation.CREATE, Resource.TOPIC, topic.name)
         ]
         request.topics = [topic for topic in request.topics if topic not in denied]
-    response: CreateTopicsResponse = yield node.controller.create_topics(request, node.clock.now_ms())
+    response: CreateTopicsResponse = yield node.to_controller.create_topics(request, context)
     error = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "creating this topic is not allowed")
-    response.topics.extend(_refused(topic.name, error) for topic in denied)
+    response.topics.extend(create_topics.refused(topic, error) for topic in denied)
     return response
 
 
 def refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
-
-
-def _refused(name: str, error: ApiError) -> CreatableTopicResult:
-    """An empty list of configs, not null: the Java admin client does not survive null there."""
-    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
+    return create_topics.refuse(request, error)

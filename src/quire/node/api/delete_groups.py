@@ -1,8 +1,14 @@
-"""DeleteGroups: groups without members go, with everything they have committed."""
+"""DeleteGroups: deletes groups that have no members, with all their committed offsets.
+
+Versions on broker listeners:
+    0  the first version
+    1  a throttled client gets its response at once and waits by itself (KIP-219)
+    2  flexible encoding
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation
+from quire.node.authorizer import AclOperation
 from quire.node.context import Context
 from quire.node.group_requests import run_in_group
 from quire.node.slices import Work, outcome
@@ -26,7 +32,7 @@ def refuse(request: DeleteGroupsRequest, error: ApiError) -> DeleteGroupsRespons
 
 
 def _delete(node: "Node", context: Context, group_id: str) -> Work[DeletableGroupResult]:
-    """Step by step: a group can have more offsets than fit into one append."""
+    """Deletes in steps, because a group can have more offsets than fit into one append."""
     done = False
     try:
         while not done:
@@ -35,7 +41,7 @@ def _delete(node: "Node", context: Context, group_id: str) -> Work[DeletableGrou
                 context,
                 group_id,
                 lambda machine, now_ms: machine.delete_group(group_id, now_ms),
-                Operation.DELETE,
+                AclOperation.DELETE,
             )
             done = yield from outcome(step)
     except ApiError as error:

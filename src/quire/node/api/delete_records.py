@@ -1,13 +1,18 @@
-"""DeleteRecords: move a partition's log start offset forward, so that everything before it is gone for readers.
+"""DeleteRecords: moves a partition's log start offset forward, so that readers no longer see the records before it.
 
-Answered when the new start is in the data directory's checkpoint, for good; until then readers see the old one. So
-records that were said to be deleted do not come back.
+The response is sent when the new start is in the checkpoint of the data directory. Until then readers see the old one.
+So records that were reported as deleted do not reappear after a crash.
+
+Versions on broker listeners:
+    0  the first version
+    1  a throttled client gets its response at once and waits by itself (KIP-219)
+    2  flexible encoding
 """
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.pending import Pending
@@ -63,9 +68,9 @@ def _delete(
 ) -> DeleteRecordsPartitionResult:
     answer = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
     try:
-        if not node.authorizer.allows(context, Operation.DELETE, Resource.TOPIC, topic):
+        if not node.authorizer.allows(context, AclOperation.DELETE, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"deleting from {topic} is not allowed")
-        partition = node.partitions.leader(topic, None, wanted.partition_index)
+        partition = node.partitions.leader(topic, None, wanted.partition_index).partition
         waiting.append((answer, node.partitions.delete_records(partition, wanted.offset)))
     except ApiError as error:
         answer.error_code = error.code
@@ -75,7 +80,7 @@ def _delete(
 def _when_done(
     node: "Node", response: DeleteRecordsResponse, waiting: Waiting, timeout_ms: int
 ) -> Pending[DeleteRecordsResponse]:
-    """The response when every partition has moved, or the client's time is up."""
+    """The response, when the start of every partition has moved or the client's timeout has passed."""
     pending: Pending[DeleteRecordsResponse] = Pending()
     left = len(waiting)
     timer: Timer | None = None

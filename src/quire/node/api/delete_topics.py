@@ -1,41 +1,48 @@
-"""DeleteTopics: recorded by the controller; the logs are renamed at once and removed in the background."""
+"""DeleteTopics: the controller records the deletion in the metadata log.
+
+The node renames the logs before it responds, and removes their files in the background.
+
+Versions on broker and controller listeners:
+    1  the oldest version served: throttle time in the response
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  the client knows TOPIC_DELETION_DISABLED; with older versions it gets INVALID_REQUEST
+    4  flexible encoding
+    5  error messages; the client knows THROTTLING_QUOTA_EXCEEDED (KIP-599)
+    6  topics by id (KIP-516)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.controller import delete_topics
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+DELETION_DISABLED_SINCE = 3
+"""Clients of older versions do not know TOPIC_DELETION_DISABLED, and get INVALID_REQUEST as from Kafka."""
+
 
 def handle(node: "Node", context: Context, request: DeleteTopicsRequest) -> Work[DeleteTopicsResponse]:
     if not node.config.get_bool("delete.topic.enable"):
-        raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this cluster")
+        known = context.api_version >= DELETION_DISABLED_SINCE
+        code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
+        raise ApiError(code, "delete.topic.enable is false on this cluster")
     for name in _names(node, request):
-        if not node.authorizer.allows(context, Operation.DELETE, Resource.TOPIC, name):
+        if not node.authorizer.allows(context, AclOperation.DELETE, Resource.TOPIC, name):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"deleting {name} is not allowed")
-    response: DeleteTopicsResponse = yield node.controller.delete_topics(request, node.clock.now_ms())
-    # A crash after the answer must not leave logs behind that nothing would ever delete.
+    response: DeleteTopicsResponse = yield node.to_controller.delete_topics(request, context)
+    # A crash after the response must not leave logs behind, because nothing would delete them later.
     yield node.partitions.deletions.when_done()
     return response
 
 
 def refuse(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:
-    results = [
-        DeletableTopicResult(
-            name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=error.message
-        )
-        for topic in request.topics
-    ]
-    results += [
-        DeletableTopicResult(name=name, error_code=error.code, error_message=error.message)
-        for name in request.topic_names
-    ]
-    return DeleteTopicsResponse(responses=results)
+    return delete_topics.refuse(request, error)
 
 
 def _names(node: "Node", request: DeleteTopicsRequest) -> list[str]:

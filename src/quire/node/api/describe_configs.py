@@ -1,4 +1,11 @@
-"""DescribeConfigs: the settings of topics, brokers and groups, where each value comes from, what stands behind it."""
+"""DescribeConfigs: the settings of topics, brokers and groups, with the source of each value and its synonyms.
+
+Versions on broker and controller listeners:
+    1  the oldest version served: the source and the synonyms of each value (KIP-226)
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  the type and the documentation of each setting (KIP-569)
+    4  flexible encoding
+"""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", context: Context, request: DescribeConfigsRequest) -> Work[DescribeConfigsResponse]:
-    # Named twice is described once: hundreds of settings, and tens of kilobytes, for a name of a few bytes.
+    # A resource that is named twice is described once: a name of a few bytes stands for tens of kilobytes.
     wanted = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
     results = yield from entries(
         wanted,
@@ -68,11 +75,11 @@ def _entries(node: "Node", resource: DescribeConfigsResource) -> list[ConfigEntr
         if name == "":
             return node.config.describe_cluster_default(keys)
         if name != str(node.node_id):
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"ask broker {name} itself; this is broker {node.node_id}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {node.node_id}: ask broker {name}")
         return node.config.describe(keys)
     if resource.resource_type == ConfigResource.GROUP:
         if not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "name a group: its settings are asked for")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the group is missing")
         return describe_group(node.image.group_configs(name), node.config, keys)
     if resource.resource_type in (ConfigResource.BROKER_LOGGER, ConfigResource.CLIENT_METRICS):
         return []

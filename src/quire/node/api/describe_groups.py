@@ -1,8 +1,18 @@
-"""DescribeGroups: the state and the members of classic groups."""
+"""DescribeGroups: the state and the members of classic groups.
+
+Versions on broker listeners:
+    0  the first version
+    1  throttle time in the response
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  authorized operations (KIP-430)
+    4  group.instance.id of static members (KIP-345)
+    5  flexible encoding
+    6  an unknown group gets GROUP_ID_NOT_FOUND; error messages (KIP-1043)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.entries import entries
 from quire.node.group_requests import caller_of, run_in_group
@@ -42,7 +52,7 @@ def _describe(
             context,
             group_id,
             lambda machine, now_ms: machine.describe_group(group_id, caller, now_ms),
-            Operation.DESCRIBE,
+            AclOperation.DESCRIBE,
         )
     except ApiError as error:
         return _refused(group_id, error, context.api_version)

@@ -1,8 +1,16 @@
-"""DescribeLogDirs: the size of each partition on this node's disks, and the room that is left."""
+"""DescribeLogDirs: the size of each partition in this node's data directories, and the free space of their disks.
+
+Versions on broker listeners:
+    1  the oldest version served: a throttled client gets its response at once and waits by itself (KIP-219)
+    2  flexible encoding
+    3  an error code for the whole request
+    4  total and usable bytes of a directory's disk (KIP-827)
+    5  whether a directory is cordoned (KIP-1066); none is on this node
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
@@ -13,14 +21,14 @@ from quire.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from quire.storage.log_directory import LogDirectory
+from quire.storage.directory.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
 
 def handle(node: "Node", context: Context, request: DescribeLogDirsRequest) -> Work[DescribeLogDirsResponse]:
-    if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
+    if not node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describing the cluster is not allowed")
     response = DescribeLogDirsResponse()
     for directory in node.partitions.directories():

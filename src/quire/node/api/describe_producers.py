@@ -1,8 +1,12 @@
-"""DescribeProducers: the producers a partition remembers, with the sequence it expects from each."""
+"""DescribeProducers: the producers that a partition remembers, with the last sequence number of each.
+
+Versions on broker listeners:
+    0  the first version (KIP-664)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.entries import entries
 from quire.node.slices import Work
@@ -52,9 +56,9 @@ def _refused(index: int, error: ApiError) -> PartitionResponse:
 
 def _describe(node: "Node", context: Context, topic: str, index: int) -> Work[PartitionResponse]:
     try:
-        if not node.authorizer.allows(context, Operation.READ, Resource.TOPIC, topic):
+        if not node.authorizer.allows(context, AclOperation.READ, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"reading {topic} is not allowed")
-        partition = node.partitions.leader(topic, None, index)
+        partition = node.partitions.leader(topic, None, index).partition
     except ApiError as error:
         return _refused(index, error)
     answer = PartitionResponse(partition_index=index)

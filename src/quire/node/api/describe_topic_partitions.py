@@ -1,9 +1,13 @@
-"""DescribeTopicPartitions: topics and their partitions, a page at a time, with the eligible leader replicas."""
+"""DescribeTopicPartitions: topics and their partitions with eligible leader replicas, one page at a time.
+
+Versions on broker listeners:
+    0  the first version (KIP-966)
+"""
 
 from typing import TYPE_CHECKING
 
 from quire.metadata.image import PartitionImage, TopicImage
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", context: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """Topics come in order of name, so that a cursor means the same on every broker."""
+    """Topics are sorted by name, so that a cursor means the same on every broker."""
     room = min(request.response_partition_limit, node.config.get_int("max.request.partition.size.limit"))
     if room <= 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, "the partition limit of a page must be positive")
@@ -60,9 +64,9 @@ def refuse(request: DescribeTopicPartitionsRequest, error: ApiError) -> Describe
 def _topic(
     node: "Node", context: Context, name: str, start: int, room: int
 ) -> tuple[DescribeTopicPartitionsResponseTopic | None, int | None]:
-    """The topic's page and the partition the next page starts at; no topic at all when there is no room."""
+    """The topic's part of the page, and the partition with which the next page starts. No topic if the page is full."""
     topic = node.image.topic(name)
-    if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, name):
+    if not node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TOPIC, name):
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return DescribeTopicPartitionsResponseTopic(error_code=code, name=name), None
     if topic is None:

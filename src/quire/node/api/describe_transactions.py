@@ -1,8 +1,12 @@
-"""DescribeTransactions: the state of transactional ids, for people and tools to look at."""
+"""DescribeTransactions: the state of transactional ids, for administrators.
+
+Versions on broker listeners:
+    0  the first version (KIP-664)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation
+from quire.node.authorizer import AclOperation
 from quire.node.context import Context
 from quire.node.entries import entries
 from quire.node.slices import Work
@@ -38,7 +42,7 @@ def refuse(request: DescribeTransactionsRequest, error: ApiError) -> DescribeTra
 
 def _describe(node: "Node", context: Context, transactional_id: str) -> TransactionState | Pending[TransactionState]:
     try:
-        check_transactional_id(node, context, transactional_id, Operation.DESCRIBE)
+        check_transactional_id(node, context, transactional_id, AclOperation.DESCRIBE)
         answer = node.coordinators.transactions.shard_for(transactional_id).run(
             lambda machine, _now_ms: machine.describe(transactional_id)
         )

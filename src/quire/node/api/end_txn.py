@@ -1,4 +1,16 @@
-"""EndTxn: commit or abort; answered when that is decided for good. The markers in the partitions follow."""
+"""EndTxn: commits or aborts a transaction.
+
+The response is sent when the decision is committed in `__transaction_state`. The coordinator then writes the markers to
+the transaction's partitions.
+
+Versions on broker listeners:
+    0  the first version
+    1  a throttled client gets its response at once and waits by itself (KIP-219)
+    2  a producer with an old epoch gets PRODUCER_FENCED (KIP-588)
+    3  flexible encoding
+    4  the client knows TRANSACTION_ABORTABLE (KIP-890)
+    5  transaction protocol 2: the epoch of the next transaction in the response (KIP-890)
+"""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +31,7 @@ def handle(node: "Node", context: Context, request: EndTxnRequest) -> Pending[En
         node,
         context,
         request.transactional_id,
-        lambda machine, now_ms, fresh_id: machine.end_txn(request, caller, now_ms, fresh_id),
+        lambda machine, now_ms, new_producer_id: machine.end_txn(request, caller, now_ms, new_producer_id),
     )
 
 

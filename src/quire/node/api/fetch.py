@@ -1,17 +1,36 @@
-"""Fetch: read committed record batches as file slices, or wait until there are enough of them.
+"""Fetch: reads record batches as file slices, or waits until there are enough of them.
 
-A fetch is answered as soon as `min_bytes` can be sent, any partition has an error, or `max_wait_ms` has passed. Batches
-are sent whole and closed; the last one may be cut by the size limit, but a batch larger than the limit is sent when it
-is the first, so that nobody gets stuck on it. What this process has neither written nor read before is checked first,
-in jobs. Fetch sessions are kept in `quire.node.fetch_sessions`.
+The response is sent as soon as `min_bytes` can be sent (or `max_bytes`, if that is less), a partition has an error, or
+`max_wait_ms` has passed. Batches are sent as they are stored. The size limit may cut the last one, but the first batch
+is sent whole even if it is larger than the limit, so that no consumer gets stuck. Bytes that this process has neither
+written nor read before are checked first, in jobs. `quire.node.fetch_sessions` keeps the fetch sessions. On
+controller listeners other nodes fetch the metadata log, which `metadata_fetch.py` handles.
+
+Versions on broker and controller listeners:
+    4   the oldest version served: isolation level, last stable offset, aborted transactions (KIP-98)
+    5   log start offset, in both directions (KIP-107)
+    6   the client knows KAFKA_STORAGE_ERROR (KIP-112)
+    7   incremental fetch sessions (KIP-227)
+    8   a throttled client gets its response at once and waits by itself (KIP-219)
+    9   the client's leader epoch (KIP-320)
+    10  the client can read zstd (KIP-110)
+    11  rack and preferred read replica (KIP-392)
+    12  flexible encoding; last fetched and diverging epoch (KIP-595); the current leader with some errors
+    13  topics by id (KIP-516)
+    14  the client knows OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)
+    15  id and epoch of a follower in one structure (KIP-903)
+    16  addresses of new leaders (KIP-951), which this node does not send
+    17  directory id of a follower (KIP-853)
+    18  high watermark of a follower (KIP-1166)
 """
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
+from quire.node.leader_hints import endpoints_of
 from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -23,28 +42,31 @@ from quire.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from quire.protocol.uuids import ZERO
+from quire.replication.fetch_wait import FetchWait
+from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
-from quire.replication.waiting import FetchWait
 from quire.storage import LogPosition
-from quire.storage.range_check import NotCheckedError, RangeCheck
+from quire.storage.scanning.range_check import NotCheckedError, ReadCheck
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
-# An enum's member is looked up anew each time it is named by its class.
-READ = Operation.READ
+# Naming a member of an enum by its class costs a look-up each time.
+READ = AclOperation.READ
 TOPIC = Resource.TOPIC
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_LEADER_HINTS = 12
+FIRST_VERSION_WITH_LEADER_ADDRESSES = 16
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 MOST_CHECKS = 3
-"""How often a fetch waits for checks: once, unless segments come and go meanwhile."""
+"""How often a fetch waits for checks: once is enough, unless segments are added or deleted meanwhile."""
 FEW_PARTITIONS = 100
-"""Up to so many are read in one go: that takes about a millisecond."""
+"""Up to this many partitions are read without a pause, which takes about a millisecond."""
 
 
 def handle(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
@@ -55,7 +77,7 @@ def handle(node: "Node", context: Context, request: FetchRequest) -> Work[FetchR
 
 
 def refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
-    """Errors of sessions concern the whole request; others are told partition by partition."""
+    """An error of the session is that of the whole request; others are reported for each partition."""
     if error.code in (
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
         ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -75,7 +97,7 @@ def refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
 
 
 def _session(node: "Node", context: Context, request: FetchRequest) -> tuple[FetchSession | None, list[FetchPartition]]:
-    """The session this fetch belongs to, if any, and all partitions it is about."""
+    """The session of this fetch, if any, and all partitions to read."""
     now_ms = node.clock.monotonic_ms()
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     wanted = [
@@ -92,7 +114,7 @@ def _session(node: "Node", context: Context, request: FetchRequest) -> tuple[Fet
         for partition in topic.partitions
     ]
     if len(wanted) > 1:
-        # Named twice is served once, as it is in a session: otherwise a request could have one batch read without end.
+        # A partition that is named twice is read once, as in a session. This bounds the work of a request.
         wanted = list({partition.key: partition for partition in wanted}.values())
     if request.session_epoch == FINAL_EPOCH:
         node.fetch_sessions.close(request.session_id)
@@ -111,15 +133,17 @@ def _forgotten(request: FetchRequest) -> list[PartitionKey]:
 
 
 class _Fetch:
-    """One fetch request on its way: read, and read once more whenever it had to wait."""
+    """One fetch request: reads its partitions, and reads them again after each wait."""
 
     __slots__ = (
         "_answers",
         "_bytes",
         "_context",
         "_failed",
-        "_followed",
         "_in_slices",
+        "_leaders",
+        "_max_bytes",
+        "_min_bytes",
         "_node",
         "_partitions",
         "_request",
@@ -142,19 +166,23 @@ class _Fetch:
         self._request = request
         self._session = session
         self._partitions = partitions
+        self._max_bytes = min(request.max_bytes, node.fetch_max_bytes)
+        # A response that is full has nothing to wait for.
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._in_slices = len(partitions) > FEW_PARTITIONS
         self._answers: list[tuple[FetchPartition, PartitionData]] = []
-        self._followed: list[Partition] = []
+        self._leaders: list[LeaderRole] = []
+        """Of the partitions that were read without an error: those to wait for."""
         self._seen_ends: list[LogPosition] = []
-        """In slices: how far each of those followed could be read when it was."""
+        """In slices: how far each of these could be read when it was."""
         self._bytes = 0
         self._failed = False
         self._to_send: list[tuple[Partition, PartitionData]] = []
-        """In slices: the answers that have records."""
-        self._unchecked: list[tuple[Partition, RangeCheck]] = []
+        """In slices: the partitions whose responses have records."""
+        self._unchecked: list[tuple[Partition, ReadCheck]] = []
 
     def work(self) -> Work[FetchResponse]:
-        min_bytes = self._request.min_bytes
+        min_bytes = self._min_bytes
         may_wait = self._request.max_wait_ms > 0
         checks_left = MOST_CHECKS
         while True:
@@ -165,16 +193,16 @@ class _Fetch:
                 continue
             for partition, check in self._unchecked:
                 self._node.partitions.check(partition, check, _nothing)
-            if self._failed or self._bytes >= min_bytes or not self._followed or not may_wait:
+            if self._failed or self._bytes >= min_bytes or not self._leaders or not may_wait:
                 return (yield from self._response())
             may_wait = False
-            # Where a disk has just failed, reading again tells which partitions are offline.
+            # If a disk has just failed, the next read returns the error for each partition that is offline.
             with suppress(ApiError):
-                yield self._when_there_is_more()
+                yield self._when_enough_to_send()
 
     def _read(self) -> Work[None]:
         self._answers = []
-        self._followed = []
+        self._leaders = []
         self._seen_ends = []
         self._to_send = []
         self._bytes = 0
@@ -185,7 +213,7 @@ class _Fetch:
                 yield None
 
     def _when_checked(self) -> Pending[None]:
-        """Done when what has to be checked before it can be sent is checked."""
+        """Completed when the bytes that must be checked before they are sent have been checked."""
         checked: Pending[None] = Pending()
         missing = len(self._unchecked)
 
@@ -199,16 +227,16 @@ class _Fetch:
             self._node.partitions.check(partition, check, one_more)
         return checked
 
-    def _when_there_is_more(self) -> Pending[None]:
-        """Done when there is enough to send, or the client has waited long enough."""
+    def _when_enough_to_send(self) -> Pending[None]:
+        """Completed when there is enough to send, or the client has waited long enough."""
         more: Pending[None] = Pending()
 
         def finish() -> None:
             more.complete_once(None)
 
         wait = FetchWait(
-            self._followed,
-            self._request.min_bytes - self._bytes,
+            self._leaders,
+            self._min_bytes - self._bytes,
             finish,
             committed_only=self._request.isolation_level == READ_COMMITTED,
             seen_ends=self._seen_ends if self._in_slices else None,
@@ -230,14 +258,25 @@ class _Fetch:
                 _add(response, wanted, answer)
             if self._in_slices:
                 yield None
+        if self._failed and self._context.api_version >= FIRST_VERSION_WITH_LEADER_ADDRESSES:
+            self._name_leaders(response)
         if session is not None:
             session.rotate(served)
         if self._in_slices:
             self._leave_out_closed()
         return response
 
+    def _name_leaders(self, response: FetchResponse) -> None:
+        named = (answer.current_leader.leader_id for _, answer in self._answers)
+        response.node_endpoints = endpoints_of(
+            self._node,
+            self._context,
+            named,
+            lambda node_id, host, port, rack: NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack),
+        )
+
     def _leave_out_closed(self) -> None:
-        """A topic that was deleted since it was read has no file to send from any more."""
+        """A partition that was deleted after it was read has no file to send from."""
         for partition, answer in self._to_send:
             if partition.log.closed:
                 answer.records = b""
@@ -246,11 +285,12 @@ class _Fetch:
     def _read_partition(self, wanted: FetchPartition) -> PartitionData:
         node = self._node
         try:
-            partition = node.partitions.leader(wanted.topic, wanted.topic_id, wanted.index)
+            leader = node.partitions.leader(wanted.topic, wanted.topic_id, wanted.index)
+            partition = leader.partition
             if not node.authorizer.allows(self._context, READ, TOPIC, partition.topic):
                 raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"reading {partition.topic} is not allowed")
             partition.check_leader_epoch(wanted.current_leader_epoch)
-            return self._read_from(partition, wanted)
+            return self._read_from(leader, partition, wanted)
         except ApiError as error:
             self._failed = True
             answer = _failed(wanted.index, error.code)
@@ -260,7 +300,7 @@ class _Fetch:
                 answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
             return answer
 
-    def _read_from(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
+    def _read_from(self, leader: LeaderRole, partition: Partition, wanted: FetchPartition) -> PartitionData:
         request = self._request
         committed_only = request.isolation_level == READ_COMMITTED
         answer = partition_data(
@@ -278,8 +318,8 @@ class _Fetch:
                 self._failed = True
                 answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                 return answer
-        room = min(request.max_bytes, self._node.fetch_max_bytes) - self._bytes
-        self._followed.append(partition)
+        room = self._max_bytes - self._bytes
+        self._leaders.append(leader)
         if self._in_slices:
             self._seen_ends.append(partition.readable_end(committed_only))
         try:
@@ -312,7 +352,7 @@ def _failed(index: int, code: ErrorCode) -> PartitionData:
 
 
 def _add(response: FetchResponse, wanted: FetchPartition, answer: PartitionData) -> None:
-    """Puts a partition under its topic; neighbours of one topic share an entry."""
+    """Adds a partition to the response; neighbours of one topic share an entry."""
     topics = response.responses
     if not topics or topics[-1].topic != wanted.topic or topics[-1].topic_id != wanted.topic_id:
         topics.append(topic_response(wanted.topic, wanted.topic_id or ZERO))

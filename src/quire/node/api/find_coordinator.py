@@ -1,11 +1,20 @@
-"""FindCoordinator: which node keeps a group's or a transaction's state.
+"""FindCoordinator: the broker that coordinates a group or a transactional id.
 
-The first to ask has the internal topic created, and is answered when it exists.
+The first request creates the internal topic, and its response is sent when the topic exists.
+
+Versions on broker listeners:
+    0  the first version: groups only
+    1  transactional ids, error messages, throttle time (KIP-98)
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  flexible encoding
+    4  several keys in one request (KIP-699)
+    5  the client knows TRANSACTION_ABORTABLE (KIP-890)
+    6  share groups as a type of key (KIP-932), which this node refuses
 """
 
 from typing import TYPE_CHECKING, Any
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 MANY_KEYS = 4
-"""From this version on a request asks for several keys, and the answer has an error for each instead of one."""
+"""The first version in which a request names several keys, and each key has its own error."""
 
 GROUP = 0
 TRANSACTION = 1
@@ -29,7 +38,7 @@ _RESOURCES = {
 
 def handle(node: "Node", context: Context, request: FindCoordinatorRequest) -> Work[FindCoordinatorResponse]:
     if context.api_version >= MANY_KEYS and not request.coordinator_keys:
-        return FindCoordinatorResponse()  # There is nowhere to put an error, and nobody to ask for.
+        return FindCoordinatorResponse()  # Without keys, the response has no place for an error.
     if request.key_type not in _RESOURCES:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}")
     coordinators = node.coordinators
@@ -62,17 +71,17 @@ def _find(
     runtime: "CoordinatorRuntime[Any]",
     addresses: dict[int, tuple[str, int]],
 ) -> Coordinator:
-    """`addresses` are those of the live brokers, by their ids."""
+    """`addresses` has the host and port of each live broker, by node id."""
     resource, denied = _RESOURCES[key_type]
-    if not node.authorizer.allows(context, Operation.DESCRIBE, resource, key):
-        return _refused(key, ApiError(denied, f"asking for {key} is not allowed"))
+    if not node.authorizer.allows(context, AclOperation.DESCRIBE, resource, key):
+        return _refused(key, ApiError(denied, f"describing {key} is not allowed"))
     try:
         coordinator_id = node.coordinator_id(runtime, key)
     except ApiError as error:
         return _refused(key, error)
     address = addresses.get(coordinator_id)
     if address is None:
-        gone = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's node is not there: try again")
+        gone = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not available: try again")
         return _refused(key, gone)
     return Coordinator(key=key, node_id=coordinator_id, host=address[0], port=address[1])
 
@@ -82,7 +91,7 @@ def _refused(key: str, error: ApiError) -> Coordinator:
 
 
 def _alone(found: Coordinator) -> FindCoordinatorResponse:
-    """The answer to a request for one key: the fields of the first versions."""
+    """The response in versions before 4, which have one key."""
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,

@@ -1,4 +1,12 @@
-"""Heartbeat: a member of a classic group is still there, and hears whether the group is changing."""
+"""Heartbeat: keeps a member in its classic group. The response says whether a rebalance is in progress.
+
+Versions on broker listeners:
+    0  the first version
+    1  throttle time in the response
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  group.instance.id (KIP-345)
+    4  flexible encoding
+"""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +28,7 @@ def handle(node: "Node", context: Context, request: HeartbeatRequest) -> Pending
         )
     except ApiError as error:
         if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Nobody is thrown out before everything is replayed: the member need do nothing about it.
+            # No session expires while the coordinator replays its log, so the member need not do anything.
             return completed(HeartbeatResponse())
         raise
 

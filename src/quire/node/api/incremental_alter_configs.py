@@ -1,13 +1,18 @@
-"""IncrementalAlterConfigs: sets, deletes, appends to or subtracts from single settings of a topic, broker or group."""
+"""IncrementalAlterConfigs: sets, deletes, appends to or subtracts from single settings of a topic, broker or group.
+
+Versions on broker and controller listeners:
+    0  the first version (KIP-339)
+    1  flexible encoding
+"""
 
 from typing import TYPE_CHECKING
 
+from quire.controller import configs
 from quire.node.config_resources import check_may_alter
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
@@ -21,21 +26,9 @@ def handle(
 ) -> Work[IncrementalAlterConfigsResponse]:
     for resource in request.resources:
         check_may_alter(node.authorizer, context, resource.resource_type, resource.resource_name)
-    response: IncrementalAlterConfigsResponse = yield node.controller.incremental_alter_configs(
-        request, node.clock.now_ms()
-    )
+    response: IncrementalAlterConfigsResponse = yield node.to_controller.incremental_alter_configs(request, context)
     return response
 
 
 def refuse(request: IncrementalAlterConfigsRequest, error: ApiError) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ]
-    )
+    return configs.refuse_incremental(request, error)

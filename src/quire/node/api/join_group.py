@@ -1,4 +1,19 @@
-"""JoinGroup: become, or stay, a member of a classic group; answered when all its members have said so."""
+"""JoinGroup: joins a classic group, or stays in it during a rebalance.
+
+The response is sent when all members have joined or the rebalance timeout has passed.
+
+Versions on broker listeners:
+    0  the first version
+    1  rebalance timeout apart from the session timeout (KIP-62)
+    2  throttle time in the response
+    3  a throttled client gets its response at once and waits by itself (KIP-219)
+    4  a new member gets its id first, and joins again with it (KIP-394)
+    5  group.instance.id (KIP-345)
+    6  flexible encoding
+    7  protocol type in the response (KIP-559)
+    8  the reason for joining (KIP-800)
+    9  a restarted static leader skips the assignment (KIP-814)
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,13 @@
-"""LeaveGroup: members go, by themselves or sent away by an administrator."""
+"""LeaveGroup: removes members from a classic group. Members send it for themselves, administrators for others.
+
+Versions on broker listeners:
+    0  the first version
+    1  throttle time in the response
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  several members, also by group.instance.id (KIP-345)
+    4  flexible encoding
+    5  the reason for leaving (KIP-800)
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,13 @@
-"""ListConfigResources: what has settings. Version 0 asked for client metrics alone, of which there are none."""
+"""ListConfigResources: the resources that have settings, by type.
+
+Versions on broker listeners:
+    0  the first version: client metrics only (KIP-714), of which this node has none
+    1  all types of resources, chosen by the client (KIP-1142)
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.config_resources import ConfigResource
 from quire.node.context import Context
 from quire.protocol.errors import ApiError, ErrorCode
@@ -15,7 +20,7 @@ if TYPE_CHECKING:
 def handle(
     node: "Node", context: Context, request: messages.ListConfigResourcesRequest
 ) -> messages.ListConfigResourcesResponse:
-    if not node.authorizer.allows(context, Operation.DESCRIBE_CONFIGS, Resource.CLUSTER, CLUSTER_NAME):
+    if not node.authorizer.allows(context, AclOperation.DESCRIBE_CONFIGS, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describing settings is not allowed")
     if context.api_version == 0:
         return messages.ListConfigResourcesResponse()

@@ -1,15 +1,28 @@
-"""ListOffsets: the offset of the first record at or after a time, or one of the log's landmarks.
+"""ListOffsets: the offset of the first record at or after a timestamp, or one of the log's special offsets.
 
-A search that takes long (see `quire.storage.time_search`) is waited for before the next one begins: one request has no
-more than one in the jobs, in however many partitions it asks for a time.
+A search that takes long (see `quire.storage.time_lookup`) runs in a job. The handler waits for it before it starts the
+next one, so a request has at most one search in the jobs, however many partitions it names.
+
+Versions on broker listeners:
+    1   the oldest version served: one offset with its timestamp (KIP-79)
+    2   isolation level, throttle time (KIP-98)
+    3   a throttled client gets its response at once and waits by itself (KIP-219)
+    4   leader epochs (KIP-320)
+    5   the client knows OFFSET_NOT_AVAILABLE (KIP-207)
+    6   flexible encoding
+    7   the offset of the largest timestamp, -3 (KIP-734)
+    8   the first offset on the local disk, -4 (KIP-405)
+    9   the last offset in tiered storage, -5 (KIP-1005)
+    10  timeout of reads from tiered storage (KIP-1075)
+    11  the first offset not yet in tiered storage, -6 (KIP-1023)
 """
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
-from quire.node.partitions import Answer
+from quire.node.partitions.offset_search import OffsetSearchResult
 from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -43,7 +56,7 @@ FIRST_VERSION_OF = {
     LATEST_TIERED_TIMESTAMP: 9,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
 }
-"""The landmarks, each with the version from which a client may ask for it."""
+"""The special timestamps, each with the first version that has it."""
 
 
 def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> Work[ListOffsetsResponse]:
@@ -60,7 +73,7 @@ def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> Work[
                 answer.error_code = ErrorCode.INVALID_REQUEST
                 continue
             found = _find(node, context, topic.name, wanted, committed_only)
-            # Without a long search this is a place to be interrupted at.
+            # Without a long search, other requests may run here.
             late = yield found if isinstance(found, Pending) else None
             _fill(answer, late if isinstance(found, Pending) else found, context.api_version)
     return response
@@ -84,20 +97,20 @@ def _failed(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartiti
 
 def _find(
     node: "Node", context: Context, topic: str, wanted: ListOffsetsPartition, committed_only: bool
-) -> Answer | Pending[Answer]:
+) -> OffsetSearchResult | Pending[OffsetSearchResult]:
     try:
-        if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic):
+        if not node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"describing {topic} is not allowed")
         if wanted.timestamp < 0 and context.api_version < FIRST_VERSION_OF.get(wanted.timestamp, NEVER):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{wanted.timestamp} has no meaning in this version")
-        partition = node.partitions.leader(topic, None, wanted.partition_index)
+        partition = node.partitions.leader(topic, None, wanted.partition_index).partition
         partition.check_leader_epoch(wanted.current_leader_epoch)
         return node.partitions.find_offset(partition, wanted.timestamp, committed_only)
     except ApiError as error:
         return error
 
 
-def _fill(answer: ListOffsetsPartitionResponse, found: Answer, version: int) -> None:
+def _fill(answer: ListOffsetsPartitionResponse, found: OffsetSearchResult, version: int) -> None:
     if isinstance(found, ApiError):
         answer.error_code = found.code
     elif found is not None:

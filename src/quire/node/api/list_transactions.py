@@ -1,9 +1,15 @@
-"""ListTransactions: the transactional ids that this node coordinates, as far as they pass the filters."""
+"""ListTransactions: the transactional ids that this node coordinates and that pass the filters.
+
+Versions on broker listeners:
+    0  the first version (KIP-664)
+    1  filter by duration (KIP-994)
+    2  filter by a pattern of transactional ids (KIP-1152)
+"""
 
 from typing import TYPE_CHECKING
 
 from quire.coordinators.transaction.id_pattern import by_pattern
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work, outcome
 from quire.pending import Pending
@@ -15,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", context: Context, request: ListTransactionsRequest) -> Work[ListTransactionsResponse]:
-    """An error where a part of the list is missing, because the client could not tell what was left out."""
+    """Fails as a whole if one shard cannot answer: the client could not tell that the list is incomplete."""
     response = ListTransactionsResponse()
     for shard in list(node.coordinators.transactions):
         listed: Pending[ListTransactionsResponse | ApiError] = shard.run(
@@ -26,7 +32,7 @@ def handle(node: "Node", context: Context, request: ListTransactionsRequest) -> 
         response.transaction_states += (
             state
             for state in part.transaction_states
-            if node.authorizer.allows(context, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, state.transactional_id)
+            if node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TRANSACTIONAL_ID, state.transactional_id)
         )
     matching = yield from by_pattern(response.transaction_states, request.transactional_id_pattern)
     response.transaction_states = matching

@@ -1,10 +1,29 @@
-"""Metadata: brokers, topics and who leads each partition; creates a topic that is asked for where that is allowed."""
+"""Metadata: the live brokers, the topics, and the leader and replicas of each partition.
+
+Creates missing topics if both the request and `auto.create.topics.enable` allow it.
+
+Versions on broker listeners:
+    0   the first version: no topics means all topics
+    1   null means all topics; racks, the controller, internal topics
+    2   cluster id
+    3   throttle time in the response
+    4   the client may forbid that topics are created
+    5   offline replicas (KIP-112)
+    6   a throttled client gets its response at once and waits by itself (KIP-219)
+    7   leader epochs (KIP-320)
+    8   authorized operations (KIP-430)
+    9   flexible encoding
+    10  topic ids in the response (KIP-516)
+    11  no authorized operations of the cluster: see DescribeCluster (KIP-700)
+    12  topics by id (KIP-516)
+    13  an error code for the whole request (KIP-1102)
+"""
 
 from typing import TYPE_CHECKING
 
 from quire.controller.topic_names import check_topic_name
 from quire.metadata.image import TopicImage
-from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.pending import Pending
@@ -36,11 +55,10 @@ def handle(node: "Node", context: Context, request: MetadataRequest) -> Work[Met
 
 
 def _create(node: "Node", missing: list[str]) -> Pending[CreateTopicsResponse]:
-    return node.controller.create_topics(
+    return node.to_controller.create_topics(
         CreateTopicsRequest(
             topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in missing]
-        ),
-        node.clock.now_ms(),
+        )
     )
 
 
@@ -69,12 +87,12 @@ def _to_create(node: "Node", context: Context, request: MetadataRequest) -> list
         for name in names
         if node.image.topic(name) is None
         and not is_internal(name)
-        and node.authorizer.allows(context, Operation.CREATE, Resource.TOPIC, name)
+        and node.authorizer.allows(context, AclOperation.CREATE, Resource.TOPIC, name)
     ]
 
 
 def _failures(response: CreateTopicsResponse) -> dict[str, ErrorCode]:
-    """Somebody else creating the topic at the same time is as good as creating it."""
+    """TOPIC_ALREADY_EXISTS is no failure: another request has created the topic at the same time."""
     return {
         topic.name: ErrorCode(topic.error_code)
         for topic in response.topics
@@ -89,11 +107,11 @@ def _describe(
     topics = []
     if _asks_for_all(context, request):
         for topic in node.image.topics_sorted():
-            if node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name):
+            if node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TOPIC, topic.name):
                 topics.append((yield from _topic(node, context, topic, operations)))
             yield None
     else:
-        # Named twice is described once: otherwise a small request could ask for a huge answer.
+        # A topic that is named twice is described once. Otherwise a small request could cause a huge response.
         once = {(wanted.topic_id, wanted.name): wanted for wanted in request.topics or []}
         for wanted in once.values():
             topics.append((yield from _wanted(node, context, wanted, operations, failures)))
@@ -144,7 +162,7 @@ def _why_missing(name: str) -> ErrorCode:
 
 
 def _topic(node: "Node", context: Context, topic: TopicImage, operations: bool) -> Work[MetadataResponseTopic]:
-    if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic.name):
+    if not node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TOPIC, topic.name):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
     answer = MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, is_internal=is_internal(topic.name))
     for index, partition in sorted(topic.partitions.items()):

@@ -1,4 +1,16 @@
-"""OffsetCommit: a group, or a single consumer, says how far it has come."""
+"""OffsetCommit: stores the offsets up to which a group, or a consumer without a group's protocol, has read.
+
+Versions on broker listeners:
+    2   the oldest version served: the client sends a retention time
+    3   throttle time in the response
+    4   a throttled client gets its response at once and waits by itself (KIP-219)
+    5   no retention time (KIP-211)
+    6   leader epoch of the committed offset (KIP-320)
+    7   group.instance.id (KIP-345)
+    8   flexible encoding
+    9   members of consumer groups commit too (KIP-848)
+    10  topics by id instead of by name
+"""
 
 from typing import TYPE_CHECKING
 
@@ -20,10 +32,12 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 
-Answer = Pending[OffsetCommitResponse | ApiError]
+PendingOffsetCommitResponse = Pending[OffsetCommitResponse | ApiError]
 
 
-def handle(node: "Node", context: Context, request: OffsetCommitRequest) -> Answer | Work[OffsetCommitResponse]:
+def handle(
+    node: "Node", context: Context, request: OffsetCommitRequest
+) -> PendingOffsetCommitResponse | Work[OffsetCommitResponse]:
     denied = [topic for topic in request.topics if not _may_commit(node, context, topic)]
     if denied:
         request.topics = [topic for topic in request.topics if topic not in denied]
@@ -37,7 +51,7 @@ def refuse(request: OffsetCommitRequest, error: ApiError) -> OffsetCommitRespons
     return OffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
 
 
-def _commit(node: "Node", context: Context, request: OffsetCommitRequest) -> Answer:
+def _commit(node: "Node", context: Context, request: OffsetCommitRequest) -> PendingOffsetCommitResponse:
     caller = caller_of(context)
     return run_in_group(
         node, context, request.group_id, lambda machine, now_ms: machine.offset_commit(request, caller, now_ms)
@@ -47,7 +61,7 @@ def _commit(node: "Node", context: Context, request: OffsetCommitRequest) -> Ans
 def _commit_in_portions(
     node: "Node", context: Context, request: OffsetCommitRequest, denied: list[OffsetCommitRequestTopic]
 ) -> Work[OffsetCommitResponse]:
-    response = yield from in_portions(request, lambda portion: _commit(node, context, portion))
+    response = yield from in_portions(request, lambda portion: _commit(node, context, portion), refuse)
     response.topics.extend(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in denied)
     return response
 

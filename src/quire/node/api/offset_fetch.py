@@ -1,8 +1,21 @@
-"""OffsetFetch: what groups have committed. From version 8 on a request asks for several groups."""
+"""OffsetFetch: the committed offsets of groups.
+
+Versions on broker listeners:
+    1   the oldest version served: offsets are kept in a topic
+    2   null means all partitions; an error code for the whole request
+    3   throttle time in the response
+    4   a throttled client gets its response at once and waits by itself (KIP-219)
+    5   leader epoch of the committed offset (KIP-320)
+    6   flexible encoding
+    7   the client can wait for offsets of open transactions (KIP-447)
+    8   several groups in one request (KIP-709)
+    9   member id and epoch of a consumer group (KIP-848)
+    10  topics by id instead of by name
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation
+from quire.node.authorizer import AclOperation
 from quire.node.context import Context
 from quire.node.entries import entries
 from quire.node.group_requests import caller_of, may_read_topic, run_in_group
@@ -25,14 +38,14 @@ if TYPE_CHECKING:
     from quire.node.node import Node
 
 MANY_GROUPS = 8
-"""From this version on."""
+"""The first version in which a request names several groups."""
 ERROR_OF_THE_WHOLE = 2
-"""The first version that has a place for an error of the request; before, every partition carries it."""
+"""The first version with an error code for the whole request. Before, every partition has it."""
 
 
 def handle(node: "Node", context: Context, request: OffsetFetchRequest) -> Work[OffsetFetchResponse]:
     wanted = request.groups if context.api_version >= MANY_GROUPS else [_as_a_group(request)]
-    # A group that is named twice is answered once, as it is named last.
+    # If a group is named twice, its last entry counts.
     by_id = {group.group_id: group for group in wanted}
     groups = yield from entries(
         by_id,
@@ -65,7 +78,7 @@ def _fetch(
             context,
             group.group_id,
             lambda machine, now_ms: machine.offset_fetch_group(group, require_stable, caller, now_ms),
-            Operation.DESCRIBE,
+            AclOperation.DESCRIBE,
         )
     except ApiError as error:
         return _refused(group, error.code)
@@ -87,7 +100,7 @@ def _may_see(node: "Node", context: Context, topic: OffsetFetchRequestTopics) ->
 
 
 def _as_a_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """A request for one group, as the newer versions would ask for it."""
+    """The group of a request before version 8, in the form of newer versions."""
     return OffsetFetchRequestGroup(
         group_id=request.group_id,
         topics=None
@@ -100,7 +113,7 @@ def _as_a_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _alone(request: OffsetFetchRequest, group: OffsetFetchResponseGroup, api_version: int) -> OffsetFetchResponse:
-    """The answer for one group, as the older versions have it."""
+    """The response in versions before 8, which have one group."""
     if group.error_code and api_version < ERROR_OF_THE_WHOLE:
         return _refused_alone(request, ErrorCode(group.error_code))
     return OffsetFetchResponse(

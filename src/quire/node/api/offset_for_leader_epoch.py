@@ -1,10 +1,16 @@
-"""OffsetForLeaderEpoch: where an epoch ended in this log, so that a client can tell whether its own position still
-exists after a change of leader.
+"""OffsetForLeaderEpoch: the end offset of a leader epoch in this log.
+
+After a change of leader, a client compares it with its own position to find out whether the log was truncated.
+
+Versions on broker listeners:
+    2  the oldest version served: the client's leader epoch, throttle time (KIP-320)
+    3  replica id, which tells followers from consumers (KIP-392)
+    4  flexible encoding
 """
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
@@ -48,9 +54,9 @@ def refuse(request: OffsetForLeaderEpochRequest, error: ApiError) -> OffsetForLe
 def _epoch_end(node: "Node", context: Context, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     answer = EpochEndOffset(partition=wanted.partition)
     try:
-        if not node.authorizer.allows(context, Operation.DESCRIBE, Resource.TOPIC, topic):
+        if not node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TOPIC, topic):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"describing {topic} is not allowed")
-        partition = node.partitions.leader(topic, None, wanted.partition)
+        partition = node.partitions.leader(topic, None, wanted.partition).partition
         partition.check_leader_epoch(wanted.current_leader_epoch)
         answer.leader_epoch, answer.end_offset = partition.epoch_end(wanted.leader_epoch)
     except ApiError as error:

@@ -1,4 +1,15 @@
-"""SyncGroup: the leader hands in what each member of a classic group is to read, the others wait for it."""
+"""SyncGroup: hands out the assignment of a classic group.
+
+The group's leader sends the assignment of every member. Each member gets its own in the response.
+
+Versions on broker listeners:
+    0  the first version
+    1  throttle time in the response
+    2  a throttled client gets its response at once and waits by itself (KIP-219)
+    3  group.instance.id (KIP-345)
+    4  flexible encoding
+    5  protocol type and name, which must match the group's (KIP-559)
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,18 +1,26 @@
-"""TxnOffsetCommit: offsets that count when the producer's transaction is committed, and never if it is not.
+"""TxnOffsetCommit: stores offsets that become valid when the producer's transaction is committed.
 
-To the transaction, the group's partition of `__consumer_offsets` is one of those it writes to: its coordinator is asked
-before the first commit, as before the first record elsewhere.
+The group's partition of `__consumer_offsets` is one of the partitions of the transaction. The handler therefore asks
+the transaction's coordinator before the first commit, as produce does before the first record.
+
+Versions on broker listeners:
+    0  the first version
+    1  a throttled client gets its response at once and waits by itself (KIP-219)
+    2  leader epoch of the committed offset (KIP-320)
+    3  flexible encoding; member and generation, so that the group can fence the commit (KIP-447)
+    4  the client knows TRANSACTION_ABORTABLE (KIP-890)
+    5  transaction protocol 2: the broker adds the partition to the transaction (KIP-890)
 """
 
 from typing import TYPE_CHECKING
 
 from quire.coordinators.runtime.shard import Shard
-from quire.node.authorizer import Operation, Resource
+from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.group_requests import caller_of, check_group, may_read_topic
 from quire.node.offset_portions import are_many, in_portions
 from quire.node.slices import Work
-from quire.node.transaction_gate import Producer, Verdicts, admit, give_back
+from quire.node.transaction_verification import TransactionalProducer, Verifications, release_guards, verify
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.txn_offset_commit import (
@@ -31,12 +39,14 @@ if TYPE_CHECKING:
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
 FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2 = 5
 
-Answer = Pending[TxnOffsetCommitResponse | ApiError]
+PendingTxnOffsetCommitResponse = Pending[TxnOffsetCommitResponse | ApiError]
 
 
-def handle(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> Answer | Work[TxnOffsetCommitResponse]:
-    check_group(node, context, request.group_id, Operation.READ)
-    if not node.authorizer.allows(context, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+def handle(
+    node: "Node", context: Context, request: TxnOffsetCommitRequest
+) -> PendingTxnOffsetCommitResponse | Work[TxnOffsetCommitResponse]:
+    check_group(node, context, request.group_id, AclOperation.READ)
+    if not node.authorizer.allows(context, AclOperation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
         raise ApiError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, f"writing as {request.transactional_id} is not allowed"
         )
@@ -52,63 +62,65 @@ def refuse(request: TxnOffsetCommitRequest, error: ApiError) -> TxnOffsetCommitR
     return TxnOffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
 
 
-def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> Answer:
+def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> PendingTxnOffsetCommitResponse:
     runtime = node.coordinators.groups
     index = runtime.partition_for(request.group_id)
     shard = runtime.shard(index)
-    partition = node.partitions.leader(runtime.topic, None, index)
+    leader = node.partitions.leader(runtime.topic, None, index)
+    partition = leader.partition
     in_log = partition.log.producer_state.has_open_transaction(request.producer_id, request.producer_epoch)
-    if in_log and shard.machine.is_in_transaction(request.producer_id):  # And its marker is not on the way there.
+    # The machine no longer knows the transaction if a marker is on its way to the log.
+    if in_log and shard.machine.is_in_transaction(request.producer_id):
         return _run(context, shard, partition, request)
-    producer = Producer(
+    producer = TransactionalProducer(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         bumps_epoch=context.api_version >= FIRST_VERSION_OF_TRANSACTION_PROTOCOL_2,
         knows_abortable=context.api_version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE,
     )
-    asked = admit(node, producer, [partition])
-    # Not to be given up, even if the client goes: what it sent next must not be handled without this.
-    answer: Answer = Pending()
+    verification = verify(node, producer, [leader])
+    # Not abandoned if the client disconnects, because its next requests depend on this one.
+    answer: PendingTxnOffsetCommitResponse = Pending()
 
-    def go_on(verdicts: Verdicts) -> None:
-        verdict = verdicts[partition]
-        if isinstance(verdict, ApiError):
-            answer.complete(_as_a_group_says_it(verdict))
-            return
-        if not partition.admissions.holds(verdict):
-            answer.complete(ApiError(ErrorCode.INVALID_TXN_STATE, "the transaction has ended meanwhile"))
-            return
+    def go_on(verified: Verifications) -> None:
         try:
+            guard = verified[partition]
+            if isinstance(guard, ApiError):
+                raise _as_a_group_says_it(guard)
+            if not leader.is_active:
+                raise ApiError(ErrorCode.NOT_COORDINATOR, f"{partition} has changed its leader")
+            if not guard.is_valid:
+                raise ApiError(ErrorCode.INVALID_TXN_STATE, "the transaction has ended in the meantime")
             _run(context, shard, partition, request).when_done(answer.complete)
         except ApiError as error:
             answer.complete(error)
         finally:
-            give_back(verdicts)
+            release_guards(verified)
 
-    asked.when_done(go_on)
+    verification.when_done(go_on)
     return answer
 
 
 def _commit_in_portions(
     node: "Node", context: Context, request: TxnOffsetCommitRequest, denied: list[TxnOffsetCommitRequestTopic]
 ) -> Work[TxnOffsetCommitResponse]:
-    response = yield from in_portions(request, lambda portion: _commit(node, context, portion))
+    response = yield from in_portions(request, lambda portion: _commit(node, context, portion), refuse)
     response.topics.extend(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in denied)
     return response
 
 
 def _run(
     context: Context, shard: "Shard[GroupMachine]", partition: Partition, request: TxnOffsetCommitRequest
-) -> Answer:
-    # Asked before the shard writes: an append that is refused would make it start over.
+) -> PendingTxnOffsetCommitResponse:
+    # Checked before the shard writes, because a refused append makes the shard replay its log.
     partition.log.producer_state.check_epoch(request.producer_id, request.producer_epoch)
     caller = caller_of(context)
     return shard.run(lambda machine, now_ms: machine.txn_offset_commit(request, caller, now_ms))
 
 
 def _as_a_group_says_it(error: ApiError) -> ApiError:
-    """A group's clients know its own word for trying again."""
+    """Clients that commit offsets retry COORDINATOR_LOAD_IN_PROGRESS, but not NOT_ENOUGH_REPLICAS."""
     if error.code is ErrorCode.NOT_ENOUGH_REPLICAS:
         return ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message)
     return error

@@ -1,8 +1,14 @@
-"""UpdateFeatures: finalize a feature's level for the whole cluster."""
+"""UpdateFeatures: changes the level of features for the whole cluster.
+
+Versions on broker and controller listeners:
+    0  the first version (KIP-584)
+    1  kinds of upgrades and downgrades; validation only (KIP-778)
+    2  all features or none: one error for the whole request
+"""
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -13,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", context: Context, request: UpdateFeaturesRequest) -> Pending[UpdateFeaturesResponse]:
-    if not node.authorizer.allows(context, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
+    if not node.authorizer.allows(context, AclOperation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "changing the cluster's features is not allowed")
-    return node.controller.update_features(request, node.clock.now_ms())
+    return node.to_controller.update_features(request, context)
 
 
 def refuse(request: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:

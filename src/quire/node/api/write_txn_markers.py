@@ -1,14 +1,18 @@
-"""WriteTxnMarkers: a transaction's coordinator ends it in the partitions that it wrote to.
+"""WriteTxnMarkers: a transaction's coordinator ends the transaction in the partitions that it wrote to.
 
-In a partition of `__consumer_offsets` the group coordinator has to hear of it too, so there the marker goes through the
-shard. Every marker is answered when it is committed; one that was written before is answered without writing it again.
+In a partition of `__consumer_offsets` the marker goes through the shard, because the group coordinator must apply it
+too. The response is sent when all markers are committed. A marker that is already in the log is not written again.
+
+Versions on broker listeners:
+    1  the oldest version served: flexible encoding
+    2  transaction protocol of the marker (KIP-1228)
 """
 
 from collections.abc import Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import CLUSTER_NAME, Operation, Resource
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.commit import when_committed
 from quire.node.context import Context
 from quire.node.slices import Work
@@ -34,8 +38,8 @@ TIMEOUT_MS = 30_000
 
 def handle(node: "Node", context: Context, request: WriteTxnMarkersRequest) -> Work[WriteTxnMarkersResponse]:
     if not (
-        node.authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
-        or node.authorizer.allows(context, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME)
+        node.authorizer.allows(context, AclOperation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+        or node.authorizer.allows(context, AclOperation.ALTER, Resource.CLUSTER, CLUSTER_NAME)
     ):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "ending transactions is not allowed")
     writing = []
@@ -55,11 +59,12 @@ def refuse(request: WriteTxnMarkersRequest, error: ApiError) -> WriteTxnMarkersR
 def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> Pending[ApiError | None]:
     bumps_epoch = marker.transaction_version >= TRANSACTION_PROTOCOL_2
     if topic == TRANSACTION_STATE:
-        # Its coordinators alone write there, each where it expects its log to end. Were it part of a transaction, then
-        # of one that somebody forged; with this answer the transaction ends without it.
+        # Only coordinators write there, each at the offset where it expects its log to end. A transaction with this
+        # topic is forged; after this error it ends without the topic.
         return completed(ApiError(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"there are no transactions in {topic}"))
     try:
-        partition = node.partitions.leader(topic, None, index)
+        leader = node.partitions.leader(topic, None, index)
+        partition = leader.partition
         _check_coordinator(node, marker, partition)
         if topic == GROUP_OFFSETS:
             shard = node.coordinators.groups.shard(index)
@@ -68,15 +73,15 @@ def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> P
             )
             if not is_new:
                 return completed(None)
-            # Now, not when the marker is appended: whatever the shard is asked for from here on comes behind it.
-            partition.admissions.end(marker.producer_id, marker.producer_epoch, bumps_epoch=bumps_epoch)
+            # Now, and not when the marker is appended: what later requests make the shard write comes after it.
+            leader.guards.revoke(marker.producer_id, marker.producer_epoch, bumps_epoch=bumps_epoch)
             return shard.end_transaction(
                 marker.producer_id,
                 marker.producer_epoch,
                 committed=marker.transaction_result,
                 coordinator_epoch=marker.coordinator_epoch,
             )
-        end_offset = partition.end_transaction(
+        end_offset = leader.end_transaction(
             marker.producer_id,
             marker.producer_epoch,
             committed=marker.transaction_result,
@@ -86,15 +91,15 @@ def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> P
         )
     except ApiError as error:
         return completed(error)
-    return when_committed(partition, end_offset, node.clock, TIMEOUT_MS)
+    return when_committed(leader, end_offset, node.clock, TIMEOUT_MS)
 
 
 def _check_coordinator(node: "Node", marker: WritableTxnMarker, partition: Partition) -> None:
-    """A marker of a coordinator that there is not yet would keep those that there are from ending a transaction.
+    """Refuses an epoch that no coordinator has yet, because its marker would fence the real coordinators.
 
-    Its epoch is the leader epoch of its partition. This node may hear of an election later than the coordinator does,
-    so the answer is one after which coordinators try again. Whoever aborts a hanging transaction repeats the epoch
-    that the partition has seen last.
+    A coordinator's epoch is the leader epoch of its partition. This node may learn of an election later than the
+    coordinator, so it responds with an error that coordinators retry. An administrator who aborts a hanging transaction
+    repeats the last epoch that the partition has seen.
     """
     producer = partition.log.producer_state.get(marker.producer_id)
     if marker.coordinator_epoch <= max(0, -1 if producer is None else producer.coordinator_epoch):
@@ -107,7 +112,7 @@ def _check_coordinator(node: "Node", marker: WritableTxnMarker, partition: Parti
 
 
 def _answers(request: WriteTxnMarkersRequest, errors: Iterator[ApiError | None]) -> WriteTxnMarkersResponse:
-    """`errors` are those of the partitions, in the order of the request."""
+    """`errors` has one entry for each partition, in the order of the request."""
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

@@ -1,8 +1,8 @@
 """Record batches, format version 2: reading, checking, building and rewriting them. No I/O, no state.
 
-`batch` knows the header, `record` a record; `validator` is what produced batches pass; `reader` and `builder` decode
-and encode; `compression` has the codecs, bounded; `control` and `rewrite` are for brokers. The loops over single
-records are in `records_native`, compiled where there was a C compiler at installation.
+`batch` has the header, `record` a record; `validator` checks produced batches; `reader` and `builder` decode and
+encode; `compression` has the codecs, with limits; `control` and `rewrite` are for brokers. The loops over single
+records are in `records_native`, which is compiled if there is a C compiler at installation.
 """
 
 from quire.protocol.records import records_native as _native
@@ -78,5 +78,5 @@ __all__ = [
 
 
 def native_compiled() -> bool:
-    """Whether the per-record loops run compiled; if not, a node says once at start that it will be slow."""
+    """Whether the loops over records are compiled; if not, a node logs at its start that it will be slow."""
     return _native.COMPILED

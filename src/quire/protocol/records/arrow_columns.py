@@ -2,7 +2,8 @@
 
 `ArrowGatherer` takes batches one by one and hands out `ArrowColumns` of about a given number of bytes: several small
 batches become one, a large one becomes several. So the memory in use depends on that number and on the largest batch,
-never on how much there is to read. Nothing here needs Arrow: whoever has it wraps the buffers without copying them.
+never on how much there is to read. This module does not need Arrow: a caller with pyarrow wraps the buffers without
+copying them.
 
 Offsets into bytes are 32 bits wide, which is enough for 2 GB; a batch has at most `MAX_DECOMPRESSED_BYTES`.
 """
@@ -27,7 +28,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class Sizes(NamedTuple):
-    """How much room records take, by what of them takes it."""
+    """The sizes of records in the different buffers."""
 
     rows: int = 0
     keys: int = 0
@@ -113,7 +114,7 @@ def _variable(count: int, size_bytes: int) -> tuple[memoryview, memoryview, memo
 
 
 class ArrowGatherer:
-    """Gathers the records from offset `start` up to `end`, which is not among them."""
+    """Gathers the records from offset `start` up to, not including, `end`."""
 
     __slots__ = ("_end", "_limit", "_pieces", "_room_bytes", "_sizes", "_start", "_with_headers")
 
@@ -135,14 +136,14 @@ class ArrowGatherer:
         self._sizes = Sizes()
 
     def begin_at(self, offset: int) -> None:
-        """Takes nothing from below `offset` any more. What was added is flushed."""
+        """Ignores records below `offset` from now on. The caller has flushed what was added."""
         assert not self._pieces
         self._start = max(self._start, offset)
 
     def add(self, buffer: Buffer, header: BatchHeader) -> Iterator[ArrowColumns]:
-        """Takes one batch, which `buffer` has to keep until the next `flush`; hands out what is full.
+        """Adds one batch, which must stay in `buffer` until the next `flush`; yields columns that are full.
 
-        `InvalidRecords` if the batch cannot be decompressed or read; its CRC is the caller's to check.
+        Raises `InvalidRecords` if the batch cannot be decompressed or read. The caller checks the CRC.
         """
         if header.last_offset < self._start or header.base_offset >= self._end:
             return
@@ -161,7 +162,7 @@ class ArrowGatherer:
                 yield from self.flush()
 
     def flush(self) -> Iterator[ArrowColumns]:
-        """What is left, if anything."""
+        """The remaining records, if there are any."""
         if not self._pieces:
             return
         columns = ArrowColumns(self._sizes, self._with_headers)
@@ -203,7 +204,7 @@ class ArrowGatherer:
 
 
 def _timestamps(header: BatchHeader) -> tuple[int, bool]:
-    """What the records' timestamps count from, and whether it is already that of every record."""
+    """The base of the records' timestamps, and whether it is the timestamp of every record."""
     if header.attributes & LOG_APPEND_TIME_BIT:
         return header.max_timestamp, True
     return header.base_timestamp, False

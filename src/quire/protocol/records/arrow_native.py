@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, unreachable"
-"""Records straight into Arrow's buffers: no object is made for a record, a key or a value.
+"""Decodes records straight into Arrow's buffers, without an object for a record, a key or a value.
 
-In two passes over the records of a batch: `measure` checks them and says how much room they take, `fill` copies them
-into buffers of that size. `measure` may stop early, so that what is filled at once stays small however large a batch
-becomes when it is decompressed; it says where to go on. What `measure` has not passed must not be given to `fill`.
+There are two passes over the records of a batch: `measure` checks them and returns their size, `fill` copies them into
+buffers of that size. `measure` may stop early and returns where to continue, so that the buffers stay small even if a
+decompressed batch is large. Records that `measure` has not checked must not be passed to `fill`.
 
-One source, two ways to run, as in `records_native`, which also tells the format. Only `arrow_columns` calls this; it
-knows the buffers.
+The module is compiled or interpreted, as is `records_native`, which also describes the format. Only `arrow_columns`,
+which has the buffers, calls it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MALFORMED = 1
 LEFTOVER = 2
 WRONG_TIMESTAMP = 3
 
-# What a record takes besides its bytes: offsets into them, numbers, bits.
+# The size of a record besides its bytes: offsets into them, numbers, bits.
 _ROW_BYTES = cython.declare(cython.longlong, 48)
 _HEADER_BYTES = cython.declare(cython.longlong, 12)
 
@@ -53,7 +53,7 @@ def _measure_headers(
     name_bytes: cython.longlong = 0
     content_bytes: cython.longlong = 0
     count, position = varint(data, position, end)
-    # Two bytes are the least a header takes: a count that cannot be true is not believed, nor looped over.
+    # A header takes at least two bytes: a count that cannot be true is refused without a loop.
     if position < 0 or count < 0 or count > (end - position) // 2:
         return -1, 0, 0, 0
     left = count
@@ -85,10 +85,10 @@ def measure(
 ) -> tuple[int, int, int, int, int, int, int, int, int]:
     """Checks the records of an uncompressed section from record `index` at `position` on, and sums them up.
 
-    Only those count whose offset delta is at least `lowest_delta` and below `end_delta`. It stops behind the last of
-    `count` records, or before the one that would make more than `room` bytes, but never before the first that counts.
+    Only records with an offset delta of at least `lowest_delta` and below `end_delta` count. It stops behind the last
+    of `count` records, or before a record that would exceed `room` bytes, but never before the first that counts.
     `has_append_timestamp` makes `base_timestamp` that of every record (LogAppendTime).
-    Returns OK or what is wrong, the position and the index to go on with (of a broken record, its own), the number of
+    Returns OK or the error, the position and the index to continue with (of a broken record, its own), the number of
     records that count, the bytes of their keys and values, the number of their headers and the bytes of those.
     """
     data: cython.const[cython.uchar][::1] = source
@@ -227,7 +227,7 @@ def fill(
     base_timestamp: cython.longlong,
     has_append_timestamp: cython.bint,
 ) -> None:
-    """Copies what `measure` counted from record `index` up to `stop_index` behind what is in `columns` already."""
+    """Appends what `measure` has counted from record `index` up to `stop_index` to `columns`."""
     data: cython.const[cython.uchar][::1] = source
     end: cython.Py_ssize_t = len(data)
     offsets: cython.longlong[::1] = columns.offsets

@@ -4,9 +4,9 @@
     attributes 2 | last offset delta 4 | base timestamp 8 | max timestamp 8 |
     producer id 8 | producer epoch 2 | base sequence 4 | record count 4 | records (compressed as one piece)
 
-The length counts what follows it. The CRC-32C covers everything from the attributes on, so a log assigns base offset
-and leader epoch in place and appends the batch as it came. Old message sets (magic 0 and 1) have the magic byte at the
-same place; they are recognised and refused.
+The length counts the bytes behind it. The CRC-32C covers everything from the attributes on, so a log can set base
+offset and leader epoch in place, and append the batch otherwise unchanged. Old message sets (magic 0 and 1) have the
+magic byte at the same position; they are recognised and refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAGIC = 2
 
 CODEC_MASK = 0x07
 CODEC_POSITION = 22
-"""Where the byte with the codec is in a batch."""
+"""The position of the byte with the codec in a batch."""
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
@@ -46,7 +46,7 @@ _MAGIC_POSITION = 16
 _CRC_POSITION = 17
 _ATTRIBUTES_POSITION = 21
 CHECKED_FROM = _ATTRIBUTES_POSITION
-"""Where in a batch begins what its checksum covers. Before that are its offset, length and epoch, and the checksum."""
+"""Where the checksum begins to count. Before that are offset, length, leader epoch, magic and the checksum itself."""
 _MAX_TIMESTAMP_POSITION = 35
 
 _INT16 = Struct(">h")
@@ -129,7 +129,7 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence numbers go on at 0 after 2**31 - 1."""
+        """After 2**31 - 1, sequence numbers continue at 0."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -167,7 +167,7 @@ class BatchHeader:
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`. The records behind it need not be there, and the CRC is not looked at."""
+    """The header at `position`. The records need not be in the buffer, and the CRC is not checked."""
     available = len(buffer) - position
     if available < HEADER_BYTES:
         if available > _MAGIC_POSITION:
@@ -207,8 +207,8 @@ def _check_magic(magic: int) -> None:
 def walk_batches(buffer: Buffer, position: int = 0) -> list[BatchHeader]:
     """The headers of all whole batches from `position` on.
 
-    A batch that is cut off at the end of the buffer, as fetch responses may have it, is left out: whoever minds
-    compares the last header's `end` with the length of the buffer.
+    A partial batch at the end of the buffer, which fetch responses may have, is left out. To detect one, compare the
+    last header's `end` with the length of the buffer.
     """
     headers: list[BatchHeader] = []
     total = len(buffer)
@@ -228,7 +228,7 @@ def compute_crc(buffer: Buffer, header: BatchHeader) -> int:
 
 
 def check_crc(buffer: Buffer, header: BatchHeader) -> None:
-    """Refuses a batch whose bytes are not those its writer saw. The whole batch must be in the buffer."""
+    """Raises an error if the checksum of a batch is wrong. The whole batch must be in the buffer."""
     computed = compute_crc(buffer, header)
     if computed != header.crc:
         raise corrupt(
@@ -237,7 +237,7 @@ def check_crc(buffer: Buffer, header: BatchHeader) -> None:
 
 
 def patch(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Gives the batch at `position` its place in the log; both fields are outside the CRC."""
+    """Sets the offset and leader epoch of the batch at `position`; the CRC does not cover these fields."""
     _pack_int64(buffer, position, base_offset)
     _pack_int32(buffer, position + LENGTH_END, leader_epoch)
 
@@ -258,7 +258,7 @@ def write_header(
     base_sequence: int,
     record_count: int,
 ) -> None:
-    """Fills the 61 bytes before the records of a batch of `size` bytes, which are already in place, and seals it."""
+    """Writes the 61 bytes before the records of a batch of `size` bytes, with the checksum."""
     _HEADER.pack_into(
         buffer,
         position,
@@ -282,9 +282,9 @@ def write_header(
 
 
 def set_max_timestamp(buffer: bytearray | memoryview, header: BatchHeader, timestamp_type: int, max_ms: int) -> None:
-    """Changes timestamp type and max timestamp of a batch in place, in the bytes and in `header`, and seals it again.
+    """Changes timestamp type, max timestamp and checksum of a batch in place, in the bytes and in `header`.
 
-    With LogAppendTime the max timestamp is every record's timestamp, so no record needs to be touched.
+    With LogAppendTime the max timestamp is the timestamp of every record, so no record has to be changed.
     """
     attributes = header.attributes & ~LOG_APPEND_TIME_BIT
     if timestamp_type == LOG_APPEND_TIME:

@@ -23,7 +23,7 @@ from quire.protocol.records.record import NO_TIMESTAMP, Header, Record
 from quire.seams.disk import Buffer
 
 MAX_TIMESTAMP = (1 << 63) - 2
-"""Told as the distance from the first record's, which may have none (-1): that must fit into 64 bits too."""
+"""A timestamp is stored as the difference from the first record's, which may be -1; it must fit into 64 bits too."""
 
 
 def build_batch(
@@ -40,7 +40,7 @@ def build_batch(
     control: bool = False,
     timestamp_type: int = CREATE_TIME,
 ) -> bytearray:
-    """A sealed batch of these records at `base_offset` and the offsets after it, whatever their own offsets say."""
+    """A sealed batch of these records, with offsets from `base_offset` on; the records' own offsets are ignored."""
     assert records, "a batch has at least one record"
     base_timestamp = records[0].timestamp
     out = bytearray(HEADER_BYTES)
@@ -75,9 +75,9 @@ def seal_batch(
     base_sequence: int = NO_SEQUENCE,
     transactional: bool = False,
 ) -> bytearray:
-    """A batch of records that are written already, behind HEADER_BYTES of room, all with timestamp delta 0.
+    """A batch of records that are encoded already, behind HEADER_BYTES of room, all with timestamp delta 0.
 
-    Without compression it is sealed where it is; with it, `plain` stays as it was.
+    Without compression it is sealed in place; with compression, `plain` does not change.
     """
     assert count > 0, "a batch has at least one record"
     out = plain
@@ -154,8 +154,8 @@ def _seal(
 class BatchBuilder:
     """A batch that a producer fills until it is full or due, and seals when it knows its producer id and sequence.
 
-    `max_bytes` bounds the batch as it will be sent. With compression that is an estimate: `ratio` says which part of
-    the plain size the records are expected to take, from what the producer saw of earlier batches.
+    `max_bytes` limits the size on the wire. With compression that is an estimate: `ratio` is the expected ratio of
+    compressed to plain size, which the producer knows from earlier batches.
     """
 
     __slots__ = ("_base_timestamp", "_max_bytes", "_max_timestamp", "_out", "_ratio", "compression", "count", "level")
@@ -183,7 +183,7 @@ class BatchBuilder:
 
     @property
     def estimated_size(self) -> int:
-        """Bytes the batch is expected to take on the wire; exact without compression."""
+        """The expected size on the wire; exact without compression."""
         return HEADER_BYTES + int((len(self._out) - HEADER_BYTES) * self._ratio)
 
     def append(
@@ -219,7 +219,7 @@ class BatchBuilder:
         base_sequence: int = NO_SEQUENCE,
         transactional: bool = False,
     ) -> bytearray:
-        """Seals the batch and hands it over; the builder is used up."""
+        """Seals the batch and returns it; the builder cannot be used after that."""
         assert self.count > 0, "a batch has at least one record"
         out, self._out = self._out, bytearray()
         return _seal(

@@ -1,7 +1,7 @@
 """CRC-32C, the checksum of record batches, from the C extension of the crc32c package.
 
-The package's own `__init__` reads the metadata of the installed distributions only to learn its version, and loads a
-command line: tens of milliseconds of every start. So the extension is loaded past it, and through it where that fails.
+The package's `__init__` reads the metadata of the installed distributions to find its version, and loads a command
+line, which takes tens of milliseconds. So the extension is loaded directly, and through the package if that fails.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The codecs a batch's records may be compressed with, both ways, and never past a limit.
+"""The compression codecs of batches; decompression has a limit.
 
-Decompression stops as soon as more than `limit` bytes have come out, so what a few kilobytes from outside can make a
-node allocate is in proportion to `limit`, however large they claim or try to become. So is the time it takes: what is
-compressed in many tiny pieces is refused as well (`Output`). The libraries are imported at the first use of their
-codec. Read and written as Java clients do:
+Decompression stops as soon as the output exceeds `limit` bytes, so the memory that a few kilobytes from a client can
+make a node allocate is proportional to `limit`, whatever size they claim. So is the time: data that is compressed in
+many tiny pieces is refused too (`Output`). Each library is imported at the first use of its codec. The formats are
+those of Java clients:
 
     gzip    any number of members, one after another
     snappy  xerial's blocks of 32 KB behind a header; a plain snappy block is read too
@@ -22,10 +22,10 @@ from quire.protocol.records.zstd_frames import steps_of_frame
 from quire.seams.disk import Buffer
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
-"""Unless a caller says otherwise: over a hundred times the default of message.max.bytes."""
+"""The default limit: over a hundred times the default of message.max.bytes."""
 
 PIECE_BYTES = 2048
-"""What a member, frame or block counts as at least: setting up a codec takes as long as this many bytes.
+"""The least that a member, frame or block counts: setting up a codec takes as long as this many bytes.
 
 Writers end a piece after tens of kilobytes; the smallest that snappy-java can be set to is a kilobyte."""
 
@@ -53,7 +53,7 @@ _KNOWN = tuple(Compression)
 
 
 def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buffer:
-    """`data` compressed as one piece; `level` None is the codec's own default, and snappy has none."""
+    """Compresses `data` as one piece; `level` None is the codec's default, and snappy has no levels."""
     if codec is Compression.NONE:
         return data
     if codec is Compression.GZIP:
@@ -66,7 +66,7 @@ def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buff
 
 
 class Output:
-    """What has come out of one batch: at most `limit` bytes, in pieces that count as `PIECE_BYTES` at least."""
+    """The output of one batch: at most `limit` bytes, in pieces that count as at least `PIECE_BYTES`."""
 
     __slots__ = ("_pieces_left", "data", "limit")
 
@@ -77,7 +77,7 @@ class Output:
 
     @property
     def cost_bytes(self) -> int:
-        """How much of the limit has been used, by the bytes or by the number of pieces that they came in."""
+        """How much of the limit is used, by the bytes or by the number of pieces."""
         pieces = 1 + self.limit // PIECE_BYTES - self._pieces_left
         return max(len(self.data), (pieces - 1) * PIECE_BYTES)
 
@@ -97,7 +97,7 @@ class Output:
 
 
 def decompress(codec: Compression, data: Buffer, limit: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
-    """What was compressed, or `InvalidRecords`: CORRUPT_MESSAGE if broken, MESSAGE_TOO_LARGE if over `limit` bytes."""
+    """Decompresses; raises `InvalidRecords`: CORRUPT_MESSAGE if broken, MESSAGE_TOO_LARGE if over `limit` bytes."""
     if codec is Compression.NONE:
         if len(data) > limit:
             raise _too_large(limit)
@@ -108,7 +108,7 @@ def decompress(codec: Compression, data: Buffer, limit: int = MAX_DECOMPRESSED_B
 
 
 def decompress_to(output: Output, codec: Compression, data: Buffer) -> None:
-    """As `decompress`, for a caller that has to know what it cost; `codec` is not NONE."""
+    """As `decompress`, for a caller that counts the cost; `codec` is not NONE."""
     view = memoryview(data)
     if codec is Compression.GZIP:
         _decompress_gzip(view, output)
@@ -133,7 +133,7 @@ def _broken(codec: str, reason: object) -> InvalidRecords:
 
 _GZIP_WINDOW_BITS = 31
 _GZIP_FEED_BYTES = 4096
-"""zlib copies what it was given beyond a member's end; small pieces keep thousands of small members cheap."""
+"""zlib copies the input behind a member's end; with small pieces of input, thousands of small members stay cheap."""
 
 
 def _compress_gzip(data: Buffer, level: int | None) -> bytes:
@@ -167,7 +167,7 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _SNAPPY_MAX_RATIO = 22
-"""Three bytes copy at most 64: more than this cannot come out, whatever the length in front claims."""
+"""Three bytes copy at most 64, so the output cannot be larger than this, whatever the length in front claims."""
 
 _INT32 = Struct(">i")
 
@@ -284,7 +284,7 @@ def _decompress_zstd(data: memoryview, output: Output) -> None:
     while True:
         frame = decompressor.decompressobj()
         try:
-            # The library has no bound on what comes out at once, so it is given a few blocks at a time.
+            # The library has no limit on its output, so it gets a few blocks at a time.
             for end in steps_of_frame(data, position, output):
                 output.add(frame.decompress(data[position:end]))
                 position = end

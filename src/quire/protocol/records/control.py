@@ -1,7 +1,7 @@
-"""Control batches: what brokers, never clients, write between the records of a log.
+"""Control batches, which only brokers write between the records of a log.
 
-A control record's key is two 16-bit numbers, a version and a type; its value is one of the structures in
-`quire.protocol.messages.control_records`, encoded by whoever writes it.
+The key of a control record is two 16-bit numbers, a version and a type; its value is one of the structures in
+`quire.protocol.messages.control_records`, which the caller encodes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def build_control_batch(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
 ) -> bytearray:
-    """A sealed control batch of (type, encoded value). With a producer id it is the end of that one's transaction."""
+    """A sealed control batch of (type, encoded value). With a producer id it ends that producer's transaction."""
     return build_batch(
         [Record(0, timestamp, _KEY.pack(_KEY_VERSION, kind), value) for kind, value in controls],
         base_offset=base_offset,
@@ -52,7 +52,7 @@ def build_control_batch(
 
 
 def control_type(record: Record) -> ControlRecordType | None:
-    """What kind of control record this is; None for a kind that is newer than this code, and is to be skipped."""
+    """The type of a control record; None for an unknown type, which callers skip."""
     try:
         _, kind = _KEY.unpack_from(record.key or b"")
     except struct_error:

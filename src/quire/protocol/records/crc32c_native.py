@@ -2,11 +2,11 @@
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
 # mypy: disable-error-code="no-any-return, no-redef, assignment, name-defined"
 # ruff: noqa: RET505, F821  (without its `else`, what is only for the interpreter would be compiled too)
-"""CRC-32C for compiled loops, which cannot call the package that does it elsewhere without holding the GIL.
+"""CRC-32C for compiled loops, which cannot call the crc32c package without holding the GIL.
 
-Compiled, `crc32c_native.pxd` beside it makes `crc32c_at` a function of C. Where the processor has an instruction for
-eight bytes (`crc32c_step.h`), three stretches are gone over at once, because one result takes as long as three to be
-started; elsewhere eight bytes go through a table each. Interpreted, it is the package's.
+When compiled, `crc32c_native.pxd` makes `crc32c_at` a C function. If the processor has an instruction for eight bytes
+(`crc32c_step.h`), three ranges are processed at once, because the processor can start three such instructions in the
+time that one takes; otherwise eight bytes are looked up in tables. Interpreted, it calls the package.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ COMPILED: bool = cython.compiled
 
 _STRETCH = cython.declare(cython.Py_ssize_t, 1024)
 _tables = cython.declare(cython.uint[2048])
-"""What eight bytes at a time do to a checksum, by their place and value."""
+"""The effect of eight bytes at a time on a checksum, by position and value of each byte."""
 _skips = cython.declare(cython.uint[1024])
-"""What a stretch of zeros does to a checksum, by the place and value of each of its four bytes."""
+"""The effect of a range of zeros on a checksum, by position and value of each of its four bytes."""
 _has_step = cython.declare(cython.bint, False)
 
 
@@ -42,7 +42,7 @@ def _fill_tables() -> cython.void:
 
 @cython.cfunc
 def _fill_skips() -> cython.void:
-    """From what each single bit becomes: a checksum of zeros is the sum of its bits' checksums."""
+    """Computed from each single bit: a checksum over zeros is the sum of those of its bits."""
     place: cython.int
     index: cython.int
     bit: cython.int
@@ -163,7 +163,7 @@ def crc32c_of(data: bytes) -> int:
 
 
 def crc32c_by_tables(data: bytes) -> int:
-    """The same as on a processor that has no instruction for it."""
+    """The same, as on a processor without the instruction."""
     checksum: cython.uint
     if cython.compiled:
         checksum = ~_by_tables(cython.cast(cython.pointer(cython.const[cython.uchar]), data), 0, len(data), 0xFFFFFFFF)

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped"
-"""Encoding of single records; their format is told in `records_native`, which reads them.
+"""Encodes single records; `records_native`, which reads them, describes their format.
 
-One source, two ways to run, as there. Only the other modules of this package call it.
+The module is compiled or interpreted, as is `records_native`. Only the other modules of this package call it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def append_record(
     value: Buffer | None,
     headers: Sequence[Header],
 ) -> None:
-    """Puts one record, its length first, at the end of `out`."""
+    """Appends one record with its length to `out`."""
     size: cython.Py_ssize_t = 1 + _varint_size(timestamp_delta) + _varint_size(offset_delta)
     size += _sized_size(key) + _sized_size(value) + _varint_size(len(headers))
     encoded: list[tuple[bytes, bytes | None]] = []
@@ -96,6 +96,6 @@ def append_record(
 
 
 def append_records(out: bytearray, records: Iterable[Record], base_timestamp: int) -> None:
-    """Puts records with offset deltas 0, 1, 2 and so on at the end of `out`."""
+    """Appends records with the offset deltas 0, 1, 2 and so on to `out`."""
     for index, record in enumerate(records):
         append_record(out, index, record.timestamp - base_timestamp, record.key, record.value, record.headers)

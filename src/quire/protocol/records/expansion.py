@@ -1,10 +1,10 @@
 """How much one request may expand to when its batches are decompressed.
 
-A batch of a few kilobytes can stand for gigabytes. Real batches are smaller than `FREE_BYTES` or compressed by less
+A batch of a few kilobytes can expand to gigabytes. Real batches are smaller than `FREE_BYTES` or compressed by less
 than `MAX_RATIO`; beyond both, or beyond what is left for the request, a batch is refused before it is expanded further.
 
-What one request may keep the event loop from doing anything else for is far less than that. An `Expansion` that is used
-there has `at_once_bytes`, and raises `TakesLongError` when they are used up: the rest is for a job.
+The event loop can afford much less than that. An `Expansion` for the event loop has `at_once_bytes`, and raises
+`TakesLongError` when these are used up: the rest of the work belongs in a job.
 """
 
 from quire.protocol.errors import ErrorCode
@@ -19,11 +19,11 @@ NO_LIMIT = 1 << 62
 
 
 class TakesLongError(Exception):
-    """What is to be done takes longer than the event loop should wait for."""
+    """The work takes longer than the event loop may be blocked."""
 
 
 class Expansion:
-    """The room of one request; every batch takes of it what it expands to, also when that was too much."""
+    """The allowance of one request; every batch uses what it expands to, also if it is refused."""
 
     __slots__ = ("at_once_bytes", "left_bytes")
 
@@ -32,7 +32,7 @@ class Expansion:
         self.at_once_bytes = at_once_bytes
 
     def decompress(self, codec: Compression, data: Buffer) -> Buffer:
-        """What was compressed, by a codec other than NONE. A TakesLongError leaves the room as it was."""
+        """Decompresses with a codec other than NONE. A TakesLongError does not change the allowance."""
         allowed = min(self.left_bytes, max(FREE_BYTES, MAX_RATIO * len(data)))
         output = Output(min(allowed, self.at_once_bytes))
         try:
@@ -47,7 +47,7 @@ class Expansion:
         return output.data
 
     def take_at_once(self, cost_bytes: int) -> None:
-        """Counts other work that takes as long as to decompress so much; TakesLongError if that is too long."""
+        """Counts other work that takes as long as decompressing this size; TakesLongError if that is too long."""
         if cost_bytes > self.at_once_bytes:
             raise TakesLongError
         self.at_once_bytes -= cost_bytes

@@ -1,4 +1,4 @@
-"""The one error this package raises about bytes that came from outside."""
+"""The error of this package for invalid bytes from a client or a file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from quire.protocol.errors import ApiError, ErrorCode
 
 
 class InvalidRecords(ApiError):  # noqa: N818 - it says what it is, as Kafka's InvalidRecord does
-    """A batch that is refused, with the code a producer gets, and which of its records were at fault (KIP-467).
+    """A batch is refused, with the error code for the producer and the invalid records (KIP-467).
 
-    `record_errors` holds (index within the batch, sentence), and is empty when the batch as a whole is at fault.
+    `record_errors` has (index within the batch, sentence), and is empty if the batch as a whole is invalid.
     """
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]] | None = None) -> None:

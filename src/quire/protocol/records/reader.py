@@ -1,4 +1,4 @@
-"""Records out of batches, for whoever needs them decoded: clients, replays of metadata and coordinator logs, tools."""
+"""Decodes the records of batches, for clients, for replays of metadata and coordinator logs, and for tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INT64_MAX = 2**63 - 1
 
 
 def records_section(buffer: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
-    """The bytes of a batch's records, decompressed but still encoded; a view into `buffer` if they were plain."""
+    """The bytes of a batch's records, decompressed but still encoded; a view of `buffer` if they are not compressed."""
     if header.end > len(buffer):
         raise corrupt(f"A record batch of {header.size} bytes is cut off after {len(buffer) - header.position}.")
     view = memoryview(buffer)[header.position + HEADER_BYTES : header.end]
@@ -26,7 +26,7 @@ def records_section(buffer: Buffer, header: BatchHeader, limit: int = MAX_DECOMP
 
 
 def decode_batch(buffer: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:
-    """The records of the batch with this header. The CRC is not checked: that is `check_crc`."""
+    """The records of the batch with this header. The CRC is not checked (see `check_crc`)."""
     section = bytes(records_section(buffer, header, limit))
     append_timestamp = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else None
     try:
@@ -40,7 +40,7 @@ def find_timestamp(
 ) -> tuple[int, int] | None:
     """(offset, timestamp) of the batch's first record from `lowest_offset` on with this timestamp or a later one.
 
-    As a search through `decode_batch` would find it, but no record is decoded, and none behind it looked at.
+    The result is that of a search through `decode_batch`, but no record is decoded, and later ones are not read.
     """
     append_time = header.attributes & LOG_APPEND_TIME_BIT
     if append_time:

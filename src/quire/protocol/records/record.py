@@ -1,4 +1,4 @@
-"""One record: what a producer sends and a consumer gets, outside of any batch."""
+"""One record as producers send it and consumers get it, outside of a batch."""
 
 from __future__ import annotations
 

@@ -2,16 +2,15 @@
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found"
 """The loops over single records: scan (check without decoding), look up a timestamp, decode.
 
-And the whole check of a usual produced batch in one call, since that is what most requests of most producers are.
+It also has the whole check of a usual produced batch in one call, because most requests contain just that.
 
-One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
-with identical results. Bounds are checked by hand here, because the compiled code checks none; and numbers from the
-wire are compared before they are added, because compiled integers wrap and interpreted ones do not. Only the other
-modules of this package call it.
+Cython compiles the module if there is a C compiler at installation; interpreted it gives the same results. The code
+checks bounds itself, because the compiled code does not, and compares numbers from the wire before it adds them,
+because compiled integers wrap and interpreted ones do not. Only the other modules of this package call it.
 
-A record, after its own length, is: attributes (one byte, unused), timestamp delta, offset delta, key length, key,
-value length, value, header count, headers (key length, key, value length, value). All numbers are zigzag varints; a
-length of -1 stands for null.
+A record consists of its length, attributes (one byte, unused), timestamp delta, offset delta, key length, key, value
+length, value, header count and headers (key length, key, value length, value). All numbers are zigzag varints; a length
+of -1 means null.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _WRONG_OFFSET = cython.declare(cython.int, 3)
 _NO_KEY = cython.declare(cython.int, 4)
 _WRONG_TIMESTAMP = cython.declare(cython.int, 5)
 
-# What a scan found, for callers in Python. After the last two the scan can go on with the next record.
+# The results of a scan, for callers in Python. After the last two the scan can continue with the next record.
 OK: int = _OK
 MALFORMED: int = _MALFORMED
 LEFTOVER: int = _LEFTOVER
@@ -48,7 +47,7 @@ WRONG_TIMESTAMP: int = _WRONG_TIMESTAMP
 # A shorter scan is over before another thread would have woken up.
 _RELEASE_GIL_BYTES = cython.declare(cython.Py_ssize_t, 1 << 20)
 
-# No timestamp lies as far off; two of them can be added and subtracted in 64 bits.
+# No timestamp is this large; two of them can be added and subtracted in 64 bits.
 _FAR = cython.declare(cython.longlong, 1 << 62)
 _TRANSACTIONAL = cython.declare(cython.longlong, 0x10)
 
@@ -64,7 +63,7 @@ def _skip_headers(
     count: cython.longlong
     size: cython.longlong
     count, position = varint(data, position, end)
-    # Two bytes are the least a header takes: a count that cannot be true is not believed, nor looped over.
+    # A header takes at least two bytes: a count that cannot be true is refused without a loop.
     if position < 0 or count < 0 or count > (end - position) // 2:
         return -1
     while count > 0:
@@ -152,8 +151,8 @@ def scan(
     """Checks the records of an uncompressed records section, from record `index` at `position` up to `count` of them.
 
     They must fill the section exactly, carry the offset deltas 0, 1, 2 and so on, a key if `require_key`, and timestamp
-    deltas within the bounds, except for `unset_delta`, which means no timestamp. Returns what was found (OK or the
-    first thing wrong), the index of that record, the position behind it (-1 if unknown) and the latest timestamp delta
+    deltas within the bounds, except for `unset_delta`, which means no timestamp. Returns the result (OK or the first
+    error), the index of that record, the position behind it (-1 if unknown) and the latest timestamp delta
     (of a WRONG_TIMESTAMP, that one).
     """
     status: cython.int
@@ -178,10 +177,10 @@ def check_plain(
     before_max_ms: cython.longlong,
     after_max_ms: cython.longlong,
 ) -> BatchHeader | None:
-    """The header of the one batch in `batch` if that is plain and passes every check of `validator.validate`.
+    """The header of the one batch in `batch` if it is plain and passes every check of `validator.validate`.
 
-    Plain is: neither compressed nor marked in any way other than as part of a transaction, with timestamps that no sum
-    here can overflow. None for everything else, good or bad: `validate` takes the time to tell which, and why.
+    A plain batch is not compressed, has no attributes except that of transactions, and has timestamps whose sums cannot
+    overflow. None for all other batches, valid or not: the slower `validate` decides about them.
     """
     data: cython.const[cython.uchar][::1] = batch
     total: cython.Py_ssize_t = len(data)

@@ -1,7 +1,7 @@
-"""A batch in other clothes: another codec, the broker's own timestamp, fewer records, everything else as it was.
+"""Rewrites a batch with another codec, the broker's timestamp or fewer records; everything else stays the same.
 
-Needed when a topic's compression.type or message.timestamp.type differs from what the producer sent, and by compaction.
-A topic with LogAppendTime alone needs no new batch: `set_max_timestamp` changes the old one in place.
+This is needed if a topic's compression.type or message.timestamp.type differs from the producer's batch, and for
+compaction. LogAppendTime alone needs no new batch: `set_max_timestamp` changes the old one in place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def rewrite(
 ) -> bytearray:
     """The batch with this header, in `buffer`, as a new batch with this codec; with `append_time_ms`, LogAppendTime.
 
-    `section` is what `records_section` would return, for a caller that has it already.
+    `section` is the result of `records_section`, if the caller has it already.
     """
     if section is None:
         section = records_section(buffer, header, limit)
@@ -53,7 +53,7 @@ def rebuild(
     max_timestamp: int,
     record_count: int,
 ) -> bytearray:
-    """A batch of other `records`, compressed as `attributes` say, in the place and of the producer of `header`."""
+    """A batch of other `records`, compressed as `attributes` say, with the offset and producer of `header`."""
     batch = bytearray(HEADER_BYTES)
     batch += records
     write_header(

@@ -1,8 +1,8 @@
-"""What a produced batch must be before a log takes it as it came.
+"""Checks a produced batch before a log appends it unchanged.
 
-Nothing is decoded: the header and the CRC are checked, then the records are walked where they lie, or after a bounded
-decompression. What is wrong with single records is told record by record (KIP-467). One thing is mended instead of
-refused, as Kafka does: a max timestamp in the header that is not that of the records, since time look-ups rely on it.
+Nothing is decoded: the header and the CRC are checked, then the records are scanned in place, or after a limited
+decompression. Errors of single records are reported one by one (KIP-467). As in Kafka, one error is corrected instead
+of refused: a max timestamp in the header that differs from that of the records, because time look-ups rely on it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from quire.protocol.records.records_native import LEFTOVER, NO_KEY, OK, WRONG_OF
 from quire.seams.disk import Buffer
 
 MAX_RECORD_ERRORS = 1000
-"""Enough to find the fault; a response must not grow with what a client sends."""
+"""Enough to find the error; a response must not grow with the request."""
 
 _INT64_MAX = (1 << 63) - 1
 _INT64_MIN = -(1 << 63)
@@ -49,12 +49,11 @@ def validate(
     expansion: Expansion | None = None,
     sections: list[Buffer] | None = None,
 ) -> list[BatchHeader]:
-    """Checks what a client sent for one partition and returns the header of its batch, or of all if more are allowed.
+    """Checks what a client sent for one partition; returns the header of its batch, or of all if several are allowed.
 
-    `require_key` is for compacted topics; the two timestamp distances are message.timestamp.before.max.ms and
-    .after.max.ms, and count where the topic keeps CreateTime. `buffer` is writable. `sections`, if given, gets the
-    records of each batch as they were inspected: decompressed. Raises `InvalidRecords`, and TakesLongError of an
-    `expansion` that is bounded so.
+    `require_key` is for compacted topics; the two timestamp limits are message.timestamp.before.max.ms and
+    .after.max.ms, which apply to CreateTime. `buffer` is writable. The decompressed records of each batch are added to
+    `sections`, if given. Raises `InvalidRecords`, or the TakesLongError of `expansion`.
     """
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     total = len(view)
@@ -100,7 +99,7 @@ def _invalid(message: str) -> InvalidRecords:
 
 
 def _check_header(header: BatchHeader) -> None:
-    """What the header alone can tell: counts, and the marks a client may or must set."""
+    """Checks the header alone: counts, and the attributes that a client may or must set."""
     count = header.record_count
     if count <= 0:
         raise _invalid(f"A record batch says it has {count} records.")
@@ -132,7 +131,7 @@ def _check_records(
 ) -> None:
     base = header.base_timestamp
     count = header.record_count
-    # The walk compares deltas, so that no sum can overflow there; here numbers have no end.
+    # The scan compares deltas, so that no sum can overflow there; Python's integers cannot overflow.
     unset_delta = NO_TIMESTAMP - base
     lowest_delta = lowest - base
     if lowest_delta < _INT64_MIN:

@@ -1,9 +1,9 @@
-"""Numbers as batches and records have them: big-endian ones of a fixed size, and zigzag varints.
+"""The numbers in batches and records: big-endian ones of a fixed size, and zigzag varints.
 
-This is what interpreted loops call. Compiled ones have the same functions from `wire_numbers.pxd`, which become part of
-each module that asks for them: a record is half a dozen such numbers, and a call into another module would cost more
-than reading one. The tests of those loops run both ways and hold the two to each other. Bounds of fixed sizes are the
-caller's to check.
+Interpreted loops call these functions. Compiled loops use the same functions from `wire_numbers.pxd`, which become part
+of each module that imports them: a record has half a dozen such numbers, and a call into another module would cost more
+than reading one. The tests of the loops run both ways and compare the results. For fixed sizes, the caller checks the
+bounds.
 """
 
 from quire.seams.disk import Buffer

@@ -1,6 +1,6 @@
-"""Where the blocks of a zstd frame end, so that a decompressor can be given as much as may come out at once.
+"""Finds the ends of the blocks of a zstd frame, so that the output of each step of the decompressor is limited.
 
-A block of four bytes may become 128 KB. Their headers, unlike a count of bytes, tell how many of them there are:
+A block of four bytes may become 128 KB, so the number of blocks matters, which their headers show:
 
     magic    4   28 b5 2f fd; 5x 2a 4d 18 is a frame to be skipped, with its length in the next 4 bytes
     header   2-14
@@ -27,15 +27,15 @@ _REPEATED = 1
 
 class PieceCounter(Protocol):
     def begin_piece(self) -> None:
-        """Raises when there have been too many."""
+        """Raises if there are too many."""
         ...
 
 
 def steps_of_frame(data: memoryview, position: int, counter: PieceCounter) -> Iterator[int]:
-    """Positions behind which to stop, the last of them the end of the frame; about `STEP_BYTES` come out in between.
+    """The positions at which to stop, with the end of the frame as the last; about `STEP_BYTES` of output in between.
 
-    Every block counts as a piece. IndexError where the frame is cut off. What else is wrong is for the decompressor to
-    find, and whatever these bytes are, no position lies beyond them.
+    Every block counts as a piece. Raises IndexError if the frame is incomplete. The decompressor finds all other
+    errors; for any input, no position is behind its end.
     """
     if data[position + 1 : position + 4] == _SKIPPABLE_MAGIC:
         counter.begin_piece()
@@ -63,7 +63,7 @@ def steps_of_frame(data: memoryview, position: int, counter: PieceCounter) -> It
 
 
 def _header_bytes(descriptor: int) -> int:
-    """What follows the descriptor: window, dictionary id and content size."""
+    """The size of the fields behind the descriptor: window, dictionary id and content size."""
     size = _DICTIONARY_ID_BYTES[descriptor & 3] + _CONTENT_SIZE_BYTES[descriptor >> 6]
     if not descriptor & _SINGLE_SEGMENT:
         return size + 1

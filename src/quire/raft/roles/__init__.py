@@ -1,1 +1,1 @@
-"""The roles a replica plays, one per file. What each may turn into is the table in `quire.raft.transitions`."""
+"""The roles of a replica, one per file. The table in `quire.raft.transitions` says which may follow which."""

@@ -1,7 +1,7 @@
-"""Resigned: led this epoch and does so no longer, because it stops, restarted, or lost touch with the majority.
+"""Resigned: led this epoch and no longer does, because it stops, restarted, or lost contact with the majority.
 
-It must not lead the epoch again: what it once promised in it may be forgotten. It tells the other voters, so that they
-need not wait to notice, and later looks for the next leader like everybody else.
+It must not lead the epoch again, because it may have forgotten what it promised. It tells the other voters, so that
+they need not wait for a timeout, and then looks for the next leader like any other voter.
 """
 
 from typing import ClassVar
@@ -19,15 +19,23 @@ class Resigned(Role):
 
     def __init__(self, replica: Replica, election: Election, now_ms: float, previous: Role | None) -> None:
         super().__init__(replica, election, now_ms, previous)
-        self.deadline_ms = now_ms + replica.random_election_timeout_ms()
+        self.deadline_ms = now_ms + self._patience_ms(replica, previous)
         by_progress = previous.voters_by_progress(replica) if isinstance(previous, Leader) else None
-        self._successors = replica.voters.others(replica.key) if by_progress is None else by_progress
+        self._successors = replica.voters.other_keys(replica.key) if by_progress is None else by_progress
+
+    def _patience_ms(self, replica: Replica, previous: Role | None) -> int:
+        """The others go first. After a restart they may all have shorter logs, so this replica soon follows."""
+        if not replica.may_campaign:
+            return replica.settings.retry_backoff_ms
+        if previous is None:
+            return 4 * replica.settings.quick_election_jitter_ms + 4 * replica.quick_election_jitter_ms()
+        return replica.random_election_timeout_ms()
 
     def entered(self, replica: Replica, now_ms: float) -> Become | None:
         message = EndEpoch(self.epoch, replica.key.id, tuple(self._successors))
-        for peer in self._successors:
-            replica.send(peer, message)
-        if replica.is_only_voter and not replica.stopping:
+        for successor in self._successors:
+            replica.send(successor.id, message)
+        if replica.is_only_voter and replica.may_campaign:
             return Become(Kind.PROSPECTIVE, self.election)
         return None
 
@@ -35,4 +43,4 @@ class Resigned(Role):
         if replica.stopping:
             self.deadline_ms = now_ms + replica.settings.election_timeout_ms
             return None
-        return Become(Kind.PROSPECTIVE if replica.is_voter else Kind.UNATTACHED, self.election)
+        return Become(Kind.PROSPECTIVE if replica.may_campaign else Kind.UNATTACHED, self.election)

@@ -1,7 +1,7 @@
-"""What every role answers to. A handler returns what to become next, or None to stay as it is.
+"""The interface of every role. A handler returns the next role, or None to stay.
 
-A role never changes another: it asks, and the core checks the wish against the transition table and the promises of
-the election before it builds the next role.
+A role never creates another one: the core checks the transition against the table and the promises of the election,
+then builds the next role.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,14 @@ from enum import Enum
 from math import inf
 from typing import ClassVar
 
+from quire.protocol.errors import ErrorCode
+from quire.raft.control_state import ControlState
+from quire.raft.effects import ChangeVoters, VotersChanged
+from quire.raft.log_summary import LogPosition
 from quire.raft.messages import FetchAnswer, FetchRequest, VoteAnswer, VoteRequest
 from quire.raft.quorum_state import Election
 from quire.raft.replica import Replica
+from quire.raft.replicas import ReplicaKey
 
 
 class Kind(Enum):
@@ -30,7 +35,7 @@ class Become:
 
 
 class Role:
-    """A role in one epoch. Defaults are those of a role that does not care."""
+    """A role in one epoch. By default it ignores events."""
 
     __slots__ = ("deadline_ms", "election")
     kind: ClassVar[Kind]
@@ -43,7 +48,32 @@ class Role:
     def epoch(self) -> int:
         return self.election.epoch
 
+    def known_leader(self, replica: Replica) -> int | None:
+        """The leader, unless that was this replica before it restarted or resigned."""
+        leader_id = self.election.leader_id
+        return None if leader_id == replica.key.id and self.kind is not Kind.LEADER else leader_id
+
+    def look_for_leader(self, replica: Replica, peers: list[int]) -> bool:
+        """Asks one of `peers`, by a fetch: one that does not lead names the leader. False if it cannot ask now.
+
+        A fetch promises that the log is on disk up to its end, and the one that is asked may be the leader.
+        """
+        if not peers or not replica.log.is_synced:
+            return False
+        last = replica.log.last
+        peer = peers[replica.random.below(len(peers))]
+        replica.send(peer, FetchRequest(self.epoch, replica.key, last.offset, last.epoch))
+        return True
+
     def entered(self, replica: Replica, now_ms: float) -> Become | None:
+        return None
+
+    def left(self, replica: Replica) -> None:
+        """Another role follows."""
+
+    def change_voters(self, replica: Replica, event: ChangeVoters, now_ms: float) -> Become | None:
+        message = "This node does not lead the quorum"
+        replica.emit(VotersChanged(event.request_id, ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
         return None
 
     def timed_out(self, replica: Replica, now_ms: float) -> Become | None:
@@ -60,24 +90,46 @@ class Role:
             return self.election.voted.matches(request.candidate)
         return replica.is_behind(request.last)
 
+    def pre_vote_granted(self, replica: Replica, now_ms: float) -> None:
+        """This replica told another that it would vote for it."""
+
     def vote_answered(self, replica: Replica, sender: int, answer: VoteAnswer, now_ms: float) -> Become | None:
         return None
 
     def fetch_requested(self, replica: Replica, sender: int, request: FetchRequest, now_ms: float) -> Become | None:
-        replica.send(sender, FetchAnswer(self.epoch, self.election.leader_id, request.asked_at, fenced=True))
+        """Refuses, and names the leader if it is known."""
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if request.epoch != self.epoch:
+            is_old = request.epoch < self.epoch
+            error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        replica.send(sender, FetchAnswer(self.epoch, self.known_leader(replica), request.asked_at, error=error))
         return None
 
     def fetch_answered(self, replica: Replica, answer: FetchAnswer, now_ms: float) -> Become | None:
         return None
 
     def unreachable(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
+        """A request to `peer` led to nothing."""
+        return None
+
+    def connection_lost(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
+        """An established connection to `peer` closed: its process may have ended."""
         return None
 
     def synced(self, replica: Replica, now_ms: float) -> Become | None:
         return None
 
-    def snapshot_installed(self, replica: Replica, now_ms: float) -> Become | None:
+    def snapshot_part_fetched(self, replica: Replica, position: LogPosition, now_ms: float) -> None:
+        """A part of a snapshot arrived from the leader."""
+
+    def snapshot_fetched(
+        self, replica: Replica, position: LogPosition, control: ControlState, now_ms: float
+    ) -> Become | None:
+        """A snapshot is whole. Only a follower that still needs it replaces its log."""
         return None
 
-    def leader_resigned(self, replica: Replica, successors: tuple[int, ...], now_ms: float) -> Become | None:
+    def snapshot_requested(self, replica: Replica, key: ReplicaKey, now_ms: float) -> None:
+        """Another replica fetches a snapshot from this one."""
+
+    def leader_resigned(self, replica: Replica, successors: tuple[ReplicaKey, ...], now_ms: float) -> Become | None:
         return None

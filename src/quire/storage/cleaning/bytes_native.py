@@ -2,10 +2,10 @@
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
 # mypy: disable-error-code="no-any-return, no-redef, assignment, name-defined"
 # ruff: noqa: F821, RET505  (without its `else`, what is only for the interpreter would be compiled too)
-"""Numbers in batches and records, copying, and CRC-32C: what the loops of this package are made of.
+"""Numbers in batches and records, copying, and CRC-32C: helpers for the native loops of this package.
 
-Compiled, `bytes_native.pxd` beside it makes these functions of C, which the other modules call without the GIL. Bounds
-are the caller's to check. Signed numbers are put together by hand because interpreted ones never wrap.
+When compiled, `bytes_native.pxd` makes these C functions, which the other modules call without the GIL. The caller must
+check bounds. Signed numbers are assembled by hand because Python's integers never wrap.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if cython.compiled:
     from cython.cimports.libc.string import memcpy
     from cython.cimports.quire.protocol.records.crc32c_native import crc32c_at
 
-# Compiled, a number this large has to be declared to be one of C's.
+# For Cython, a number this large must be declared as a C integer.
 _2_TO_32 = cython.declare(cython.longlong, 0x100000000)
 
-# Some 20 us of work.
+# About 20 us of work.
 _BUSY_BYTES = cython.declare(cython.Py_ssize_t, 1 << 17)
 
 
@@ -58,7 +58,7 @@ def put_int(
 def number(
     data: cython.pointer(cython.const[cython.uchar]), position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[int, int]:
-    """A zigzag varint of up to 64 bits and the position behind it, which is -1 if there is no such number."""
+    """A zigzag varint of up to 64 bits and the position after it, which is -1 if there is no such number."""
     byte: cython.ulonglong
     raw: cython.ulonglong = 0
     shift: cython.int = 0
@@ -90,7 +90,7 @@ def number_size(value: cython.longlong) -> cython.Py_ssize_t:
 def put_number(
     out: cython.pointer(cython.uchar), position: cython.Py_ssize_t, value: cython.longlong
 ) -> cython.Py_ssize_t:
-    """Writes a zigzag varint and returns the position behind it."""
+    """Writes a zigzag varint and returns the position after it."""
     low: cython.longlong = 0
     rest: cython.longlong
     if value < 0:
@@ -134,11 +134,11 @@ def crc(
 
 
 def make_way(since: cython.Py_ssize_t, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Lets others have the processor if there is enough between the last time, `since`, and now; returns when it did.
+    """Yields the processor if enough bytes were processed since `since`; returns the position of the last yield.
 
-    The event loop may have been woken on the processor that this thread has, and the system would let it wait until
-    the thread's time is up: milliseconds, which a client sees. Nothing that others wait for is held here, not even the
-    GIL, so this is where to make way. Interpreted, the GIL changes hands often enough.
+    The event loop may be waiting for the processor that this thread runs on, and the system may let it wait until the
+    thread's time slice ends: milliseconds, which a client notices. The thread holds no lock here, not even the GIL, so
+    this is the place to yield. When interpreted, the GIL changes hands often enough.
     """
     if position - since < _BUSY_BYTES:
         return since
@@ -148,7 +148,7 @@ def make_way(since: cython.Py_ssize_t, position: cython.Py_ssize_t) -> cython.Py
 
 
 def let_others() -> None:
-    """The same for callers in Python, after a read or a write of about a megabyte."""
+    """As `make_way`, for callers in Python after a read or a write of about a megabyte."""
     if cython.compiled:
         with cython.nogil:
             quire_let_others()

@@ -1,13 +1,13 @@
-"""Which log to clean next, and how far: from what is known of the logs, without touching one.
+"""Which log to clean next, and how far.
 
-    log start ── clean ──▶ first dirty ── cleanable ──▶ first uncleanable ── may not be touched yet ──▶ end
+    log start ── clean ──▶ first dirty ── cleanable ──▶ first uncleanable ── must not be cleaned yet ──▶ end
 
-The active segment is never cleaned, nor what is not committed, not decided (an open transaction), not on disk, or
-younger than `min.compaction.lag.ms`. What is not on disk matters because it may be lost: were an older record of its
-key removed for it, both would be gone.
+Never cleaned are the active segment and records that are not committed, belong to an open transaction, are not on disk,
+or are younger than `min.compaction.lag.ms`. A record that is not on disk may be lost. If compaction had removed an
+older record of the same key because of it, both would be lost.
 
-The dirtiest log comes first: the one of which the largest part is cleanable. It must be more than
-`min.cleanable.dirty.ratio` of it, unless something has waited for longer than `max.compaction.lag.ms`.
+The dirtiest log comes first: the one with the largest cleanable part. That part must be more than
+`min.cleanable.dirty.ratio` of the log, unless a record in it is older than `max.compaction.lag.ms`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,11 +21,11 @@ from quire.storage.segment import Segment
 class Cleanable(NamedTuple):
     first_dirty_offset: int
     first_uncleanable_offset: int
-    """The base of a segment: segments are cleaned whole."""
+    """The base offset of a segment, because segments are cleaned as a whole."""
     clean_bytes: int
     cleanable_bytes: int
     overdue: bool
-    """Whether something cleanable is older than `max.compaction.lag.ms` allows."""
+    """Whether a cleanable record is older than `max.compaction.lag.ms`."""
 
     @property
     def ratio(self) -> float:
@@ -44,9 +44,9 @@ def dirtiest(candidates: Iterable[tuple[T, Cleanable]]) -> tuple[T, Cleanable] |
 
 
 def cleanable(log: Log, cleaned_offset: int | None, stable_offset: int, now_ms: int) -> Cleanable:
-    """What can be cleaned of a log that is clean up to `cleaned_offset` and whose readers see it up to `stable_offset`.
+    """The cleanable part of a log that is clean up to `cleaned_offset`; records up to `stable_offset` are decided.
 
-    A `cleaned_offset` that is outside the log is that of another one, or of one that has lost its end.
+    A `cleaned_offset` outside the log is ignored: it is from an earlier log of that name, or the log lost its end.
     """
     segments = log.segments
     first_dirty = log.start_offset
@@ -57,7 +57,7 @@ def cleanable(log: Log, cleaned_offset: int | None, stable_offset: int, now_ms: 
     if log.config.min_compaction_lag_ms > 0:
         newest_ms = now_ms - log.config.min_compaction_lag_ms
         uncleanable = min([uncleanable, *(each.base_offset for each in dirty if each.newest_ms() > newest_ms)])
-    # A segment that is uncleanable in part is so altogether.
+    # A segment that is uncleanable in part is uncleanable as a whole.
     uncleanable = max(_base_before(segments, uncleanable), first_dirty)
     touched = [segment for segment in dirty if segment.base_offset < uncleanable]
     return Cleanable(
@@ -70,18 +70,18 @@ def cleanable(log: Log, cleaned_offset: int | None, stable_offset: int, now_ms: 
 
 
 def active_is_overdue(log: Log, now_ms: int) -> bool:
-    """Whether the active segment has to be completed because what is in it must be cleaned by now."""
+    """Whether the active segment must be rolled because a record in it is older than `max.compaction.lag.ms`."""
     return _is_overdue([log.segments[-1]], log.config.max_compaction_lag_ms, now_ms)
 
 
 def _from(segments: Sequence[Segment], offset: int) -> list[Segment]:
-    """The completed segments from the one that `offset` falls into on."""
+    """The completed segments from the one that contains `offset` on."""
     following = [*(segment.base_offset for segment in segments[1:])]
     return [segment for segment, end in zip(segments, following, strict=False) if end > offset]
 
 
 def _base_before(segments: Sequence[Segment], offset: int) -> int:
-    """Where the segment begins that `offset` falls into."""
+    """The base offset of the segment that contains `offset`."""
     return max((segment.base_offset for segment in segments if segment.base_offset <= offset), default=offset)
 
 

@@ -1,16 +1,16 @@
 """How far each log of a data directory is clean, in `cleaner-offset-checkpoint`.
 
-An offset that lags behind costs work. One that is ahead of its log leaves records in it that could go, and with them
-values that a tombstone was to delete, when that goes. So the file is written in the background, and taken back before a
-log is cut, or one of the same name begins anew.
+An offset that is too low costs work. One that is too high leaves superseded records in the log; when their tombstone is
+removed, deleted values reappear. So the file is written in the background, but reset before a log is truncated and
+before a log of the same name is created.
 """
 
 from collections.abc import Callable
 
 from quire.seams import Disk, Jobs
-from quire.storage import checkpoints
-from quire.storage.checkpoint_writer import CheckpointWriter
-from quire.storage.checkpoints import TopicPartition
+from quire.storage.directory import checkpoints
+from quire.storage.directory.checkpoint_writer import CheckpointWriter
+from quire.storage.directory.checkpoints import TopicPartition
 
 
 class CleanedOffsets:
@@ -20,13 +20,13 @@ class CleanedOffsets:
         self._offsets: dict[TopicPartition, int] = {}
         self._writer = CheckpointWriter(disk, jobs, self._path, failed)
         self._gone: dict[TopicPartition, None] = {}
-        """Logs that are gone but may still be named in the file."""
+        """Deleted logs that may still be in the file."""
 
     def read(self) -> None:
         self._offsets = checkpoints.read_if_sensible(self._disk, self._path)
 
     def __contains__(self, key: TopicPartition) -> bool:
-        """Whether the log was ever compacted: an offset stays when the topic's settings change."""
+        """Whether the log was ever compacted. The offset remains when the topic's settings change."""
         return key in self._offsets
 
     def get(self, key: TopicPartition) -> int | None:
@@ -37,18 +37,18 @@ class CleanedOffsets:
         self._writer.save_soon(self._offsets)
 
     def truncated(self, key: TopicPartition, offset: int) -> None:
-        """The log will end at `offset`, and what comes there is new. Blocks until the file does not call it clean."""
+        """Called before a log is truncated to `offset`. Blocks until the file has no higher offset for it."""
         if self._offsets.get(key, 0) > offset:
             self._offsets[key] = offset
             self._writer.save_now(self._offsets)
 
     def forget(self, key: TopicPartition) -> None:
-        """The log is gone."""
+        """The log was deleted."""
         if self._offsets.pop(key, None) is not None:
             self._gone[key] = None
 
     def save_now(self) -> None:
-        """Blocks until the file is on disk; leaves none where nothing was ever cleaned."""
+        """Blocks until the file is on disk; writes none if no log was ever cleaned."""
         if self._offsets or self._gone:
             self._writer.save_now(self._offsets)
             self._gone.clear()

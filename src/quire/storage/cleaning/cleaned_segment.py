@@ -1,7 +1,7 @@
-"""What a compaction writes: a segment whose files end in `.cleaned` until it is put in the place of others.
+"""The segment that a cleaning run writes. Its files end in `.cleaned` until it replaces the original segments.
 
-Nobody reads it before that, and a start removes it. Its indexes are as those of any other segment; the transaction
-index has the aborted transactions whose markers stayed.
+It is not read before that, and a start removes it. Its indexes are like those of any other segment; the transaction
+index contains the aborted transactions whose markers are retained.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from quire.storage.cleaning.bytes_native import let_others
 from quire.storage.cleaning.filter_native import index_batches
 from quire.storage.cleaning.swap import SUFFIXES
 from quire.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, offset_file
-from quire.storage.index_file import IndexCache
+from quire.storage.indexes.index_file import IndexCache
+from quire.storage.indexes.offset_index import OffsetIndex
+from quire.storage.indexes.time_index import NO_TIMESTAMP, TimeIndex
+from quire.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from quire.storage.log_config import LogConfig
-from quire.storage.offset_index import OffsetIndex
-from quire.storage.time_index import NO_TIMESTAMP, TimeIndex
-from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 _POSITION_MAX = 0x7FFFFFFF
 
@@ -79,9 +79,9 @@ class CleanedSegment:
             self._transaction_index.append(each)
 
     def finish(self, modified_ms: int) -> None:
-        """Blocks until all of it is on disk, but for the names of the files.
+        """Blocks until all of it is on disk, except for the names of the files.
 
-        It keeps the time when its last record was written: by that a segment expires whose records do not say theirs.
+        The file gets the modification time of the last original, by which a segment without timestamps expires.
         """
         assert self._file is not None, "a segment is finished once"
         self._file.trim()
@@ -101,7 +101,7 @@ class CleanedSegment:
             self._file = None
 
     def remove(self) -> None:
-        """The files of this attempt, or of an earlier one that came to nothing."""
+        """Removes the files of this attempt, or of an earlier one that was interrupted."""
         for suffix in SUFFIXES:
             if self._disk.exists(self._path(suffix)):
                 self._disk.remove(self._path(suffix))

@@ -1,11 +1,11 @@
-"""The cleaners of a node: they look for the dirtiest compacted log, clean it piece by piece in jobs, and look again.
+"""The cleaners of a node: they choose the dirtiest compacted log, clean it step by step in jobs, and choose again.
 
-Each of `log.cleaner.threads` cleaners has one log at a time. The event loop decides (which log, how far, putting a
-cleaned segment in its place, the checkpoint); jobs read, filter and write, a few megabytes each, so that nothing waits
-long for a cleaning to be stopped, and the speed can be held below `log.cleaner.io.max.bytes.per.second`.
+Each of `log.cleaner.threads` cleaners has one log at a time. The event loop chooses the log and the range, replaces
+segments and updates the checkpoint. Jobs read, filter and write. Each job handles a few megabytes, so that cleaning can
+be stopped quickly and kept below `log.cleaner.io.max.bytes.per.second`.
 
-A log that turns out to be damaged is told of once and left alone until the next start; the others go on. A log that is
-deleted or loses segments while it is cleaned loses nothing else: what was made of them is dropped.
+A damaged log is reported once and not cleaned until the next start; the others are. If a log is deleted, or segments of
+it are, while it is cleaned, the cleaned copies are removed.
 """
 
 import errno
@@ -16,17 +16,17 @@ from typing import NamedTuple
 from quire.protocol.errors import ApiError
 from quire.seams import Clock, Disk, Jobs, Random
 from quire.seams.clock import Timer
-from quire.storage.checkpoints import TopicPartition
 from quire.storage.cleaning.cleanable import Cleanable, active_is_overdue, cleanable, dirtiest
-from quire.storage.cleaning.round import Limits, Round
+from quire.storage.cleaning.cleaning_run import CleaningRun, Limits
 from quire.storage.cleaning.throttle import Throttle
-from quire.storage.cleaning.work import Cleaned, Event, Ready, Work, Worked
+from quire.storage.cleaning.work import Cleaned, Progress, Ready, Work, Worked
+from quire.storage.directory.checkpoints import TopicPartition
+from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.errors import is_shortage
 from quire.storage.log import Log
-from quire.storage.log_directory import LogDirectory
 
 STEP_BYTES = 8 << 20
-"""How much one job reads and writes, about."""
+"""About how much one job reads and writes."""
 
 _log = logging.getLogger("quire.cleaner")
 
@@ -36,7 +36,7 @@ class Settings(NamedTuple):
     threads: int = 1
     backoff_ms: int = 15_000
     table_bytes: int = 128 << 20
-    """For all cleaners together; taken while cleaning, and only as much as the dirty part needs."""
+    """For all cleaners together. Allocated while cleaning, and only as much as the dirty part needs."""
     table_load_factor: float = 0.9
     buffer_bytes: int = 1 << 20
     bytes_per_second: float = float("inf")
@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A log that may be cleaned, and up to where its readers see it whatever happens."""
+    """A log that may be cleaned, and the offset up to which its records are committed and decided."""
 
     directory: LogDirectory
     key: TopicPartition
@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
 
 
 def settled_offset(candidate: Candidate) -> int:
-    """Up to where a log may be cleaned: not before the checkpoint says for good that it is on disk (see `gap_mark`)."""
+    """The offset up to which a log may be cleaned: at most the recovery point in the checkpoint (see `gap_mark`)."""
     return min(candidate.stable_offset, candidate.directory.certain_recovery_point(candidate.key))
 
 
@@ -76,7 +76,7 @@ class Cleaner:
         self._throttle = Throttle(clock)
         self._timer: Timer | None = None
         self._under_way: dict[str, Cleaning] = {}
-        """By folder: a log that comes in the place of a deleted one waits until nobody writes into its folder."""
+        """By folder: a log that replaces a deleted one of the same name waits until no job writes to its folder."""
         self._uncleanable: dict[Log, None] = {}
         self._stopped = False
 
@@ -84,22 +84,22 @@ class Cleaner:
         self._look()
 
     def stop(self) -> None:
-        """Begins nothing more. A job may be under way still."""
+        """Begins no more work. A job may still be running."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
 
     def close(self) -> None:
-        """Drops what is half done. Jobs must have ended."""
+        """Discards incomplete work. Jobs must have ended."""
         self.stop()
         for cleaning in self._under_way.values():
             cleaning.drop()
         self._under_way.clear()
 
-    # Choosing
+    # --- Choosing
 
     def _look(self) -> None:
-        """Lets every idle cleaner begin with something, if there is something; looks again after a while."""
+        """Starts a run for every idle cleaner, if a log is due; looks again after `log.cleaner.backoff.ms`."""
         if self._stopped:
             return
         if self._timer is not None:
@@ -118,7 +118,7 @@ class Cleaner:
         now_ms = self._clock.now_ms()
         due = []
         lagging: dict[LogDirectory, None] = {}
-        # All at once: to roll one of them may take a directory offline, and its logs are no candidates then.
+        # As a list: rolling a log may take its directory offline, which changes the candidates.
         for candidate in list(self._candidates()):
             directory, key, log, stable_offset = candidate
             idle = log.path not in self._under_way and log not in self._uncleanable
@@ -138,11 +138,11 @@ class Cleaner:
                 if settled_offset(candidate) < min(stable_offset, log.recovery_point, log.end.segment_base):
                     lagging[directory] = None
         for directory in lagging:
-            # What could not be cleaned this time can be the next.
+            # So that the next look can clean what this one could not.
             directory.checkpoint_recovery_points()
         return due
 
-    # Cleaning
+    # --- Cleaning
 
     def _begin(self, candidate: Candidate, dirty: Cleanable, settings: Settings) -> None:
         log = candidate.log
@@ -152,8 +152,8 @@ class Cleaner:
             settings.buffer_bytes,
             settings.decompressed_bytes,
         )
-        this = Round(log, dirty, limits, self._random.random_bytes(16), self._clock.now_ms())
-        cleaning = Cleaning(candidate, this, Work(self._disk, this), self._clock.monotonic_ms())
+        run = CleaningRun(log, dirty, limits, self._random.random_bytes(16), self._clock.now_ms())
+        cleaning = Cleaning(candidate, run, Work(self._disk, run), self._clock.monotonic_ms())
         self._under_way[log.path] = cleaning
         self._step(cleaning)
 
@@ -164,34 +164,34 @@ class Cleaner:
         step_bytes = int(min(STEP_BYTES, max(self._settings().bytes_per_second / 4, 1)))
         self._jobs.submit(
             lambda: cleaning.work(step_bytes),
-            lambda event: self._worked(cleaning, event),
+            lambda progress: self._worked(cleaning, progress),
             lambda error: self._failed(cleaning, error),
         )
 
-    def _worked(self, cleaning: "Cleaning", event: Event) -> None:
+    def _worked(self, cleaning: "Cleaning", progress: Progress) -> None:
         if self._stopped:
             return
         if not cleaning.is_of_use():
             self._end(cleaning)
-        elif isinstance(event, Worked):
+        elif isinstance(progress, Worked):
             rate = self._settings().bytes_per_second
-            delay_ms = self._throttle.delay_ms(event.size_bytes, rate, cleaning.step_begun_ms)
+            delay_ms = self._throttle.delay_ms(progress.size_bytes, rate, cleaning.step_begun_ms)
             if delay_ms > 0:
                 self._clock.call_later(delay_ms, lambda: self._step(cleaning))
             else:
                 self._step(cleaning)
-        elif isinstance(event, Ready):
-            self._swap(cleaning, event)
+        elif isinstance(progress, Ready):
+            self._swap(cleaning, progress)
         else:
-            self._finish(cleaning, event)
+            self._finish(cleaning, progress)
 
     def _swap(self, cleaning: "Cleaning", ready: Ready) -> None:
-        candidate, old = cleaning.candidate, cleaning.this.segments[ready.start : ready.stop]
+        candidate, old = cleaning.candidate, cleaning.run.segments[ready.start : ready.stop]
         size_before = sum(segment.size for segment in old)
         try:
             swapped = candidate.log.replace_segments(old, ready.cleaned.size)
         except OSError as error:
-            # Half of the names are changed: only a start puts that in order, even if there was merely no room.
+            # Some files are renamed and some are not. Only a start can repair that, even if the disk was merely full.
             lasting = OSError(errno.EIO, f"segments could not be replaced ({error.strerror})", error.filename)
             candidate.directory.fail(lasting if is_shortage(error) else error)
             swapped = False
@@ -215,8 +215,8 @@ class Cleaner:
             cleaning.bytes_after,
             took_ms,
         )
-        if cleaned.end_offset < cleaning.this.first_uncleanable_offset and log.config.compact:
-            # Not all keys fitted into memory: the same log again, with the next ones.
+        if cleaned.end_offset < cleaning.run.first_uncleanable_offset and log.config.compact:
+            # Not all keys fitted into memory: clean the same log again, with the next keys.
             cleaning.drop()
             try:
                 rest = cleanable(log, cleaned.end_offset, settled_offset(cleaning.candidate), self._clock.now_ms())
@@ -231,7 +231,7 @@ class Cleaner:
             return
         directory, _, log, _ = cleaning.candidate
         if not cleaning.is_of_that_log() or not cleaning.is_current():
-            # What it read has been deleted meanwhile, and was missed.
+            # The segment was deleted in the meantime.
             pass
         elif isinstance(error, OSError):
             directory.fail(error)
@@ -245,61 +245,61 @@ class Cleaner:
 
     def _end(self, cleaning: "Cleaning", *, look_again: bool = True) -> None:
         cleaning.drop()
-        del self._under_way[cleaning.this.folder]
+        del self._under_way[cleaning.run.folder]
         if look_again:
             self._look()
 
 
 class Cleaning:
-    """One log while it is cleaned."""
+    """The state of one log that is being cleaned."""
 
     __slots__ = (
-        "_bytes_untold",
+        "_bytes_unreported",
         "_work",
         "begun_ms",
         "bytes_after",
         "bytes_before",
         "candidate",
+        "run",
         "slots_done",
         "step_begun_ms",
-        "this",
     )
 
-    def __init__(self, candidate: Candidate, this: Round, work: Work, begun_ms: float) -> None:
+    def __init__(self, candidate: Candidate, run: CleaningRun, work: Work, begun_ms: float) -> None:
         self.candidate = candidate
-        self.this = this
+        self.run = run
         self._work = work
-        self._bytes_untold = 0
+        self._bytes_unreported = 0
         self.begun_ms = self.step_begun_ms = begun_ms
         self.slots_done = 0
-        """How many of the round's segments have been replaced."""
+        """How many of the run's segments have been replaced."""
         self.bytes_before = 0
         self.bytes_after = 0
 
-    def work(self, step_bytes: int) -> Event:
-        """Goes on for about so many bytes, or until there is something to decide. In a job, one at a time."""
-        while isinstance(event := self._work.step(), Worked):
-            self._bytes_untold += event.size_bytes
-            if self._bytes_untold >= step_bytes:
-                told, self._bytes_untold = self._bytes_untold, 0
-                return Worked(told)
-        return event
+    def work(self, step_bytes: int) -> Progress:
+        """Works for about `step_bytes`, or until the event loop has to decide something. In a job, one at a time."""
+        while isinstance(progress := self._work.step(), Worked):
+            self._bytes_unreported += progress.size_bytes
+            if self._bytes_unreported >= step_bytes:
+                size_bytes, self._bytes_unreported = self._bytes_unreported, 0
+                return Worked(size_bytes)
+        return progress
 
     def is_of_use(self) -> bool:
         return self.is_of_that_log() and self.candidate.directory.failure is None
 
     def is_of_that_log(self) -> bool:
-        """Whether what is cleaned is still that log: what was cut off it must not come back, nor count as clean."""
+        """Whether the log is open and was not truncated: truncated records must not reappear, nor count as clean."""
         log = self.candidate.log
-        return not log.closed and log.truncations == self.this.truncations
+        return not log.closed and log.truncations == self.run.truncations
 
     def is_current(self) -> bool:
-        """Whether all segments that are still to be read are in the log."""
+        """Whether all segments that the run has not replaced yet are still in the log."""
         there = self.candidate.log.segments
-        return all(any(each is segment for each in there) for segment in self.this.segments[self.slots_done :])
+        return all(any(each is segment for each in there) for segment in self.run.segments[self.slots_done :])
 
     def drop(self) -> None:
-        """Lets go of files and memory, and removes what was not put in place."""
+        """Releases files and memory, and removes a cleaned segment that did not replace its originals."""
         try:
             self._work.drop()
         except OSError as error:

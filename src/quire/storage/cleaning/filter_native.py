@@ -2,14 +2,13 @@
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
 # mypy: disable-error-code="no-any-return, no-redef, assignment"
 # ruff: noqa: SIM108  (a conditional expression would be compiled with what is only for the interpreter)
-"""Loops over the records of a log that is cleaned: which of them stay.
+"""Loops over the records of a log that is being cleaned: which of them are retained.
 
-One source, two ways to run: compiled by Cython where there was a C compiler at installation, interpreted elsewhere,
-with the same results. Compiled, no loop over records holds the GIL. The other modules of this package call it.
+If a C compiler is available at installation, Cython compiles this file; otherwise it is interpreted, with the same
+results. When compiled, no loop over records holds the GIL.
 
-Batches are taken from a buffer one after the other for as long as they are plain; one that is compressed, or belongs to
-a transaction, or is none of a client's, is left to the caller. Every batch is checked against its CRC first: the one
-that a changed batch gets must not vouch for damaged bytes.
+The loops handle plain batches, one after the other. Compressed, transactional and control batches are left to the
+caller. Each batch is checked against its CRC first, so that a rewritten batch never gets a valid CRC for damaged bytes.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def _retain(
     out: cython.pointer(cython.uchar),
     out_position: cython.Py_ssize_t,
 ) -> tuple[int, int, bool, int]:
-    """The position behind what was written (-1: damaged), how many records, whether tombstones, highest time delta."""
+    """Position after the output (-1: damaged), number of records, whether tombstones, highest timestamp delta."""
     size: cython.longlong
     offset_delta: cython.longlong
     offset: cython.longlong
@@ -124,7 +123,7 @@ def _retain(
         offset = base_offset + offset_delta
         is_tombstone = False
         if offset > latest_offset:
-            # Keys were only learned up to there: what is behind it stays for the next round.
+            # The offset map ends there: later records are retained for the next run.
             keep = True
         elif size < 0:
             keep = False
@@ -176,11 +175,11 @@ def retain_records(
     shift: int | None,
     out: cython.uchar[::1],
 ) -> tuple[int, int, bool, int]:
-    """Writes the records of one (uncompressed) section that stay into `out`, their timestamps earlier by `shift`.
+    """Writes the retained records of one (uncompressed) section to `out`, with timestamp deltas reduced by `shift`.
 
-    `out` has room for the section, and with a shift for 16 bytes more for each record. Returns how many bytes were
-    written (-1: the section is damaged), how many records, whether there are tombstones among them, and the highest
-    timestamp delta they had.
+    `out` has room for the section, and with a shift for 16 bytes more for each record. Returns the number of bytes
+    written (-1: the section is damaged), the number of records, whether there are tombstones among them, and their
+    highest timestamp delta before the shift.
     """
     written: cython.Py_ssize_t
     kept: cython.longlong
@@ -347,12 +346,12 @@ def filter_batches(
     out: cython.uchar[::1],
     out_position: int,
 ) -> tuple[int, int, int, int]:
-    """Writes what stays of the batches from `position` up to `end` of a buffer into `out`, from `out_position` on.
+    """Filters the batches from `position` up to `end` of a buffer into `out`, from `out_position` on.
 
-    Records up to `latest_offset` stay if they have a key and the table knows no later offset of it; tombstones go when
-    `now_ms` has reached their batch's delete horizon, and a batch that keeps its first ones gets `new_horizon_ms`. A
-    batch of which nothing stays is kept, empty, if its last offset is in `stay_if_empty` (sorted). Returns why it
-    stopped, at which batch, the position behind what was written, and how many records stay.
+    A record up to `latest_offset` is retained if it has a key and the table has no later offset for it. Tombstones are
+    removed when `now_ms` has reached the delete horizon of their batch; a batch with tombstones that has no horizon yet
+    gets `new_horizon_ms`. A batch without retained records is kept, empty, if its last offset is in `stay_if_empty`
+    (sorted). Returns why it stopped, at which batch, the position after the output, and how many records are retained.
     """
     status: cython.int
     at: cython.Py_ssize_t = position
@@ -391,10 +390,10 @@ def index_batches(
     max_timestamp: int,
     max_timestamp_offset: int,
 ) -> tuple[list[tuple[int, int, int, int]], int, int, int]:
-    """The index entries for whole batches that go to `file_position`, as `Segment` makes them while it is appended to.
+    """The index entries for whole batches that are written at `file_position`, as `Segment.append` makes them.
 
     An entry is the last offset and position of a batch, and the highest timestamp up to it with its offset. The last
-    three arguments are what this returned, behind the entries, for the batches before.
+    three arguments are what the previous call returned after its entries.
     """
     entries: list[tuple[int, int, int, int]] = []
     data: cython.pointer(cython.const[cython.uchar])

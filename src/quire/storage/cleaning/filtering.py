@@ -1,4 +1,4 @@
-"""The second half of a round: what stays of some neighbouring segments, as one cleaned segment."""
+"""The second half of a cleaning run: copies the retained records of adjacent segments into one cleaned segment."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,36 +6,36 @@ from quire.protocol.records.batch import read_header
 from quire.seams import Disk
 from quire.storage.cleaning import stops
 from quire.storage.cleaning.cleaned_segment import CleanedSegment
+from quire.storage.cleaning.cleaning_run import CleaningRun
 from quire.storage.cleaning.filter_native import filter_batches
 from quire.storage.cleaning.key_table_native import KeyTable
-from quire.storage.cleaning.round import Round
 from quire.storage.cleaning.special_batches import filter_batch
 from quire.storage.cleaning.transactions import CleanedTransactions
 from quire.storage.cleaning.walk import Walk
+from quire.storage.indexes.transaction_index import AbortedTransaction
 from quire.storage.segment import Segment
-from quire.storage.transaction_index import AbortedTransaction
 
 _RECORD_GROWTH = 16
-"""How much longer a record may become when its timestamp is told from another base."""
+"""How many bytes a record may grow by when its timestamp delta refers to another base timestamp."""
 
 
 class Filtering:
-    __slots__ = ("_cleaned", "_latest_offset", "_out", "_out_size", "_table", "_this", "_transactions", "_walk")
+    __slots__ = ("_cleaned", "_latest_offset", "_out", "_out_size", "_run", "_table", "_transactions", "_walk")
 
     def __init__(
-        self, disk: Disk, this: Round, aborted: Sequence[AbortedTransaction], table: KeyTable, latest_offset: int
+        self, disk: Disk, run: CleaningRun, aborted: Sequence[AbortedTransaction], table: KeyTable, latest_offset: int
     ) -> None:
-        self._this = this
+        self._run = run
         self._table = table
         self._latest_offset = latest_offset
-        self._walk = Walk(disk, this.limits.buffer_bytes)
+        self._walk = Walk(disk, run.limits.buffer_bytes)
         self._transactions = CleanedTransactions(aborted)
-        self._out = memoryview(bytearray(2 * this.limits.buffer_bytes))
+        self._out = memoryview(bytearray(2 * run.limits.buffer_bytes))
         self._out_size = 0
         self._cleaned: CleanedSegment | None = None
 
     def run(self, segments: Sequence[Segment], cleaned: CleanedSegment) -> Iterator[int]:
-        """Yields how many bytes were read and written, now and then. The next call goes on where this one ended."""
+        """Yields the number of bytes read and written, for each buffer. The next call continues with later segments."""
         self._cleaned = cleaned
         for segment in segments:
             for size_bytes in self._walk.through(segment.path, segment.size, self._take):
@@ -45,7 +45,7 @@ class Filtering:
         self._transactions.still_aborted = []
 
     def _take(self, data: memoryview, filled: int) -> int:
-        this = self._this
+        run = self._run
         position = 0
         while True:
             status, position, self._out_size, _ = filter_batches(
@@ -54,9 +54,9 @@ class Filtering:
                 position,
                 filled,
                 self._latest_offset,
-                this.now_ms,
-                this.new_horizon_ms,
-                this.stay_if_empty,
+                run.now_ms,
+                run.new_horizon_ms,
+                run.stay_if_empty,
                 self._out,
                 self._out_size,
             )
@@ -69,7 +69,7 @@ class Filtering:
                 self._make_room(header.size + header.record_count * _RECORD_GROWTH)
             else:
                 header = self._walk.checked_header(position)
-                kept = filter_batch(data, header, self._table, self._latest_offset, this, self._transactions)
+                kept = filter_batch(data, header, self._table, self._latest_offset, run, self._transactions)
                 if len(kept) > len(self._out) - self._out_size:
                     self._make_room(len(kept))
                 self._out[self._out_size : self._out_size + len(kept)] = kept

@@ -1,17 +1,17 @@
-"""Which neighbouring segments are cleaned into one.
+"""Which adjacent segments are cleaned into one.
 
-Compaction shrinks segments, and a log of many small ones costs files and look-ups. Neighbours go together as long as
-what they hold now, log and indexes, would fit into one segment, and its 32-bit relative offsets reach to the last.
+Compaction shrinks segments, and many small segments cost files and lookups. Adjacent segments are grouped as long as
+their present contents, log and indexes, fit into one segment and its 32-bit relative offsets reach the last record.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from quire.storage.offset_index import MAX_RELATIVE_OFFSET
+from quire.storage.indexes.offset_index import MAX_RELATIVE_OFFSET
 
 
 class Source(NamedTuple):
-    """A segment that is to be cleaned."""
+    """The sizes and offsets of a segment to be cleaned."""
 
     base_offset: int
     end_offset: int

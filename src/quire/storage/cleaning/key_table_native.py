@@ -2,16 +2,17 @@
 # mypy: disable-error-code="valid-type, untyped-decorator, import-untyped, import-not-found, attr-defined, has-type"
 # mypy: disable-error-code="no-any-return, no-redef, assignment, name-defined"
 # ruff: noqa: F821, RET505, RUF059  (without its `else`, what is only for the interpreter would be compiled too)
-"""The last offset of each key, in one piece of memory that never grows.
+"""The offset map: the last offset of each key, in a hash table of fixed size.
 
-A key is known by its digest, a SipHash of 128 bits under a secret of the table's own: of a billion different keys two
-meet with a probability of 10^-21, and nobody can choose keys that do. So a record that is taken for superseded is.
+The table stores a digest of each key, a SipHash of 128 bits with a random seed for each table. Among a billion keys,
+two have the same digest with a probability of 10^-21, and no client can choose keys that collide. So no record is
+removed by mistake.
 
-Where in memory a key's slot is has nothing to do with where the last one's was, and waiting for memory would be most of
-the time that compaction takes. So a caller lets the table `look_ahead` at the keys of some records: their slots are on
-their way while it is still busy with the first.
+The slots of successive keys are far apart in memory, and waiting for memory would be most of the cost of compaction. So
+a caller makes the table `look_ahead` at the keys of the next records: their slots are prefetched while it handles the
+first.
 
-Compiled, `key_table_native.pxd` beside it makes this a class and functions of C.
+When compiled, `key_table_native.pxd` makes this a C class and C functions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if cython.compiled:
 else:
     from quire.storage.cleaning.bytes_native import number
 
-# Compiled, numbers this large have to be declared to be C's.
+# For Cython, numbers this large must be declared as C integers.
 _SIP_0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
 _SIP_1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
 _SIP_2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
@@ -99,7 +100,7 @@ def _digest(
     shift: cython.int
     left: cython.Py_ssize_t = size
     while left >= 0:
-        # The last word has what is left of the key, and the key's length in its last byte.
+        # The last word has the rest of the key, and the key's length in its last byte.
         word = 0
         shift = 0
         while shift < 64 and left > 0:
@@ -124,7 +125,7 @@ def _digest(
 class KeyTable:
     """Digests of keys and the last offset of each, in slots of three words: two of the digest, and offset + 1.
 
-    The memory is taken untouched from the system and given back at once when the table is let go.
+    The memory is allocated without being touched, and freed together with the table.
     """
 
     def __init__(self, slots: int, limit: int, seed: bytes) -> None:
@@ -148,7 +149,7 @@ class KeyTable:
             free(self._words)
 
     def offset_of(self, key: bytes) -> int:
-        """The offset the key was last seen at; -1 if it was not."""
+        """The last offset of the key; -1 if it is not in the table."""
         first: cython.ulonglong
         second: cython.ulonglong
         first, second = _digest(key, 0, len(key), self._seed0, self._seed1)
@@ -162,9 +163,9 @@ def look_ahead(
     end: cython.Py_ssize_t,
     count: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Makes the keys of some of the next `count` records known by their index: 0, 1 and so on.
+    """Computes the digests of the keys of some of the next `count` records, for `find` and `put` by index from 0 on.
 
-    Returns how many; none at all if not even the first record can be read.
+    Returns how many; 0 if the first record cannot be read.
     """
     size: cython.longlong
     skipped: cython.longlong
@@ -198,7 +199,7 @@ def look_ahead(
 
 
 def _word(table: KeyTable, first: cython.ulonglong, second: cython.ulonglong) -> cython.Py_ssize_t:
-    """The first word of the slot that has this key or, where none has, of the one it may be put into."""
+    """The first word of the slot that has this key or, if none has, of the free slot for it."""
     slot: cython.Py_ssize_t = first % cython.cast(cython.ulonglong, table._slots)
     at: cython.Py_ssize_t
     while True:
@@ -211,13 +212,13 @@ def _word(table: KeyTable, first: cython.ulonglong, second: cython.ulonglong) ->
 
 
 def find(table: KeyTable, index: cython.Py_ssize_t) -> cython.longlong:
-    """The offset that the key of this index, from the last `look_ahead`, was last seen at; -1 if it was not."""
+    """The last offset of the key with this index in the last `look_ahead`; -1 if it is not in the table."""
     at: cython.Py_ssize_t = _word(table, table._ahead[2 * index], table._ahead[2 * index + 1])
     return cython.cast(cython.longlong, table._words[at + 2]) - 1
 
 
 def put(table: KeyTable, index: cython.Py_ssize_t, offset: cython.longlong) -> cython.bint:
-    """The key of this index, from the last `look_ahead`, is now at `offset`; False if there is no room for it."""
+    """Sets the offset of the key with this index in the last `look_ahead`; False if the table is full."""
     at: cython.Py_ssize_t = _word(table, table._ahead[2 * index], table._ahead[2 * index + 1])
     if table._words[at + 2] == 0:
         if table.count == table.limit:

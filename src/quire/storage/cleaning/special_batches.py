@@ -1,7 +1,7 @@
-"""What stays of a batch that is compressed, part of a transaction, or a control batch.
+"""Filtering of a batch that is compressed, part of a transaction, or a control batch.
 
-The same rules as for plain batches, which never come here (`filter_native.filter_batches`), and those of transactions.
-Everything that readers and producers rely on stays as it was: base offset, last offset, epoch, producer, sequence.
+The rules for plain batches (`filter_native.filter_batches`) apply, and those of transactions. Base offset, last offset,
+epoch, producer and sequence number stay as they were, because readers and producers rely on them.
 """
 
 from quire.protocol.records.batch import (
@@ -15,9 +15,9 @@ from quire.protocol.records.invalid import corrupt
 from quire.protocol.records.reader import records_section
 from quire.protocol.records.rewrite import rebuild
 from quire.seams import Buffer
+from quire.storage.cleaning.cleaning_run import CleaningRun
 from quire.storage.cleaning.filter_native import retain_records
 from quire.storage.cleaning.key_table_native import KeyTable
-from quire.storage.cleaning.round import Round
 from quire.storage.cleaning.transactions import CleanedTransactions
 
 _RECORD_GROWTH = 16
@@ -29,21 +29,21 @@ def filter_batch(
     header: BatchHeader,
     table: KeyTable,
     latest_offset: int,
-    this: Round,
+    run: CleaningRun,
     transactions: CleanedTransactions,
 ) -> Buffer:
-    """The batch as it was, another one in its place, or nothing. Its checksum has been compared."""
-    horizon_passed = header.has_delete_horizon and header.base_timestamp <= this.now_ms
+    """The batch unchanged, a smaller one, or nothing. The caller has checked its checksum."""
+    horizon_passed = header.has_delete_horizon and header.base_timestamp <= run.now_ms
     if header.is_control:
         unneeded = transactions.on_control_batch(header, data)
         if header.record_count == 0 or (unneeded and horizon_passed):
-            return _emptied(header, this)
+            return _emptied(header, run)
         if unneeded and not header.has_delete_horizon:
-            return _retained(data, header, table, -1, this)
+            return _retained(data, header, table, -1, run)
         return _whole(data, header)
     if transactions.on_batch(header) or header.record_count == 0:
-        return _emptied(header, this)
-    return _retained(data, header, table, latest_offset, this, horizon_passed)
+        return _emptied(header, run)
+    return _retained(data, header, table, latest_offset, run, horizon_passed)
 
 
 def _whole(data: Buffer, header: BatchHeader) -> Buffer:
@@ -55,10 +55,10 @@ def _retained(
     header: BatchHeader,
     table: KeyTable,
     latest_offset: int,
-    this: Round,
+    run: CleaningRun,
     drop_tombstones: bool = False,
 ) -> Buffer:
-    section = records_section(data, header, this.limits.decompressed_bytes)
+    section = records_section(data, header, run.limits.decompressed_bytes)
     out = memoryview(bytearray(len(section) + header.record_count * _RECORD_GROWTH))
 
     def retain(shift: int | None) -> tuple[int, int, bool, int]:
@@ -70,7 +70,7 @@ def _retained(
 
     size, count, tombstones, latest_delta = retain(None)
     if count == 0:
-        return _emptied(header, this)
+        return _emptied(header, run)
     new_horizon = (tombstones or header.is_control) and not header.has_delete_horizon
     if count == header.record_count and not new_horizon:
         return _whole(data, header)
@@ -78,7 +78,7 @@ def _retained(
     max_timestamp = header.max_timestamp if append_time else header.base_timestamp + latest_delta
     attributes, base_timestamp = header.attributes, header.base_timestamp
     if new_horizon:
-        attributes, base_timestamp = attributes | DELETE_HORIZON_BIT, this.new_horizon_ms
+        attributes, base_timestamp = attributes | DELETE_HORIZON_BIT, run.new_horizon_ms
         size, count, _, _ = retain(base_timestamp - header.base_timestamp)
     return rebuild(
         header,
@@ -90,9 +90,9 @@ def _retained(
     )
 
 
-def _emptied(header: BatchHeader, this: Round) -> Buffer:
-    """Nothing, or an empty batch where it has the last word of a producer or the last offset of what is cleaned."""
-    if not this.stays_if_empty(header):
+def _emptied(header: BatchHeader, run: CleaningRun) -> Buffer:
+    """Nothing, or an empty batch if it is the last of its producer or has the last offset of the cleaned range."""
+    if not run.stays_if_empty(header):
         return b""
     return rebuild(
         header,

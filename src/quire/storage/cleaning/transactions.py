@@ -1,8 +1,8 @@
-"""Transactions as a compaction meets them: whose records go at once, and when the marker of one may go.
+"""Transactions during compaction: which records are removed as aborted, and when a marker may be removed.
 
-Records of an aborted transaction are nobody's, and go. The marker that ended a transaction stays as long as there is a
-batch of that transaction in the log, because readers need it to tell what became of those; after that it is as good as
-a tombstone, and goes when the delete horizon it then gets has passed.
+Records of aborted transactions are removed. The marker that ended a transaction is retained while the log contains a
+batch of that transaction, because readers need it. After that it is treated as a tombstone: it gets a delete horizon,
+and is removed when that has passed.
 """
 
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from quire.protocol.records.batch import BatchHeader
 from quire.protocol.records.control import ControlRecordType, control_type
 from quire.protocol.records.reader import decode_batch
 from quire.seams import Buffer
-from quire.storage.transaction_index import AbortedTransaction
+from quire.storage.indexes.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:
-    """What is known of transactions at one point of a walk through the batches of a log, from its start or later."""
+    """The state of transactions at one point of a walk through the batches of a log, from its start or later."""
 
     __slots__ = ("_coming", "_committed", "_ongoing", "_seen", "still_aborted")
 
@@ -23,11 +23,14 @@ class CleanedTransactions:
         self._coming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._ongoing: dict[int, AbortedTransaction] = {}
         self._seen: dict[int, None] = {}
-        """Producers whose ongoing aborted transaction has batches that are still in the log."""
+        """Producers whose ongoing aborted transaction still has batches in the log."""
         self._committed: dict[int, None] = {}
-        """Producers whose ongoing transaction, which was not aborted, has batches that are still in the log."""
+        """Producers whose ongoing transaction, which was not aborted, still has batches in the log."""
         self.still_aborted: list[AbortedTransaction] = []
-        """Transactions whose marker stays, since this was last emptied: the transaction index of what is written."""
+        """Aborted transactions whose marker is retained: the transaction index of the cleaned segment.
+
+        The caller empties it for each segment.
+        """
 
     def on_batch(self, header: BatchHeader) -> bool:
         """Whether the records of this batch were aborted."""
@@ -41,7 +44,7 @@ class CleanedTransactions:
         return False
 
     def on_control_batch(self, header: BatchHeader, data: Buffer) -> bool:
-        """Whether this batch is not needed any more: the end of a transaction of which nothing is left."""
+        """Whether this marker is no longer needed, because no batch of its transaction is left."""
         self._begin_up_to(header)
         if header.record_count == 0:
             return True
@@ -63,6 +66,6 @@ class CleanedTransactions:
     def _begin_up_to(self, header: BatchHeader) -> None:
         while self._coming and self._coming[-1].first_offset <= header.last_offset:
             begun = self._coming.pop()
-            # A walk that begins later meets no marker of what had ended before.
+            # If the walk began after the marker of a transaction, it will not see it.
             if begun.last_offset >= header.base_offset:
                 self._ongoing.setdefault(begun.producer_id, begun)

@@ -1,11 +1,11 @@
-"""The work of one round of cleaning: a generator, so that it can be done in pieces, each of them a job.
+"""The work of one cleaning run: a generator, so that it can run in steps, each of them in a job.
 
-    learn     the keys of the dirty part, until the table is full or all are known
-    filter    segments from the log's start up to there, neighbours together, into a cleaned segment each
-              ── `Ready` ──▶ the event loop puts it in their place ──▶ the folder is synced ──▶ the next ones
+    map       the keys of the dirty part to their last offsets, until all are mapped or the table is full
+    filter    the segments from the log's start up to there, each group of adjacent ones into one cleaned segment
+              ── `Ready` ──▶ the event loop replaces the originals ──▶ the folder is synced ──▶ the next group
 
-Nothing here touches what the event loop decides on: files are opened anew, and segments are only asked for what does
-not change any more. Damage is an ApiError, and until it shows nothing was replaced that it could have led astray.
+Jobs share no state with the event loop: they open files of their own, and read only fields of segments that no longer
+change. Damage raises an ApiError. Every batch is checked before it is used, so damage cannot cause a wrong replacement.
 """
 
 from collections.abc import Generator
@@ -13,20 +13,20 @@ from typing import NamedTuple
 
 from quire.seams import Disk
 from quire.storage.cleaning.cleaned_segment import CleanedSegment
+from quire.storage.cleaning.cleaning_run import CleaningRun
 from quire.storage.cleaning.filtering import Filtering
 from quire.storage.cleaning.grouping import Source, group
-from quire.storage.cleaning.learning import Learning
-from quire.storage.cleaning.round import Round
+from quire.storage.cleaning.offset_map_builder import OffsetMapBuilder
 
 
 class Worked(NamedTuple):
-    """So many bytes were read and written since the last word."""
+    """`size_bytes` were read and written since the last report."""
 
     size_bytes: int
 
 
 class Ready(NamedTuple):
-    """What is left of these segments of the round (from slot to slot) is complete and on disk."""
+    """The cleaned copy of the run's segments from slot `start` to `stop` is complete and on disk."""
 
     start: int
     stop: int
@@ -34,57 +34,58 @@ class Ready(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """The round is over, and the log clean before `end_offset`."""
+    """The run is complete, and the log is clean before `end_offset`."""
 
     end_offset: int
 
 
-Event = Worked | Ready | Cleaned
+Progress = Worked | Ready | Cleaned
+"""What a step reports to the event loop."""
 
 
 class Work:
-    def __init__(self, disk: Disk, this: Round) -> None:
+    def __init__(self, disk: Disk, run: CleaningRun) -> None:
         self._disk = disk
-        self._this = this
+        self._run = run
         self._cleaned: CleanedSegment | None = None
-        self._steps = self._run()
+        self._steps = self._work()
 
-    def step(self) -> Event:
-        """A little of it. `Cleaned` is the last word."""
+    def step(self) -> Progress:
+        """Does a little of the work. `Cleaned` is the last report."""
         return next(self._steps)
 
     def drop(self) -> None:
-        """Lets go of files and memory, and removes what was not put in place."""
+        """Releases files and memory, and removes a cleaned segment that did not replace its originals."""
         self._steps.close()
         if self._cleaned is not None:
             self._cleaned.close()
             self._cleaned.remove()
             self._cleaned = None
 
-    def _run(self) -> Generator[Event, None, None]:
-        disk, this = self._disk, self._this
-        aborted = this.read_aborted(disk)
-        learning = Learning(disk, this, aborted)
-        for size_bytes in learning.run():
+    def _work(self) -> Generator[Progress, None, None]:
+        disk, run = self._disk, self._run
+        aborted = run.read_aborted(disk)
+        builder = OffsetMapBuilder(disk, run, aborted)
+        for size_bytes in builder.run():
             yield Worked(size_bytes)
-        filtering = Filtering(disk, this, aborted, learning.table, learning.latest_offset)
+        filtering = Filtering(disk, run, aborted, builder.table, builder.latest_offset)
         start = 0
-        sources = _sources(disk, this, learning.latest_offset)
-        for members in group(sources, this.config.segment_bytes, this.config.segment_index_bytes):
+        sources = _sources(disk, run, builder.latest_offset)
+        for members in group(sources, run.config.segment_bytes, run.config.segment_index_bytes):
             stop = start + len(members)
-            cleaned = self._cleaned = CleanedSegment(disk, this.folder, members[0].base_offset, this.config)
-            for size_bytes in filtering.run(this.segments[start:stop], cleaned):
+            cleaned = self._cleaned = CleanedSegment(disk, run.folder, members[0].base_offset, run.config)
+            for size_bytes in filtering.run(run.segments[start:stop], cleaned):
                 yield Worked(size_bytes)
-            cleaned.finish(disk.modified_ms(this.segments[stop - 1].path))
+            cleaned.finish(disk.modified_ms(run.segments[stop - 1].path))
             yield Ready(start, stop, cleaned)
             self._cleaned = None
-            # Before the next one is begun: no two swaps are ever half done.
-            disk.sync_dir(this.folder)
+            # Before the next group, so that a crash never finds two incomplete swaps.
+            disk.sync_dir(run.folder)
             start = stop
-        yield Cleaned(learning.latest_offset + 1)
+        yield Cleaned(builder.latest_offset + 1)
 
 
-def _sources(disk: Disk, this: Round, latest_offset: int) -> list[Source]:
+def _sources(disk: Disk, run: CleaningRun, latest_offset: int) -> list[Source]:
     return [
         Source(
             segment.base_offset,
@@ -93,7 +94,7 @@ def _sources(disk: Disk, this: Round, latest_offset: int) -> list[Source]:
             _size(disk, segment.offset_index.path),
             _size(disk, segment.time_index.path),
         )
-        for segment, end_offset in zip(this.segments, this.end_offsets, strict=True)
+        for segment, end_offset in zip(run.segments, run.end_offsets, strict=True)
         if segment.base_offset <= latest_offset
     ]
 

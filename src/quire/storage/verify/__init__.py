@@ -1,5 +1,5 @@
-"""Checking a whole data directory offline: every byte of every log, and whatever stands beside it, against it.
+"""Checking a data directory offline: every byte of every log, and all other files against the logs.
 
-Nothing is changed and nothing is repaired: `quire verify` calls this and prints what is found. Opening the directory
-would rebuild what can be rebuilt, and cut off an unfinished end.
+`quire verify` calls this and prints the findings. It changes and repairs nothing. Opening the directory would rebuild
+indexes and truncate torn ends.
 """

@@ -1,12 +1,13 @@
-"""A data directory as a whole: whose it is, its checkpoints, and its partitions one after the other."""
+"""Verifies a data directory: `meta.properties`, the checkpoints, then one partition after the other."""
 
 from collections.abc import Callable, Iterator
 
 from quire.seams import Disk
-from quire.storage import checkpoints, clean_shutdown, file_names, meta_properties
-from quire.storage.checkpoints import CheckpointError
+from quire.storage import file_names
+from quire.storage.directory import checkpoints, clean_shutdown, meta_properties
+from quire.storage.directory.checkpoints import CheckpointError
+from quire.storage.directory.log_directory import LOCK_FILE
 from quire.storage.errors import DataDirectoryError
-from quire.storage.log_directory import LOCK_FILE
 from quire.storage.verify.finding import Finding
 from quire.storage.verify.log import LogVerifier
 
@@ -19,7 +20,7 @@ _CHECKPOINTS = (
 
 
 def log_bytes(disk: Disk, path: str) -> int:
-    """How much there is to be read."""
+    """The size of all logs."""
     return sum(
         disk.file_size(f"{folder}/{name}")
         for folder in _partitions(disk, path)
@@ -29,13 +30,13 @@ def log_bytes(disk: Disk, path: str) -> int:
 
 
 def verify_directory(disk: Disk, path: str, progress: Callable[[int], None]) -> Iterator[Finding]:
-    """All that is wrong; `progress` hears how many more bytes of logs have been read.
+    """Everything that is wrong. `progress` is called with the number of bytes of logs read since its last call.
 
-    DataDirectoryError when it is no directory, or a process uses it.
+    DataDirectoryError if `path` is no directory, or a process uses it.
     """
     if not disk.is_dir(path):
         raise DataDirectoryError(f"{path} is not a directory; name a data directory as a whole.")
-    # Without the file nobody can have locked it, and creating it would change something.
+    # Without the file no process can have locked the directory, and this must not create it.
     lock = disk.lock(f"{path}/{LOCK_FILE}") if disk.exists(f"{path}/{LOCK_FILE}") else None
     if lock is None and disk.exists(f"{path}/{LOCK_FILE}"):
         raise DataDirectoryError(f"{path} is in use by another process; stop that one first.")
@@ -58,7 +59,7 @@ def _partitions(disk: Disk, path: str) -> list[str]:
 
 
 def _recovery_points(disk: Disk, path: str) -> dict[str, int] | None:
-    """By folder; without one, as the metadata log has none, a log is scanned as a whole. None after a clean stop."""
+    """Recovery points by folder; None after a clean stop. A log without one, as the metadata log, is scanned whole."""
     if clean_shutdown.read_mark(disk, path) is not None:
         return None
     points = checkpoints.read_if_sensible(disk, f"{path}/{checkpoints.RECOVERY_POINTS}")
@@ -69,7 +70,7 @@ def _verify_meta(disk: Disk, path: str) -> Iterator[Finding]:
     file = f"{path}/{meta_properties.FILE_NAME}"
     try:
         if meta_properties.read_meta(disk, path) is None:
-            yield Finding(file, None, "it is missing, so nobody knows whose directory this is")
+            yield Finding(file, None, "it is missing, so the owner of the directory is unknown")
     except DataDirectoryError as error:
         yield Finding.of_error(file, error)
 

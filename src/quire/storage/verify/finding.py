@@ -1,4 +1,4 @@
-"""What is wrong with a file."""
+"""A fault that `quire verify` found in a file."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 class Finding(NamedTuple):
     path: str
     position: int | None
-    """Where in the file; None when it is about the file as a whole."""
+    """Where in the file; None if it concerns the whole file."""
     what: str
-    is_made_anew: bool = False
-    """No damage: a crash leaves it so by design, and the next start makes anew what is missing or wrong."""
+    is_rebuilt_at_start: bool = False
+    """Not damage: a crash leaves the file like this by design, and the next start rebuilds it."""
 
     @classmethod
     def of_error(cls, path: str, error: Exception) -> "Finding":
-        """About the file as a whole; most errors begin with its path, which is said already."""
+        """A finding that concerns the whole file. The path at the start of the error's text is removed."""
         return cls(path, None, str(error).removeprefix(path).lstrip(": "))
 
     def __str__(self) -> str:

@@ -1,24 +1,26 @@
-"""One partition's log: every batch, and everything beside the batches against them."""
+"""Verifies one partition's log: every batch, and all other files of the partition against the batches."""
 
 from collections.abc import Callable, Generator, Iterator
 
 from quire.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from quire.protocol.records.invalid import InvalidRecords
 from quire.seams import Disk, File
-from quire.storage import file_names, leader_epochs, partition_metadata, segment_scan
-from quire.storage.batch_scan import DamagedBatchError
-from quire.storage.batch_walk_native import BatchWalk
-from quire.storage.checkpoints import CheckpointError
-from quire.storage.damage import next_intact
-from quire.storage.end_marker import EndMarker
-from quire.storage.index_file import CorruptIndexError, IndexCache
-from quire.storage.neighbours import intact_at, only_its_offset_is_wrong
-from quire.storage.offset_index import OffsetIndex
-from quire.storage.producer_snapshot import CorruptSnapshotError, from_bytes
-from quire.storage.producer_state import ProducerState
-from quire.storage.roll_mark import marked_offsets
-from quire.storage.time_index import TimeIndex
-from quire.storage.transaction_index import AbortedTransaction, TransactionIndex
+from quire.storage import file_names, leader_epochs
+from quire.storage.directory import partition_metadata
+from quire.storage.directory.checkpoints import CheckpointError
+from quire.storage.indexes.index_file import CorruptIndexError, IndexCache
+from quire.storage.indexes.offset_index import OffsetIndex
+from quire.storage.indexes.time_index import TimeIndex
+from quire.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from quire.storage.producers.end_marker import EndMarker
+from quire.storage.producers.producer_snapshot import CorruptSnapshotError, from_bytes
+from quire.storage.producers.producer_state import ProducerState
+from quire.storage.recovery.roll_mark import marked_offsets
+from quire.storage.scanning import segment_scan
+from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.scanning.batch_walk_native import BatchWalk
+from quire.storage.scanning.damage import next_intact
+from quire.storage.scanning.neighbours import intact_at, only_its_offset_is_wrong
 from quire.storage.verify.finding import Finding
 
 _MAX_OFFSET = (1 << 63) - 1
@@ -26,12 +28,12 @@ _STEP_BYTES = 16 << 20
 
 
 class LogVerifier:
-    """Goes through the files of one folder; also hears of what the scan meets."""
+    """Verifies the files of one folder; it is also the visitor of the scan."""
 
     def __init__(
         self, disk: Disk, folder: str, progress: Callable[[int], None], recovery_point: int | None = None
     ) -> None:
-        """`recovery_point` is for a log that was not closed: what is beside it from there on is no damage."""
+        """`recovery_point` is for a log that was not closed: faults in other files from there on are no damage."""
         self._disk = disk
         self._folder = folder
         self._progress = progress
@@ -53,28 +55,28 @@ class LogVerifier:
         for base, limit in zip(bases, [*bases, _MAX_OFFSET][1:], strict=True):
             self._aborted = []
             end_offset = yield from self._verify_batches(base, max(end_offset, base), limit)
-            is_made_anew = base >= scanned_from or (self._recovery_point is not None and limit in unbelieved)
+            is_rebuilt_at_start = base >= scanned_from or (self._recovery_point is not None and limit in unbelieved)
             for finding in self._verify_indexes(base, min(limit, end_offset)):
-                yield finding._replace(is_made_anew=is_made_anew)
+                yield finding._replace(is_rebuilt_at_start=is_rebuilt_at_start)
         for offset, suffix in files:
             if suffix in file_names.INDEXES and offset not in bases:
-                yield Finding(self._path(offset, suffix), None, "there is no log to it")
+                yield Finding(self._path(offset, suffix), None, "it has no log")
             if suffix == file_names.SNAPSHOT:
                 for finding in self._verify_snapshot(self._path(offset, suffix)):
-                    yield finding._replace(is_made_anew=offset > scanned_from)
+                    yield finding._replace(is_rebuilt_at_start=offset > scanned_from)
         yield from self._verify_epochs(bases[0] if bases else 0, scanned_from)
         yield from self._verify_topic_id()
 
     def _scanned_from(self, bases: list[int]) -> int:
-        """Where the first segment begins that the next start reads as a whole, making anew what is beside it."""
+        """The base offset of the first segment that the next start will scan, rebuilding its indexes."""
         if self._recovery_point is None:
             return _MAX_OFFSET
         return max((base for base in bases if base <= self._recovery_point), default=0)
 
-    # The batches
+    # --- The batches
 
     def _verify_batches(self, base: int, next_offset: int, limit: int) -> Generator[Finding, None, int]:
-        """Findings; in the end, where the segment ends."""
+        """Yields findings; returns the offset where the segment ends."""
         path = self._path(base, file_names.LOG)
         self._file = file = self._disk.open(path)
         try:
@@ -88,7 +90,7 @@ class LogVerifier:
             file.close()
 
     def _verify_from(self, file: File, position: int, walk: BatchWalk) -> Generator[Finding, None, int | None]:
-        """Findings up to the first damage; in the end, where to go on behind it."""
+        """Yields findings up to the first damage; returns the position at which to continue after it."""
         end = file.size()
         try:
             while position < end:
@@ -109,7 +111,7 @@ class LogVerifier:
         if header.base_offset > expected_offset:
             behind = intact_at(self._file, position + header.size, self._file.size())
             if behind is not None and only_its_offset_is_wrong(header, expected_offset, behind):
-                return f"its offset is {header.base_offset}, that behind it {behind.base_offset}"
+                return f"its offset is {header.base_offset}, the next one {behind.base_offset}"
         if 0 <= header.leader_epoch < self._latest_epoch:
             return f"leader epoch {header.leader_epoch} follows {self._latest_epoch}"
         if header.leader_epoch > self._latest_epoch:
@@ -125,7 +127,7 @@ class LogVerifier:
         if aborted is not None:
             self._aborted.append(aborted)
 
-    # What is beside them
+    # --- The other files
 
     def _verify_indexes(self, base: int, end_offset: int) -> Iterator[Finding]:
         yield from self._verify_offset_index(base)
@@ -196,7 +198,7 @@ class LogVerifier:
         try:
             partition_metadata.parse_partition_metadata(self._disk.read_file(path))
         except FileNotFoundError:
-            # Whoever opens the log next writes it.
+            # The next start writes it.
             return
         except ValueError as error:
             yield Finding.of_error(path, error)
@@ -206,7 +208,7 @@ class LogVerifier:
 
 
 def _has_batch(log: File, position: int, offset: int) -> bool:
-    """Whether a batch begins there that does not reach past `offset`: as an index entry has it."""
+    """Whether a batch begins at `position` that does not reach past `offset`, as an index entry requires."""
     try:
         header = read_header(log.pread(HEADER_BYTES, position) if position >= 0 else b"")
     except InvalidRecords:

@@ -15,7 +15,7 @@ GROUP = "g"
 
 
 def shard_at_once(**settings: str) -> ClassicShard:
-    """First rounds are over as soon as timers run."""
+    """The initial join phase ends as soon as timers run."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return classic_shard({"group.initial.rebalance.delay.ms": "0", **named})
 

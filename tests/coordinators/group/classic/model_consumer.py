@@ -69,7 +69,7 @@ class ModelConsumer:
         """Who owns what it is assigned: a static member is the same one after a restart."""
         return self.instance_id or self.member_id
 
-    # What its user does
+    # --- What its user does
 
     def start(self) -> None:
         self._join()
@@ -93,7 +93,7 @@ class ModelConsumer:
         """Wants the same as before; a leader does so when topics have changed."""
         self._join()
 
-    # Sending
+    # --- Sending
 
     def _join(self) -> None:
         names = ("cooperative", "range") if self.number % 2 else ("range", "cooperative")
@@ -155,7 +155,7 @@ class ModelConsumer:
             self._timer.cancel()
         self._timer = self._clock.call_later(delay_ms, step)
 
-    # Hearing
+    # --- Hearing
 
     def hear(self, response: object) -> None:
         self.current = None

@@ -6,7 +6,7 @@ from typing import Any
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.state import ClassicState
 from quire.coordinators.runtime.machine import Caller
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.group_records import GroupMetadataValue
 from quire.protocol.messages.heartbeat import HeartbeatRequest
@@ -32,7 +32,7 @@ class ModelWorld:
         """By generation and partition."""
         self._last_assigned = 0
 
-    # What may happen
+    # --- What may happen
 
     def start(self, number: int) -> None:
         """Versions before 4 know no MEMBER_ID_REQUIRED; every third is static, and two processes may claim to be it."""
@@ -71,7 +71,7 @@ class ModelWorld:
             self.shard.wait(1000)
             self.check_group()
 
-    # Inside
+    # --- Inside
 
     def _send(self, attempt: Attempt) -> None:
         if self.is_calm:
@@ -87,11 +87,11 @@ class ModelWorld:
         attempt.answer = answer
         answer.when_done(lambda response: self._answered(attempt, response))
 
-    def _operation(self, request: Request, consumer: ModelConsumer) -> Callable[[int], Result[Any]]:
+    def _operation(self, request: Request, consumer: ModelConsumer) -> Callable[[int], CoordinatorResult[Any]]:
         version = {JoinGroupRequest: consumer.version, SyncGroupRequest: 5, HeartbeatRequest: 4, LeaveGroupRequest: 5}
         caller = Caller(f"client{consumer.number}", "host", version[type(request)])
 
-        def operation(now_ms: int) -> Result[Any]:
+        def operation(now_ms: int) -> CoordinatorResult[Any]:
             classic = self.shard.machine.classic
             match request:
                 case JoinGroupRequest():
@@ -111,7 +111,7 @@ class ModelWorld:
         if not attempt.is_given_up:
             attempt.consumer.hear(response)
 
-    # What must hold
+    # --- What must hold
 
     def _check_assignment(self, identity: str, generation: int, assignment: bytes) -> None:
         assert generation >= self._last_assigned, f"generation {generation} after {self._last_assigned}"
@@ -139,13 +139,13 @@ class ModelWorld:
             return
         assert isinstance(group, ClassicGroup)
         members = list(group.members.values())
-        assert group.waiting_joins == sum(member.awaiting_join is not None for member in members)
+        assert group.awaiting_join_count == sum(member.awaiting_join is not None for member in members)
         assert group.static_members == {m.instance_id: m.member_id for m in members if m.instance_id is not None}
         assert (group.leader_id in group.members) == bool(members)
         assert not group.pending_members.keys() & group.members.keys()
-        assert group.unsynced_members.keys() <= group.members.keys()
+        assert group.pending_sync_members.keys() <= group.members.keys()
         if group.state in (ClassicState.EMPTY, ClassicState.PREPARING_REBALANCE):
-            assert not group.unsynced_members
+            assert not group.pending_sync_members
         if group.state is not ClassicState.COMPLETING_REBALANCE:
             assert not any(member.awaiting_sync for member in members)
         if group.state is not ClassicState.PREPARING_REBALANCE:
@@ -164,7 +164,7 @@ class ModelWorld:
             assert ("classic session", GROUP, member_id) in scheduled
         is_preparing = group.state is ClassicState.PREPARING_REBALANCE
         assert (("classic join", GROUP) in scheduled) == is_preparing
-        assert ("classic sync", GROUP) in scheduled or not group.unsynced_members
+        assert ("classic sync", GROUP) in scheduled or not group.pending_sync_members
 
     def check_everybody_is_in(self) -> None:
         """Every group with live, responsive members becomes stable, and reads every partition once."""

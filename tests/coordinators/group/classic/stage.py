@@ -21,7 +21,7 @@ from typing import Any
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.runtime.machine import Caller
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.group_records import GroupMetadataValue
@@ -87,7 +87,7 @@ class ClassicStage:
         self._began_ms = 0.0
         self._state = "not there"
 
-    # Commands
+    # --- Commands
 
     def command(self, name: str, words: list[str]) -> None:
         self._began_ms = self.shard.clock.monotonic_ms()
@@ -217,12 +217,12 @@ class ClassicStage:
                 f" has {member.member_assignment.decode() or 'nothing'}"
             )
 
-    # Sending and hearing
+    # --- Sending and hearing
 
     def _send(self, client: Client, version: int, request: Request) -> None:
         caller = Caller(client.name, "host", version)
 
-        def operation(now_ms: int) -> Result[Any]:
+        def operation(now_ms: int) -> CoordinatorResult[Any]:
             classic = self.shard.machine.classic
             match request:
                 case JoinGroupRequest():
@@ -278,7 +278,7 @@ class ClassicStage:
         ]
         self._tell(f"{client.name} <- {', '.join(left) or _error(response.error_code) or 'left'}")
 
-    # Telling
+    # --- Telling
 
     def _client(self, name: str) -> Client:
         return self._clients.setdefault(name, Client(name))

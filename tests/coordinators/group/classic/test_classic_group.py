@@ -45,7 +45,7 @@ def group_of_one_that_commits() -> ClassicGroup:
     return shard_at_once().machine.classic.offsets_only("g")
 
 
-# Committing
+# --- Committing
 
 
 def test_whoever_assigns_itself_commits_without_being_a_member() -> None:
@@ -101,7 +101,7 @@ def test_a_commit_shows_that_the_member_lives() -> None:
     assert group_of(shard).is_empty
 
 
-# Deleting and expiring
+# --- Deleting and expiring
 
 
 def test_only_an_empty_group_can_be_deleted() -> None:

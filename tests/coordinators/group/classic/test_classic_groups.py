@@ -1,18 +1,15 @@
 """What the shard asks of its classic groups besides requests: records, loading, unloading, other protocols."""
 
 from quire.coordinators.group.classic.state import ClassicState
-from quire.coordinators.runtime.machine import Caller
-from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from quire.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from tests.coordinators.group.classic.asking import beat, group_of, join, refusal, shard_at_once, stable, sync
 from tests.coordinators.group.classic.classic_machine import ClassicShard
 
 
 def delete(shard: ClassicShard) -> None:
-    shard.run(lambda now_ms: Result(None, group_of(shard).tombstones()))
+    shard.run(lambda now_ms: CoordinatorResult(None, group_of(shard).tombstones()))
 
 
 def member(member_id: str) -> MemberMetadata:
@@ -57,22 +54,6 @@ def test_a_group_of_another_protocol_that_becomes_classic_has_sessions_from_then
     assert refusal(beat(shard, "b", 7)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_group_that_is_written_without_a_leader_rebalances_under_any_coordinator() -> None:
-    shard = shard_at_once()
-    value = GroupMetadataValue(
-        protocol_type="consumer", generation=7, protocol="range", leader=None, members=[member("a"), member("b")]
-    )
-    shard.run(lambda now_ms: Result(None, [StateRecord(GroupMetadataKey(group="g"), value, 3)]))
-    for _ in range(2):
-        shard.wait(0)
-        assert beat(shard, "a", 7).value.error_code == ErrorCode.REBALANCE_IN_PROGRESS
-        shard.reload()
-    joined = join(shard, "a")
-    shard.wait(9_000)
-    assert (joined.value.leader, joined.value.generation_id) == ("a", 8)
-    assert [member.member_id for member in joined.value.members] == ["a"]
-
-
 def test_when_unloaded_everybody_who_waits_is_told_why() -> None:
     shard = shard_at_once()
     leader, _ = stable(shard, 2)
@@ -112,27 +93,3 @@ def test_a_group_that_only_keeps_offsets_is_made_once_and_taken_over_by_members(
     assert shard.machine.classic.offsets_only("g") is group
     stable(shard)
     assert group_of(shard) is group and group.generation == 1
-
-
-def test_leaving_a_group_that_nobody_knows_names_the_members() -> None:
-    shard = shard_at_once()
-    request = LeaveGroupRequest(group_id="g", member_id="m")
-    answer = shard.run(lambda now_ms: shard.machine.classic.leave(request, Caller("c", "h", 2), now_ms))
-    assert isinstance(answer.value, LeaveGroupResponse)
-    assert answer.value.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    request = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m"), MemberIdentity(member_id="n")])
-    answer = shard.run(lambda now_ms: shard.machine.classic.leave(request, Caller("c", "h", 3), now_ms))
-    assert isinstance(answer.value, LeaveGroupResponse)
-    assert [(left.member_id, left.error_code) for left in answer.value.members] == [("m", 25), ("n", 25)]
-
-
-def test_timers_go_by_the_monotonic_clock() -> None:
-    """Nobody is thrown out because an operator set the time."""
-    shard = shard_at_once()
-    (member_id,) = stable(shard)
-    shard.clock.jump_wall(3_600_000)
-    shard.wait(9_000)
-    assert beat(shard, member_id, 1).value.error_code == ErrorCode.NONE
-    shard.clock.jump_wall(-7_200_000)
-    shard.wait(10_000)
-    assert group_of(shard).is_empty

@@ -3,11 +3,11 @@
 import pytest
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
-from quire.coordinators.group.classic.state import HEARTBEAT_ANSWERS, TRANSITIONS, ClassicState
+from quire.coordinators.group.classic.state import HEARTBEAT_ERRORS, TRANSITIONS, ClassicState
 
 
 def test_every_state_says_what_may_follow_it_and_what_a_heartbeat_gets() -> None:
-    assert TRANSITIONS.keys() == HEARTBEAT_ANSWERS.keys() == set(ClassicState)
+    assert TRANSITIONS.keys() == HEARTBEAT_ERRORS.keys() == set(ClassicState)
 
 
 def test_every_state_but_dead_can_be_left_and_all_can_be_reached() -> None:

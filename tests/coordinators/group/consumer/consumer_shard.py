@@ -24,7 +24,7 @@ class ConsumerShard(SimShard[GroupMachine]):
     def __init__(self, settings: Mapping[str, str] | None = None, *, clock: SimClock | None = None) -> None:
         super().__init__(GroupMachine, settings, clock=clock)
 
-    # Topics
+    # --- Topics
 
     def put_topic(self, name: str, partitions: int) -> None:
         """Creates a topic or makes it grow."""
@@ -46,7 +46,7 @@ class ConsumerShard(SimShard[GroupMachine]):
         image.offset += 1
         self.change_image(image)
 
-    # Requests
+    # --- Requests
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, *, version: int = 1, host: str = "/127.0.0.1"

@@ -38,7 +38,7 @@ class Story:
         self.consumers: dict[str, Consumer] = {}
         self.classic: dict[str, ClassicConsumer] = {}
 
-    # What consumers do
+    # --- What consumers do
 
     def join(self, name: str, *topics: str, **options: str) -> None:
         consumer = Consumer(options.get("id", name), options.get("instance"))
@@ -84,7 +84,7 @@ class Story:
         epoch = -2 if "statically" in options else -1
         self._send(name, beat(consumer.member_id, epoch, instance_id=consumer.instance_id))
 
-    # What consumers of the classic protocol do
+    # --- What consumers of the classic protocol do
 
     def old(self, name: str, *topics: str, **options: str) -> None:
         """There is such a consumer; it has not said anything yet."""
@@ -112,7 +112,7 @@ class Story:
         self.told.append(f"{name} <- {self.classic.pop(name).leave()}")
         self.shard.wait(0)
 
-    # What happens around them
+    # --- What happens around them
 
     def topic(self, name: str, partitions: str) -> None:
         self.shard.put_topic(name, int(partitions))
@@ -146,7 +146,7 @@ class Story:
             name = _without_uuids(member.member_id)
             self.told.append(f"{name} in epoch {member.member_epoch} has {has} of {self._show(should)}")
 
-    # Telling
+    # --- Telling
 
     def _send(
         self, name: str, request: ConsumerGroupHeartbeatRequest, version: int = 1, *, is_late: bool = False

@@ -75,7 +75,7 @@ def test_a_member_of_such_a_group_that_is_not_heard_of_is_out(shard: ConsumerSha
     assert isinstance(shard.groups[GROUP], ClassicGroup)
 
 
-def test_who_could_not_be_removed_is_still_expected_to_be_heard_of(shard: ConsumerShard) -> None:
+def test_a_member_whose_removal_failed_still_has_a_session(shard: ConsumerShard) -> None:
     enter(shard, "ada")
     shard.max_batch_bytes = 10
     assert getattr(shard.heartbeat(beat("alice", -1)), "code", None) is ErrorCode.UNKNOWN_SERVER_ERROR

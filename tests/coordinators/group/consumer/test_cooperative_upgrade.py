@@ -58,12 +58,12 @@ def test_what_a_member_is_about_to_hear_that_it_lost_is_not_free_yet(shard: Cons
     assert not ada.has["orders"] & {number for numbers in shared.values() for number in numbers}
 
 
-def test_what_members_had_when_a_round_was_broken_off_is_theirs(shard: ConsumerShard) -> None:
+def test_members_keep_what_they_had_when_a_rebalance_was_interrupted(shard: ConsumerShard) -> None:
     ada = with_everything(shard)
     cooperative(shard, "bea").join()
     ada.beat()
     ada.join()
-    # The round is over, and begins again before anybody has led it.
+    # The join phase ends, and the next rebalance starts before a leader has sent an assignment.
     cooperative(shard, "cleo").join()
     assert given_to_alice(shard) == set()
     assert owned_in_group(shard, ada.member_id) == ALL

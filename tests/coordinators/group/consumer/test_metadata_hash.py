@@ -9,6 +9,38 @@ ID = bytes.fromhex("0123456789abcdeffedcba9876543210")
 OTHER_ID = b"\x11" * 8 + b"\x22" * 8
 FOO, BAR = 4_231_092_367_357_902_416, 8_733_119_781_167_439_863
 
+OF_THE_REFERENCE = [
+    (0, 0x2D06800538D394C2),
+    (1, 0xE12EF9D2EB86CEEB),
+    (3, 0xA9088DDA485B481C),
+    (4, 0x57648C318A7A307E),
+    (8, 0xB0FB3E3C3F94990A),
+    (9, 0x8ACA5CB309437C2E),
+    (16, 0x2BD926D88792965A),
+    (17, 0x621F018AAD19B14A),
+    (32, 0x8911535E799E4D99),
+    (33, 0xB6D8B523DB9B284C),
+    (64, 0x1B1BF114C7371F1B),
+    (96, 0xCFB21E0D09D8EF29),
+    (97, 0xE1415CA7902A74DA),
+    (128, 0xE9549AF9A74093E6),
+    (129, 0xB54AD1CD8A4C84B9),
+    (160, 0x898DF912F54AA5C2),
+    (240, 0x3E136902EC966624),
+    (241, 0xBD7D29B6BA966D6A),
+    (256, 0xFF5A1CEFADE75BB9),
+    (1024, 0xDC5ACF0B043C445B),
+    (1025, 0xC856C953BBDBC807),
+    (2048, 0x848D24CC268F7498),
+    (4100, 0xBAA034688640D150),
+]
+
+
+@pytest.mark.parametrize(("size", "expected"), OF_THE_REFERENCE)
+def test_the_hash_function_is_xxh3_with_the_values_of_its_reference_implementation(size: int, expected: int) -> None:
+    content = bytes((7 * number + size) & 0xFF for number in range(size))
+    assert signed_hash(content) & (1 << 64) - 1 == expected
+
 
 @pytest.mark.parametrize(
     ("topic_id", "name", "racks", "kafka"),

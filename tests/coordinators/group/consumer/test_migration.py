@@ -91,7 +91,7 @@ def classic_join(shard: ConsumerShard, member_id: str = "", *, version: int = 9,
     return ask(shard, "join_group", JoinGroupRequest(group_id=GROUP, member_id=member_id, **said), version)
 
 
-# Upgrades
+# --- Upgrades
 
 
 def test_members_keep_what_they_have_and_their_generation_is_their_epoch() -> None:
@@ -160,7 +160,7 @@ def test_a_group_that_must_not_change_stays_classic(policy: str) -> None:
     assert "disabled" in refusal(classic_shard(member("a", 0), group_consumer_migration_policy=policy))
 
 
-# Downgrades
+# --- Downgrades
 
 
 def mixed_shard(**settings: str) -> ConsumerShard:
@@ -188,7 +188,7 @@ def test_a_group_that_cannot_be_a_classic_one_stays_as_it_is(settings: dict[str,
     assert isinstance(shard.groups[GROUP], ConsumerGroup)
 
 
-# Members of the classic protocol
+# --- Members of the classic protocol
 
 
 def test_a_dynamic_member_is_given_an_id_first_and_nothing_is_remembered_of_it() -> None:
@@ -281,7 +281,7 @@ def test_a_join_that_comes_late_confirms_nothing() -> None:
     assert shard.group.owners[ORDERS] == {0: "a", 1: "a", 2: "b"}
 
 
-# What waits meanwhile
+# --- What waits meanwhile
 
 
 def test_whoever_waits_in_a_group_that_becomes_another_is_answered_although_that_cannot_be_written() -> None:

@@ -142,7 +142,7 @@ class Migrations(RuleBasedStateMachine):
     def the_coordinator_moves(self) -> None:
         self.shard.reload()
 
-    # Promises
+    # --- Promises
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
@@ -177,7 +177,7 @@ class Migrations(RuleBasedStateMachine):
         assert group.type.value == ("consumer" if self.new else "classic")
         assert sorted(partition for _, partitions in self._owned() for partition in partitions) == [0, 1, 2, 3]
 
-    # Inside
+    # --- Inside
 
     def _owned(self) -> list[tuple[str, set[int]]]:
         if not hasattr(self, "old"):

@@ -49,7 +49,7 @@ class Groups(RuleBasedStateMachine):
             self.come(("orders",), None, number == 1, 900_000)
             self.beat([0, 1, 0, 1, 2])
 
-    # What consumers do
+    # --- What consumers do
 
     @rule(
         topics=SUBSCRIPTIONS,
@@ -120,7 +120,7 @@ class Groups(RuleBasedStateMachine):
             consumer.member_id = f"{consumer.name}-{consumer.incarnation}"
             self._exchange(consumer)
 
-    # What happens around them
+    # --- What happens around them
 
     @rule(
         kind=st.sampled_from(["time", "wall clock", "coordinator", "compaction", "topic grows", "topic goes"]),
@@ -172,7 +172,7 @@ class Groups(RuleBasedStateMachine):
         if any(key == ("target", GROUP) for key in self.shard.timers.keys):
             self.shard.clock.step()
 
-    # Promises
+    # --- Promises
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
@@ -216,7 +216,7 @@ class Groups(RuleBasedStateMachine):
         }
         assert {partition for consumer in self.consumers for partition in consumer.owned} == wanted
 
-    # Inside
+    # --- Inside
 
     def _group(self) -> ConsumerGroup | None:
         if not hasattr(self, "shard"):

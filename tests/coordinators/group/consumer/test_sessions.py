@@ -1,9 +1,9 @@
-"""A member is gone exactly when it has not been heard for the length of a session, whatever the wall clock does."""
+"""A member is fenced exactly one session timeout after its last heartbeat, whatever the wall clock does."""
 
 import pytest
 
 from quire.coordinators.group.consumer.sessions import Sessions
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from simulator.clock import SimClock
 from tests.coordinators.sim_shard import SimTimers
 
@@ -11,25 +11,25 @@ SESSION_MS = 45_000
 
 
 class Watched:
-    """Sessions on virtual time; `gone` are those who were not heard for too long, with the time of their end."""
+    """Sessions on virtual time; `gone` has the fenced members, with the time."""
 
     def __init__(self) -> None:
         self.clock = SimClock()
         self.gone: list[tuple[str, float]] = []
         self.timers = SimTimers(self.clock, lambda operation: operation(self.clock.now_ms()))
-        self.sessions = Sessions(self.timers, self._expire)
+        self.sessions = Sessions(self.timers, self)
 
-    def _expire(self, group_id: str, member_id: str, now_ms: int) -> Result[None]:
+    def fence_member(self, group_id: str, member_id: str, now_ms: int) -> CoordinatorResult[None]:
         self.gone.append((member_id, self.clock.monotonic_ms()))
-        return Result(None)
+        return CoordinatorResult(None)
 
-    def heard(self, member_id: str, timeout_ms: int = SESSION_MS) -> None:
-        self.sessions.heard("group", member_id, timeout_ms, self.clock.now_ms())
+    def renew(self, member_id: str, timeout_ms: int = SESSION_MS) -> None:
+        self.sessions.renew_session("group", member_id, timeout_ms, self.clock.now_ms())
 
 
 def test_a_silent_member_is_gone_when_its_session_ends() -> None:
     watched = Watched()
-    watched.heard("alice")
+    watched.renew("alice")
     watched.clock.run_for(SESSION_MS - 1)
     assert watched.gone == []
     watched.clock.run_for(1)
@@ -38,27 +38,27 @@ def test_a_silent_member_is_gone_when_its_session_ends() -> None:
 
 def test_a_member_is_gone_a_session_after_it_was_last_heard() -> None:
     watched = Watched()
-    watched.heard("alice")
+    watched.renew("alice")
     for _ in range(7):
         watched.clock.run_for(13_000)
-        watched.heard("alice")
+        watched.renew("alice")
     watched.clock.run_for(10 * SESSION_MS)
     assert watched.gone == [("alice", 7 * 13_000 + SESSION_MS)]
 
 
 def test_a_heartbeat_sets_no_timer() -> None:
     watched = Watched()
-    watched.heard("alice")
+    watched.renew("alice")
     set_for = [timer.when_ms for timer in watched.timers._timers.values()]
     for _ in range(100):
         watched.clock.run_for(100)
-        watched.heard("alice")
+        watched.renew("alice")
     assert [timer.when_ms for timer in watched.timers._timers.values()] == set_for
 
 
 def test_who_left_is_not_waited_for() -> None:
     watched = Watched()
-    watched.heard("alice")
+    watched.renew("alice")
     watched.sessions.forget("group", "alice")
     watched.sessions.forget("group", "nobody")
     assert watched.timers.keys == []
@@ -66,8 +66,8 @@ def test_who_left_is_not_waited_for() -> None:
 
 def test_a_session_of_another_length_counts_from_now_on() -> None:
     watched = Watched()
-    watched.heard("alice", 45_000)
-    watched.heard("alice", 6_000)
+    watched.renew("alice", 45_000)
+    watched.renew("alice", 6_000)
     watched.clock.run_for(6_000)
     assert watched.gone == [("alice", 6_000)]
 
@@ -75,21 +75,21 @@ def test_a_session_of_another_length_counts_from_now_on() -> None:
 @pytest.mark.parametrize("jump_ms", [-3_600_000, -60_000, 60_000, 3_600_000])
 def test_a_member_that_is_heard_stays_when_the_wall_clock_jumps(jump_ms: int) -> None:
     watched = Watched()
-    watched.heard("alice")
+    watched.renew("alice")
     for beat in range(100):
         watched.clock.run_for(5_000)
         if beat == 50:
             watched.clock.jump_wall(jump_ms)
-        watched.heard("alice")
+        watched.renew("alice")
     assert watched.gone == []
 
 
 @pytest.mark.parametrize("jump_ms", [-3_600_000, -60_000, -2000, 2000, 60_000, 3_600_000])
 def test_a_silent_member_goes_within_two_sessions_when_the_wall_clock_jumps(jump_ms: int) -> None:
     watched = Watched()
-    watched.heard("alice")
+    watched.renew("alice")
     watched.clock.run_for(20_000)
-    watched.heard("alice")
+    watched.renew("alice")
     watched.clock.jump_wall(jump_ms)
     watched.clock.run_for(20_000 + 2 * SESSION_MS)
     assert [member for member, _ in watched.gone] == ["alice"]

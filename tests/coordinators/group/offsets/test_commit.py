@@ -169,7 +169,7 @@ def test_the_answer_waits_until_the_commit_cannot_be_lost() -> None:
     assert isinstance(answer.value, OffsetCommitResponse)
 
 
-# In transactions
+# --- In transactions
 
 
 def test_a_commit_in_a_transaction_is_part_of_it() -> None:

@@ -72,8 +72,63 @@ def test_what_a_transaction_wants_to_commit_for_the_deleted_topic_goes() -> None
     assert shard.all_offsets("g") == {B: 6}
 
 
-def test_a_topic_that_this_node_has_not_heard_of_yet_is_not_a_deleted_one() -> None:
+def test_what_was_not_committed_before_the_coordinator_failed_goes_when_it_has_loaded_its_log() -> None:
     shard = shard_of()
+    shard.holding = True
+    change(shard, topics({"b": 1}))
+    assert shard.held
+    shard.holding = False
+    shard.fail()
+    assert shard.all_offsets("g") == {A: 5, B: 6}
+    shard.wait(1)
+    shard.image = ClusterImage()
+    assert shard.all_offsets("g") == {B: 6} and shard.all_offsets("h") == {}
+
+
+def test_a_crash_before_the_first_tombstone_is_written_keeps_no_offsets() -> None:
+    shard = shard_of()
+    shard.image = topics({"b": 1})
+    shard.reload()
+    shard.wait(1)
+    assert shard.all_offsets("g") == {B: 6} and shard.all_offsets("h") == {}
+
+
+def test_a_crash_before_the_first_tombstone_keeps_what_belongs_to_a_new_topic_of_the_same_name() -> None:
+    shard = shard_of()
+    shard.commit_offsets("old client", {A: 8}, version=4, retention_ms=10_000)
+    shard.image = topics({"a": 1, "b": 1}, incarnation=1)
+    shard.commit_offsets("h", {A: 9})
+    shard.reload()
+    shard.wait(1)
+    shard.image = ClusterImage()
+    assert [shard.all_offsets(group_id) for group_id in ("g", "h", "old client")] == [{}, {A: 9}, {A: 8}]
+
+
+def test_tombstones_that_are_refused_are_written_later() -> None:
+    shard = shard_of()
+    shard.max_batch_bytes = 1
+    change(shard, topics({"b": 1}))
+    assert shard.all_offsets("g") == {A: 5, B: 6}
+    shard.max_batch_bytes = None
+    change(shard, topics({"b": 1, "c": 1}))
+    assert shard.all_offsets("g") == {B: 6} and shard.all_offsets("h") == {}
+
+
+def test_the_offset_that_waited_for_a_transaction_of_the_new_topic_goes_when_that_is_aborted() -> None:
+    shard = shard_of()
+    shard.change_image(topics({"a": 1, "b": 1}, incarnation=1))
+    shard.commit_in_transaction("g", {A: 1}, producer_id=3)
+    shard.wait(1)
+    shard.end_transaction(3, 0, committed=False)
+    shard.wait(1)
+    shard.image = ClusterImage()
+    assert shard.all_offsets("g") == {}
+
+
+def test_a_topic_that_this_node_has_not_heard_of_yet_is_not_a_deleted_one() -> None:
+    """Where the offset does not say which topic it belongs to."""
+    shard = OffsetsShard({"a": 1, "b": 1})
+    shard.commit_offsets("g", {A: 5, B: 6}, version=4, retention_ms=10_000)
     shard.image = ClusterImage()
     shard.reload()
     change(shard, topics({"b": 1}))
@@ -119,13 +174,13 @@ def test_only_topics_that_changed_are_looked_at(monkeypatch: pytest.MonkeyPatch)
     shard = OffsetsShard({f"t{number}": 1 for number in range(100)})
     shard.commit_offsets("g", {(f"t{number}", 0): 1 for number in range(100)})
     looked_at: list[str] = []
-    id_now = DeletedTopics._id_now
+    id_now = DeletedTopics._current_id
 
     def watched(deleted_topics: DeletedTopics, topic: str) -> bytes:
         looked_at.append(topic)
         return id_now(deleted_topics, topic)
 
-    monkeypatch.setattr(DeletedTopics, "_id_now", watched)
+    monkeypatch.setattr(DeletedTopics, "_current_id", watched)
     change(shard, topics({f"t{number}": 1 for number in range(99)} | {"unknown": 1}))
     assert set(looked_at) == {"t99", "unknown"}
     assert len(shard.all_offsets("g")) == 99

@@ -135,7 +135,7 @@ def test_a_mass_of_expired_offsets_goes_in_steps_that_fit_into_an_append(
 ) -> None:
     monkeypatch.setattr(tombstones, "MAX_RECORDS", 3 if limit == "records" else 1000)
     monkeypatch.setattr(tombstones, "MAX_BYTES", 150 if limit == "bytes" else 100_000)
-    monkeypatch.setattr(expiry, "MAX_LOOKED_AT", 3 if limit == "looks" else 1000)
+    monkeypatch.setattr(expiry, "MAX_CHECKED", 3 if limit == "looks" else 1000)
     shard = OffsetsShard({}, {"offsets.retention.minutes": "10"})
     shard.image = topics({f"t{number}": 4 for number in range(3)})
     every = {(f"t{number}", partition): 1 for number in range(3) for partition in range(4)}
@@ -154,6 +154,17 @@ def test_a_mass_of_expired_offsets_goes_in_steps_that_fit_into_an_append(
     assert shard.machine.offsets.deletion("used").records and not shard.machine.offsets.deletion("g").records
     assert sum(steps) == 3 * (12 + 1)
     assert max(steps) <= {"records": 4, "bytes": 5, "looks": 13}[limit]
+
+
+def test_tombstones_that_are_refused_are_tried_again_at_the_next_check() -> None:
+    shard = shard_of()
+    shard.commit_offsets("g", {A: 5})
+    shard.max_batch_bytes = 1
+    shard.wait(2 * RETENTION_MS)
+    assert shard.all_offsets("g") == {A: 5}
+    shard.max_batch_bytes = None
+    shard.wait(MINUTE_MS)
+    assert shard.all_offsets("g") == {}
 
 
 def test_group_ids_of_any_length_cannot_keep_groups_from_being_forgotten() -> None:

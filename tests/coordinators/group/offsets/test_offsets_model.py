@@ -112,7 +112,7 @@ class OffsetsModel(RuleBasedStateMachine):
         self.held: list[Event] = []
         """What was asked for and is not known to be in the log."""
 
-    # Requests
+    # --- Requests
 
     def took(self, event: Event) -> None:
         (self.held if self.shard.holding else self.history).append(event)
@@ -168,7 +168,7 @@ class OffsetsModel(RuleBasedStateMachine):
         if key in now.committed or key in now.pending:
             self.took(Delete(key))
 
-    # Appends that wait and fail
+    # --- Appends that wait and fail
 
     @rule(kept=st.one_of(st.none(), st.integers(0, 3)))
     def hold_or_fail(self, kept: int | None) -> None:
@@ -193,7 +193,7 @@ class OffsetsModel(RuleBasedStateMachine):
         self.shard.log = compacted(self.shard.log, share, keep_tombstones=keep_tombstones)
         self.shard.reload()
 
-    # Time
+    # --- Time
 
     @rule(minutes=st.integers(0, 25), jump_minutes=st.integers(-30, 30))
     def wait(self, minutes: int, jump_minutes: int) -> None:
@@ -217,7 +217,7 @@ class OffsetsModel(RuleBasedStateMachine):
             assert now.committed[key].time_ms <= self.shard.clock.now_ms() - RETENTION_MS
             self.history.append(Delete(key))
 
-    # What must always hold
+    # --- What must always hold
 
     @property
     def everything(self) -> list[Event]:

@@ -1,18 +1,22 @@
-"""Classic groups: the members agree among themselves, and the coordinator only brings them together.
+"""Classic groups: the members agree on the assignment, and the coordinator synchronizes them.
 
-           JoinGroup               everybody joined,         the leader's SyncGroup
-                                   or time is up             is written down
+           JoinGroup               all members joined,       the leader's assignment
+                                   or the timeout passed     is committed
     Empty ─────────▶ PreparingRebalance ─────▶ CompletingRebalance ─────▶ Stable
-      ▲ nobody is left │  ▲                       │                         │
+      ▲ no members     │  ▲                       │                         │
       └────────────────┘  └───────────────────────┴─────────────────────────┘
-                          somebody joins, leaves, is not heard of, or wants something else
+                          a member joins, leaves, changes its protocols, or its session expires
 
-Any of them is Dead when its record is replaced by a tombstone.
+A group in any state is Dead after its tombstone.
 
-`state` has the table behind that picture, `classic_group` and `member` what is known about a group, `protocol_vote` how
-it finds its assignor, `group_record` what of it is written down, `sessions` and `rounds` what time brings about,
-`joins`, `syncs` and `leaves` the requests. `classic_groups` puts these together for the shard.
+state              the table behind the picture
+classic_group      the group: members, generation, leader; `member` is one of them
+protocol_vote      how the group selects its protocol (a consumer's assignor)
+rebalance          the join phase and the sync phase; `sessions` has the timers of members
+join_group, sync_group, leave_group   the requests; `join_response` is what a joined member gets
+group_record       the group as one record in the log, and back
+classic_groups     all of these together, for the shard
 
-A generation is written down once, when its leader has handed in the assignment; whoever waits for it is answered when
-that record is committed. So an assignment that anybody acts on is in the log, and there is one per generation.
+The coordinator writes a generation once, when its leader has sent the assignment. SyncGroup requests are answered when
+that record is committed. So every assignment that a member uses is in the log, and each generation has one.
 """

@@ -1,11 +1,12 @@
-"""A classic group as its coordinator knows it: members, generation, state; and who may do what in it.
+"""A classic group: members, generation, leader and state, and the checks of who may do what in it.
 
-It changes nothing on its own account: rounds, sessions and requests do, each through the operations at the end.
+The group has no timers and sends no responses. Rebalances, sessions and requests change it through the methods at the
+end.
 """
 
 from collections.abc import Callable
 
-from quire.coordinators.group.classic.member import JoinAnswer, Member, Protocols, SyncAnswer, size_of
+from quire.coordinators.group.classic.member import Member, PendingJoinResponse, PendingSyncResponse, Protocols, size_of
 from quire.coordinators.group.classic.protocol_vote import ProtocolVote
 from quire.coordinators.group.classic.state import TRANSITIONS, ClassicState
 from quire.coordinators.group.classic.subscribed_topics import CONSUMER_PROTOCOL_TYPE, subscribed_topics
@@ -25,33 +26,33 @@ def fenced(instance_id: str | None) -> ApiError:
 
 class ClassicGroup:
     __slots__ = (
-        "_heard_of",
+        "_renew_session",
         "_topics",
         "_topics_generation",
         "_vote",
+        "awaiting_join_count",
         "generation",
         "group_id",
-        "is_first_round",
-        "joined_since",
+        "is_initial_rebalance",
         "leader_id",
         "members",
+        "new_member_added",
         "pending_members",
+        "pending_sync_members",
         "protocol_name",
         "protocol_type",
         "size_bytes",
         "state",
         "state_since_ms",
         "static_members",
-        "unsynced_members",
-        "waiting_joins",
         "written",
     )
 
-    def __init__(self, group_id: str, heard_of: Callable[[Member], None]) -> None:
-        """`heard_of` is told of members that show they live by committing offsets."""
+    def __init__(self, group_id: str, renew_session: Callable[[Member], None]) -> None:
+        """Calls `renew_session` for members that commit offsets."""
         self.group_id = group_id
-        self._heard_of = heard_of
-        # What is written down.
+        self._renew_session = renew_session
+        # What the log has.
         self.generation = 0
         self.protocol_type = ""
         self.protocol_name: str | None = None
@@ -60,22 +61,22 @@ class ClassicGroup:
         self.static_members: dict[str, str] = {}
         """Member ids by group.instance.id."""
         self.state_since_ms = -1
-        """-1 where an old record does not tell."""
+        """-1 if the record is too old to have it."""
         self.written: GroupMetadataValue | None = None
-        """What its log says of it, or is about to."""
-        # What is about the present.
+        """The last record of the group, committed or about to be."""
+        # What only this coordinator knows.
         self.state = ClassicState.EMPTY
-        self.is_first_round = False
-        """The members of an empty group gather: they get a while, however few they are."""
-        self.joined_since = False
-        """Somebody joined since that while was last measured."""
-        self.waiting_joins = 0
+        self.is_initial_rebalance = False
+        """The group was empty: the join phase lasts at least `group.initial.rebalance.delay.ms`."""
+        self.new_member_added = False
+        """A member joined since that delay last started."""
+        self.awaiting_join_count = 0
         self.size_bytes = 0
-        """Of what its members told when they joined."""
+        """Of what the members sent when they joined."""
         self.pending_members: dict[str, None] = {}
-        """Ids that were given out by MEMBER_ID_REQUIRED and have not been used yet, oldest first."""
-        self.unsynced_members: dict[str, None] = {}
-        """Members of this generation that have not asked for their assignment yet."""
+        """Ids that clients got with MEMBER_ID_REQUIRED and have not joined with yet, oldest first."""
+        self.pending_sync_members: dict[str, None] = {}
+        """Members of this generation that have not sent SyncGroup yet."""
         self._vote = ProtocolVote()
         self._topics: frozenset[str] | None = None
         self._topics_generation = NO_GENERATION
@@ -83,7 +84,7 @@ class ClassicGroup:
     def __repr__(self) -> str:
         return f"ClassicGroup({self.group_id}, {self.state.value}, generation {self.generation}, {len(self.members)})"
 
-    # What it is to those who need not know its protocol
+    # --- The Group protocol class
 
     @property
     def type(self) -> GroupType:
@@ -106,7 +107,7 @@ class ClassicGroup:
             member = self.check_member(member_id, instance_id)
             self.check_generation(generation)
             if not is_transactional and self.state is not ClassicState.COMPLETING_REBALANCE:
-                self._heard_of(member)
+                self._renew_session(member)
         elif not is_transactional and not self.is_empty:
             raise ApiError(
                 ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id} has members: commit as one, or stop them first"
@@ -116,7 +117,7 @@ class ClassicGroup:
         return None
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read the offsets of a classic group."""
+        """Every client may read the offsets of a classic group."""
 
     def check_delete(self) -> None:
         if not self.is_empty:
@@ -129,8 +130,8 @@ class ClassicGroup:
         return topics is None or topic in topics
 
     def offsets_unused_since(self, commit_ms: int) -> int | None:
-        """A commit into a group that has long been empty lives its full time, too (Kafka counts from when the group
-        became empty, and so deletes offsets that were reset late at once)."""
+        """An offset that is committed into a group that has been empty for long is kept for the full retention, too.
+        (Kafka counts from when the group became empty, and so deletes offsets that were reset late at once.)"""
         if not self.protocol_type:
             return commit_ms
         if self.is_empty:
@@ -143,7 +144,7 @@ class ClassicGroup:
         return [tombstone(GroupMetadataKey(group=self.group_id))]
 
     def _subscribed_topics(self) -> frozenset[str] | None:
-        """Of the generation; None where members do not say, or in a way that cannot be read."""
+        """Of the current generation; None if members do not send their topics or the bytes cannot be decoded."""
         if self._topics_generation != self.generation:
             self._topics_generation = self.generation
             self._topics = None
@@ -152,29 +153,29 @@ class ClassicGroup:
                 self._topics = subscribed_topics(member.protocols.get(name, b"") for member in self.members.values())
         return self._topics
 
-    # Questions
+    # --- Queries and checks
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """As long as the slowest member may take."""
+        """The longest of all members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def assigned_generation(self) -> int:
-        """The last generation whose leader has handed in an assignment."""
+        """The last generation whose leader has sent an assignment."""
         return NO_GENERATION if self.written is None else self.written.generation
 
     @property
     def is_leaderless(self) -> bool:
-        """It has members, but nobody to assign them anything: so it was written down, and so it must not stay."""
+        """The record of a group that was downgraded has members but no leader. Such a group must rebalance."""
         return bool(self.members) and self.leader_id is None
 
     @property
-    def everybody_joined(self) -> bool:
-        return self.waiting_joins == len(self.members) and not self.pending_members
+    def all_members_joined(self) -> bool:
+        return self.awaiting_join_count == len(self.members) and not self.pending_members
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member that wants these can be part of it."""
+        """Whether a member with these protocols may join."""
         if not self.members:
             return bool(protocol_type and protocols)
         return protocol_type == self.protocol_type and self._vote.supports_any(protocols)
@@ -200,7 +201,7 @@ class ClassicGroup:
                 ErrorCode.ILLEGAL_GENERATION, f"group {self.group_id} is in generation {self.generation}: join again"
             )
 
-    # Changes
+    # --- Changes
 
     def move_to(self, state: ClassicState, now_ms: int) -> None:
         assert state in TRANSITIONS[self.state], f"{self!r} cannot become {state.value}"
@@ -219,15 +220,15 @@ class ClassicGroup:
         self._vote.enter(member.protocols)
         self.size_bytes += member.size_bytes
         if member.awaiting_join is not None:
-            self.waiting_joins += 1
+            self.awaiting_join_count += 1
         if self.leader_id is None:
             self.leader_id = member.member_id
 
     def remove(self, member: Member) -> None:
-        """Whoever removes it has answered it before."""
+        """The caller must have completed the requests of the member before."""
         assert member.awaiting_join is None and member.awaiting_sync is None, f"{member!r} still waits"
         del self.members[member.member_id]
-        self.unsynced_members.pop(member.member_id, None)
+        self.pending_sync_members.pop(member.member_id, None)
         self._vote.withdraw(member.protocols)
         self.size_bytes -= member.size_bytes
         if member.instance_id is not None:
@@ -236,7 +237,7 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
 
     def replace(self, old: Member, new: Member) -> None:
-        """Puts the same static member's next incarnation in its place, leadership included."""
+        """Replaces a static member by its next incarnation, which becomes leader if the old one was."""
         assert old.instance_id == new.instance_id and old.instance_id is not None
         was_leader = self.leader_id == old.member_id
         self.remove(old)
@@ -251,41 +252,41 @@ class ClassicGroup:
         member.protocols = protocols
         self._vote.enter(protocols)
 
-    def wait_in_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
-        """Returns the one that waited in its place: the same member's, on a connection that it has given up."""
+    def await_join(self, member: Member, response: PendingJoinResponse) -> PendingJoinResponse | None:
+        """Returns the earlier request of the same member, which waits on a connection that the client gave up."""
         displaced = self.take_join(member)
-        member.awaiting_join = answer
-        self.waiting_joins += 1
+        member.awaiting_join = response
+        self.awaiting_join_count += 1
         return displaced
 
-    def take_join(self, member: Member) -> JoinAnswer | None:
-        """Whoever takes it, answers it."""
-        answer, member.awaiting_join = member.awaiting_join, None
-        if answer is not None:
-            self.waiting_joins -= 1
-        return answer
+    def take_join(self, member: Member) -> PendingJoinResponse | None:
+        """The caller must complete the request that it takes."""
+        waiting, member.awaiting_join = member.awaiting_join, None
+        if waiting is not None:
+            self.awaiting_join_count -= 1
+        return waiting
 
-    def take_sync(self, member: Member) -> SyncAnswer | None:
-        answer, member.awaiting_sync = member.awaiting_sync, None
-        return answer
+    def take_sync(self, member: Member) -> PendingSyncResponse | None:
+        waiting, member.awaiting_sync = member.awaiting_sync, None
+        return waiting
 
-    def take_all_waiting(self) -> list[JoinAnswer | SyncAnswer]:
+    def take_all_waiting(self) -> list[PendingJoinResponse | PendingSyncResponse]:
         members = self.members.values()
         return [taken for member in members for taken in (self.take_join(member), self.take_sync(member)) if taken]
 
     def elect_joined_leader(self) -> bool:
-        """Keeps the leader if it has joined this round, or takes the first who has; False where nobody has."""
+        """Keeps the leader if it has joined, or elects the first member that has. False if no member has joined."""
         leader = self.members.get(self.leader_id or "")
         if leader is None or leader.awaiting_join is None:
             joined = (member_id for member_id, member in self.members.items() if member.awaiting_join is not None)
             self.leader_id = next(joined, self.leader_id)
-        return self.waiting_joins > 0
+        return self.awaiting_join_count > 0
 
     def start_generation(self, now_ms: int) -> None:
-        """Everybody who is in it now is in the next generation."""
+        """All current members are part of the next generation."""
         self.generation += 1
-        self.is_first_round = False
-        self.unsynced_members.clear()
+        self.is_initial_rebalance = False
+        self.pending_sync_members.clear()
         if self.members:
             self.protocol_name = self.preferred_protocol()
             self.move_to(ClassicState.COMPLETING_REBALANCE, now_ms)

@@ -1,21 +1,21 @@
-"""The classic groups of a shard: what the shard asks of them, request by request and record by record."""
+"""The classic groups of a shard: requests, records and the life cycle of the shard."""
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.group_record import (
-    is_about_the_past,
-    is_about_the_present,
+    apply_assignments,
+    is_member_id_update,
+    matches_current_generation,
     restore,
-    take_assignments,
 )
-from quire.coordinators.group.classic.joins import MEMBERS_LIMIT, Joins
-from quire.coordinators.group.classic.leaves import Leaves
-from quire.coordinators.group.classic.outcome import Outcome, give
-from quire.coordinators.group.classic.rounds import Rounds
-from quire.coordinators.group.classic.state import HEARTBEAT_ANSWERS, ClassicState
-from quire.coordinators.group.classic.syncs import Syncs
+from quire.coordinators.group.classic.join_group import MEMBERS_LIMIT, JoinGroup
+from quire.coordinators.group.classic.leave_group import LeaveGroup
+from quire.coordinators.group.classic.rebalance import Rebalance
+from quire.coordinators.group.classic.state import HEARTBEAT_ERRORS, ClassicState
+from quire.coordinators.group.classic.sync_group import SyncGroup
 from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Caller, Surroundings
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
+from quire.coordinators.runtime.result_builder import ResultBuilder, complete_all
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
@@ -26,50 +26,72 @@ from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 
 class ClassicGroups:
-    """Requests come here when the group is classic, or not there. `groups` is the shard's, and has others, too."""
+    """Serves requests for groups that are classic or do not exist. `groups` has those of the other protocol, too."""
 
-    __slots__ = ("_config", "_groups", "_is_loaded", "_joins", "_leaves", "_rounds", "_sessions", "_syncs")
+    __slots__ = (
+        "_config",
+        "_groups",
+        "_is_loaded",
+        "_join_group",
+        "_leave_group",
+        "_rebalance",
+        "_sessions",
+        "_sync_group",
+    )
 
     def __init__(self, groups: Groups, surroundings: Surroundings) -> None:
         self._groups = groups
         self._config = surroundings.config
-        self._rounds = Rounds(surroundings.config, surroundings.timers)
-        self._sessions = self._rounds.sessions
-        self._joins = Joins(surroundings, self._rounds)
-        self._syncs = Syncs(self._rounds)
-        self._leaves = Leaves(self._rounds)
+        self._rebalance = Rebalance(surroundings.config, surroundings.timers)
+        self._sessions = self._rebalance.sessions
+        self._join_group = JoinGroup(surroundings, self._rebalance)
+        self._sync_group = SyncGroup(self._rebalance)
+        self._leave_group = LeaveGroup(self._rebalance)
         self._is_loaded = False
 
-    # Requests
+    # --- Requests
 
-    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result[JoinGroupResponse]:
+    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> CoordinatorResult[JoinGroupResponse]:
         _check_group_id(request.group_id)
-        self._check_session_timeout(request.session_timeout_ms)
         group = self._group(request.group_id)
         if group is None:
+            self._check_session_timeout(request.session_timeout_ms)
             if request.member_id:
                 raise _unknown_member(request.group_id)
-            group = self._new_group(request.group_id)
-        result = self._joins.join(group, request, caller, now_ms)
+            group = self.new_group(request.group_id)
+        result = self.join_group(group, request, caller, now_ms)
         self._groups[request.group_id] = group
         return result
 
-    def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Result[SyncGroupResponse]:
-        return self._syncs.sync(self._group_with_members(request.group_id), request, caller, now_ms)
+    def join_group(
+        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, now_ms: int
+    ) -> CoordinatorResult[JoinGroupResponse]:
+        """The group need not be registered yet."""
+        self._check_session_timeout(request.session_timeout_ms)
+        return self._join_group.join(group, request, caller, now_ms)
 
-    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Result[HeartbeatResponse]:
+    def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> CoordinatorResult[SyncGroupResponse]:
+        return self._sync_group.sync(self._group_with_members(request.group_id), request, caller, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> CoordinatorResult[HeartbeatResponse]:
         group = self._group_with_members(request.group_id)
         member = group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
-        self._sessions.heard_of(member)
-        return Result(HeartbeatResponse(error_code=HEARTBEAT_ANSWERS[group.state]))
+        self._sessions.renew_session(member)
+        return CoordinatorResult(HeartbeatResponse(error_code=HEARTBEAT_ERRORS[group.state]))
 
-    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result[LeaveGroupResponse]:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> CoordinatorResult[LeaveGroupResponse]:
         _check_group_id(request.group_id)
-        return self._leaves.leave(self._group(request.group_id), request, caller, now_ms)
+        return self.leave_group(self._group(request.group_id), request, caller, now_ms)
+
+    def leave_group(
+        self, group: ClassicGroup | None, request: LeaveGroupRequest, caller: Caller, now_ms: int
+    ) -> CoordinatorResult[LeaveGroupResponse]:
+        """The group need not be registered yet."""
+        return self._leave_group.leave(group, request, caller, now_ms)
 
     def describe(self, group: ClassicGroup) -> DescribedGroup:
-        """While members still negotiate, what they offer is not shown."""
+        """The metadata of members is shown only while the group is stable, as in Kafka."""
         protocol = group.protocol_name if group.state is ClassicState.STABLE else None
         return DescribedGroup(
             group_id=group.group_id,
@@ -89,16 +111,20 @@ class ClassicGroups:
             ],
         )
 
-    # For those who know more of the shard
+    # --- Groups without members
+
+    def new_group(self, group_id: str) -> ClassicGroup:
+        """The caller registers it."""
+        return ClassicGroup(group_id, self._sessions.renew_session)
 
     def offsets_only(self, group_id: str) -> ClassicGroup:
-        """The group of consumers that only commit: without members, and not written down."""
+        """The group of consumers that only commit offsets. It has no members and no record."""
         group = self._group(group_id)
         if group is None:
-            group = self._groups[group_id] = self._new_group(group_id)
+            group = self._groups[group_id] = self.new_group(group_id)
         return group
 
-    # Records
+    # --- Records
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
         group = self._groups.get(key.group)
@@ -106,12 +132,12 @@ class ClassicGroups:
         if value is None:
             if known is not None:
                 self._forget(known)
-        elif known is not None and self._is_loaded and is_about_the_past(known, value):
+        elif known is not None and self._is_loaded and is_member_id_update(known, value):
             known.written = value
-        elif known is not None and self._is_loaded and is_about_the_present(known, value):
-            take_assignments(known, value)
+        elif known is not None and self._is_loaded and matches_current_generation(known, value):
+            apply_assignments(known, value)
         else:
-            self._restore(known or self._new_group(key.group), value)
+            self._restore(known or self.new_group(key.group), value)
 
     def loaded(self, now_ms: int) -> None:
         self._is_loaded = True
@@ -120,15 +146,15 @@ class ClassicGroups:
             if isinstance(group, ClassicGroup):
                 self._start_sessions(group)
                 if len(group.members) > limit or group.is_leaderless:
-                    self._rounds.begin(group, now_ms, Outcome())
+                    self._rebalance.prepare(group, now_ms, ResultBuilder())
 
     def unloaded(self, reason: ErrorCode) -> None:
         for group in self._groups.values():
             if isinstance(group, ClassicGroup):
-                give([(waiting, None) for waiting in group.take_all_waiting()], reason)
-        give([(waiting, None) for waiting in self._rounds.take_sent_back()], reason)
+                complete_all([(waiting, None) for waiting in group.take_all_waiting()], reason)
+        complete_all([(waiting, None) for waiting in self._rebalance.take_refused()], reason)
 
-    # Inside
+    # --- Helpers
 
     def _group(self, group_id: str) -> ClassicGroup | None:
         group = self._groups.get(group_id)
@@ -142,9 +168,6 @@ class ClassicGroups:
         if group is None or not group.members:
             raise _unknown_member(group_id)
         return group
-
-    def _new_group(self, group_id: str) -> ClassicGroup:
-        return ClassicGroup(group_id, self._sessions.heard_of)
 
     def _check_session_timeout(self, session_timeout_ms: int) -> None:
         shortest_ms = self._config.get_int("group.min.session.timeout.ms")
@@ -163,16 +186,16 @@ class ClassicGroups:
         if self._is_loaded:
             self._start_sessions(group)
             if group.is_leaderless:
-                self._rounds.begin_soon(group)
+                self._rebalance.prepare_soon(group)
 
     def _start_sessions(self, group: ClassicGroup) -> None:
         for member in group.members.values():
             self._sessions.start(group, member)
 
     def _forget(self, group: ClassicGroup) -> None:
-        """Deleted, or from now on a group of another protocol, in which its members find themselves again."""
-        self._rounds.stop(group)
-        self._rounds.send_back(group)
+        """The group was deleted, or became a consumer group that has its members."""
+        self._rebalance.stop(group)
+        self._rebalance.refuse_waiting(group)
         group.pending_members.clear()
         group.state = ClassicState.DEAD
         self._groups.pop(group.group_id, None)

@@ -1,4 +1,4 @@
-"""A classic group as it is written down, and back: one record has all of it."""
+"""Converts a classic group to its record and back. One record has the whole group."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -10,13 +10,13 @@ from quire.coordinators.runtime.record import StateRecord
 from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 VERSION = 3
-"""What Apache Kafka 4.3 writes, so that older nodes can read it; version 4 has the same content."""
+"""The version that Apache Kafka 4.3 writes, so that older nodes can read it. Version 4 has the same content."""
 
-NOBODY = ""
+NO_LEADER = ""
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> StateRecord:
-    """`assignments` by member id, with nothing for whom it leaves out; without it, as they are."""
+    """`assignments` by member id; members that are not in it get an empty one. None keeps the current assignments."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type,
         generation=group.generation,
@@ -35,9 +35,11 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = 
     return StateRecord(GroupMetadataKey(group=group.group_id), value, VERSION)
 
 
-def renamed_record(group: ClassicGroup, member: Member) -> StateRecord | None:
-    """What the log says of the group, with the static member's new id in place of the one it has there; None where it
-    is not there. What else has changed since is a round's, and written at its end."""
+def record_with_new_member_id(group: ClassicGroup, member: Member) -> StateRecord | None:
+    """The last record of the group with the static member's new id; None if the member is not in it.
+
+    Other changes since that record belong to the current rebalance, which writes them at its end.
+    """
     if group.written is None or not member.is_static:
         return None
     value = copy(group.written)
@@ -64,9 +66,9 @@ def _member_value(member: Member, subscription: bytes, assignment: bytes) -> Mem
     )
 
 
-def is_about_the_present(group: ClassicGroup, value: GroupMetadataValue) -> bool:
-    """Whether the group is as `value` says already, but for the assignments: then it has just written that itself, and
-    knows more (who waits, what else members support)."""
+def matches_current_generation(group: ClassicGroup, value: GroupMetadataValue) -> bool:
+    """Whether only the assignments differ. Then this coordinator has just written the record, and its group has more
+    than the record: pending requests, and all protocols that members support."""
     return (
         group.generation == value.generation
         and group.leader_id == value.leader
@@ -74,27 +76,27 @@ def is_about_the_present(group: ClassicGroup, value: GroupMetadataValue) -> bool
     )
 
 
-def is_about_the_past(group: ClassicGroup, value: GroupMetadataValue) -> bool:
-    """Whether it is a `renamed_record`: the group is in a later round, and knows the new id."""
+def is_member_id_update(group: ClassicGroup, value: GroupMetadataValue) -> bool:
+    """Whether it is a `record_with_new_member_id`: the group rebalances, and has the new id already."""
     return group.state is not ClassicState.STABLE and group.assigned_generation == value.generation
 
 
-def take_assignments(group: ClassicGroup, value: GroupMetadataValue) -> None:
+def apply_assignments(group: ClassicGroup, value: GroupMetadataValue) -> None:
     group.written = value
     for written in value.members:
         group.members[written.member_id].assignment = written.assignment
 
 
 def restore(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """Makes the group what `value` says, whatever it was; nobody may wait in it. If its leader is no member, it has
-    none."""
+    """Replaces the state of the group by that of the record. No request may wait in the group. A leader that is not a
+    member is dropped."""
     for member in list(group.members.values()):
         group.remove(member)
-    group.leader_id = value.leader or NOBODY
+    group.leader_id = value.leader or NO_LEADER
     for written in value.members:
         instance_id = written.group_instance_id
         if written.member_id in group.members or instance_id in group.static_members:
-            continue  # Nobody writes that; a log that says so all the same must not keep its shard from loading.
+            continue  # No coordinator writes this, but a damaged record must not prevent the shard from loading.
         group.add(_member(written, value.protocol or ""), value.protocol_type)
     if group.leader_id not in group.members:
         group.leader_id = None
@@ -107,7 +109,7 @@ def restore(group: ClassicGroup, value: GroupMetadataValue) -> None:
 
 
 def _member(written: MemberMetadata, protocol_name: str) -> Member:
-    """Of what it supports only the protocol that was in use is known, until it joins again."""
+    """The record has only the protocol in use. The others are unknown until the member joins again."""
     return Member(
         written.member_id,
         instance_id=written.group_instance_id,

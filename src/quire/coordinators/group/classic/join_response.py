@@ -1,4 +1,4 @@
-"""What a member is told when it has joined."""
+"""The response to a member that has joined."""
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.member import Member
@@ -6,7 +6,7 @@ from quire.protocol.messages.join_group import JoinGroupResponse, JoinGroupRespo
 
 
 def join_response(group: ClassicGroup, member: Member) -> JoinGroupResponse:
-    """The leader gets to know everybody, and assigns."""
+    """The leader gets all members, because it makes the assignment."""
     response = _response(group, member)
     if member.member_id == group.leader_id:
         response.members = _all_members(group)
@@ -16,9 +16,10 @@ def join_response(group: ClassicGroup, member: Member) -> JoinGroupResponse:
 def rejoined_response(
     group: ClassicGroup, member: Member, former_leader_id: str | None, api_version: int
 ) -> JoinGroupResponse:
-    """To a static member that is back: nothing has changed, so nobody has to assign anything.
+    """For a static member that rejoined a stable group: the assignment stays as it is.
 
-    A leader can be told so from version 9 on; before, it is told that its former self leads, and thus not to.
+    Since version 9 the response can tell a leader to skip the assignment. Before, it names the leader's former member
+    id as leader, so that the client acts as a follower.
     """
     response = _response(group, member)
     if api_version < 9:

@@ -1,4 +1,4 @@
-"""One member of a classic group: what it told when it joined, its assignment, and the request it waits with."""
+"""One member of a classic group: what it sent when it joined, its assignment, and its pending request."""
 
 from collections.abc import Hashable
 
@@ -8,14 +8,14 @@ from quire.protocol.errors import ApiError
 from quire.protocol.messages.join_group import JoinGroupResponse
 from quire.protocol.messages.sync_group import SyncGroupResponse
 
-JoinAnswer = Pending[JoinGroupResponse | ApiError]
-SyncAnswer = Pending[SyncGroupResponse | ApiError]
+PendingJoinResponse = Pending[JoinGroupResponse | ApiError]
+PendingSyncResponse = Pending[SyncGroupResponse | ApiError]
 
 Protocols = dict[str, bytes]
-"""Names of protocols (a consumer's assignors) in the member's order of preference, each with the member's metadata."""
+"""Metadata by protocol name (a consumer's assignors), in the member's order of preference."""
 
 _OVERHEAD_BYTES = 100
-"""Of a member, and of each protocol that it supports, whatever these are called: about what they take in memory."""
+"""Approximate memory of a member, and of each of its protocols, without names and metadata."""
 
 
 def size_of(protocols: Protocols) -> int:
@@ -60,9 +60,9 @@ class Member:
         self.protocols = protocols
         self.assignment = assignment
         self.is_new = False
-        """It has not been through a round yet, and may be told its id only at the end of one."""
-        self.awaiting_join: JoinAnswer | None = None
-        self.awaiting_sync: SyncAnswer | None = None
+        """It has not completed a join phase yet, so its client may not know the member id."""
+        self.awaiting_join: PendingJoinResponse | None = None
+        self.awaiting_sync: PendingSyncResponse | None = None
         self.session_key: Hashable = None
         self.expire: TimedOperation | None = None
 
@@ -71,7 +71,7 @@ class Member:
 
     @property
     def size_bytes(self) -> int:
-        """Of what it told when it joined."""
+        """Of what it sent when it joined."""
         names = len(self.member_id) + len(self.client_id) + len(self.instance_id or "")
         return _OVERHEAD_BYTES + names + size_of(self.protocols)
 
@@ -81,10 +81,10 @@ class Member:
 
     @property
     def may_expire(self) -> bool:
-        """A member that waits is not expected to be heard of; a new one all the same, or those that gave up and came
-        back under another id would be waited for in every round."""
+        """A member that waits sends no heartbeats. A new member expires even so: if its client gave up and joined under
+        another id, every rebalance would wait for it."""
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
-    def wants_the_same(self, protocols: Protocols) -> bool:
-        """The order of preference counts, too."""
+    def has_same_protocols(self, protocols: Protocols) -> bool:
+        """In the same order of preference."""
         return list(self.protocols.items()) == list(protocols.items())

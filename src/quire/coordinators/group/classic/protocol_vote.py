@@ -1,4 +1,4 @@
-"""How a group chooses its protocol, a consumer's assignor: what all members can, and most of them prefer."""
+"""Selects the group's protocol (a consumer's assignor): all members must support it, and most prefer it."""
 
 from collections.abc import Collection, Iterable
 
@@ -6,7 +6,7 @@ from quire.coordinators.group.classic.member import Protocols
 
 
 class ProtocolVote:
-    """Counts who supports what, so that a join costs the same in a small and in a large group."""
+    """Counts the supporters of each protocol, so that a join costs the same in groups of any size."""
 
     __slots__ = ("_members", "_supporters")
 
@@ -29,12 +29,12 @@ class ProtocolVote:
                 del self._supporters[name]
 
     def supports_any(self, names: Iterable[str]) -> bool:
-        """Whether one of these is supported by every member; in an empty group all are."""
+        """Whether all members support one of these. True for an empty group."""
         return any(self._supporters.get(name, 0) == self._members for name in names)
 
     def winner(self, ballots: Collection[Protocols]) -> str:
-        """The protocol of most votes; each member's goes to its first choice among those that all support. Of equals,
-        the one that was voted for first."""
+        """The protocol with the most votes. Each member votes for its first choice among those that all support. Of
+        several with the same number, the one that was voted for first."""
         votes: dict[str, int] = {}
         for ballot in ballots:
             choice = next(name for name in ballot if self._supporters[name] == self._members)

@@ -1,51 +1,53 @@
-"""Who has been heard of: a member, or an id that was given out, is removed when its session is over.
+"""Sessions: a member, or a member id without a member, is removed when its session timeout passes.
 
-Kafka's rules: every heartbeat, and every commit, gives a member its session timeout anew. One that waits in JoinGroup
-or SyncGroup is not expected to be heard of. A new member is, after a long while: when its client gave up and came back,
-it did so under another id, and nobody will ever answer for the first.
+The rules are Kafka's. Every heartbeat and every offset commit renews the session of a member. A member that waits in
+JoinGroup or SyncGroup sends no heartbeats and is not removed. The exception is a new member, which is removed after
+five minutes: if its client gave up and joined again, it did so under another id, and no client uses the first one.
 """
 
-from collections.abc import Callable
+from functools import partial
+from typing import Protocol
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.member import Member
-from quire.coordinators.group.classic.outcome import Outcome, timed
 from quire.coordinators.runtime.machine import TimedOperation, Timers
+from quire.coordinators.runtime.result_builder import ResultBuilder, timed
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60_000
 
-Expired = Callable[[ClassicGroup, str, int, Outcome], None]
-"""(group, member_id, now_ms, outcome)"""
+
+class SessionListener(Protocol):
+    def session_expired(self, group: ClassicGroup, member_id: str, now_ms: int, builder: ResultBuilder) -> None: ...
 
 
 class Sessions:
-    __slots__ = ("_expired", "_timers")
+    __slots__ = ("_listener", "_timers")
 
-    def __init__(self, timers: Timers, expired: Expired) -> None:
+    def __init__(self, timers: Timers, listener: SessionListener) -> None:
         self._timers = timers
-        self._expired = expired
+        self._listener = listener
 
     def start(self, group: ClassicGroup, member: Member) -> None:
-        """For a member that has just got into the group; `heard_of` may be called from now on."""
+        """Starts the session of a member that was added to the group, before `renew_session`."""
         member.session_key = _key(group, member.member_id)
         member.expire = self._expiry(group, member.member_id)
         if member.is_new:
             self._timers.schedule(member.session_key, NEW_MEMBER_JOIN_TIMEOUT_MS, member.expire)
         else:
-            self.heard_of(member)
+            self.renew_session(member)
 
-    def heard_of(self, member: Member) -> None:
-        """This is all that a heartbeat costs."""
+    def renew_session(self, member: Member) -> None:
+        """All that a heartbeat costs."""
         assert member.expire is not None, f"{member!r} has no session"
         self._timers.schedule(member.session_key, member.session_timeout_ms, member.expire)
 
-    def give_up(self, member: Member) -> None:
-        """Nobody will be heard of: as if its time were over, at the next opportunity."""
+    def expire_now(self, member: Member) -> None:
+        """Ends the session of a member that cannot send heartbeats, in an operation of its own."""
         assert member.expire is not None
         self._timers.schedule(member.session_key, 0, member.expire)
 
-    def expect(self, group: ClassicGroup, pending_member_id: str, timeout_ms: int) -> None:
-        """An id was given out, and should be used within `timeout_ms`."""
+    def start_pending(self, group: ClassicGroup, pending_member_id: str, timeout_ms: int) -> None:
+        """A client must join with the id that it was given within `timeout_ms`."""
         key = _key(group, pending_member_id)
         self._timers.schedule(key, timeout_ms, self._expiry(group, pending_member_id))
 
@@ -53,7 +55,7 @@ class Sessions:
         self._timers.cancel(_key(group, member_id))
 
     def _expiry(self, group: ClassicGroup, member_id: str) -> TimedOperation:
-        return timed(lambda now_ms, outcome: self._expired(group, member_id, now_ms, outcome))
+        return timed(partial(self._listener.session_expired, group, member_id))
 
 
 def _key(group: ClassicGroup, member_id: str) -> tuple[str, str, str]:

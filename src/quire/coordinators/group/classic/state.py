@@ -1,4 +1,4 @@
-"""The states of a classic group, what may follow what, and what each says to a heartbeat."""
+"""The states of a classic group, the transitions between them, and the error that a heartbeat gets in each."""
 
 from enum import Enum
 
@@ -9,19 +9,19 @@ class ClassicState(Enum):
     """Values as Kafka spells them in ListGroups and DescribeGroups."""
 
     EMPTY = "Empty"
-    """No members; it stays for its offsets, and for whoever joins next."""
+    """No members. The group keeps its offsets."""
 
     PREPARING_REBALANCE = "PreparingRebalance"
-    """JoinGroup requests wait for the others."""
+    """The join phase: JoinGroup requests wait for the other members."""
 
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """A new generation; SyncGroup requests wait for the leader's, and for its record to be committed."""
+    """The sync phase: SyncGroup requests wait until the leader's assignment is committed."""
 
     STABLE = "Stable"
-    """Every member may know its assignment."""
+    """The assignment is committed, and members can get it."""
 
     DEAD = "Dead"
-    """Gone; only those who still hold a reference see this."""
+    """Deleted. Only code that still has a reference sees this state."""
 
 
 TRANSITIONS: dict[ClassicState, tuple[ClassicState, ...]] = {
@@ -40,12 +40,12 @@ TRANSITIONS: dict[ClassicState, tuple[ClassicState, ...]] = {
     ClassicState.DEAD: (),
 }
 
-HEARTBEAT_ANSWERS: dict[ClassicState, ErrorCode] = {
+HEARTBEAT_ERRORS: dict[ClassicState, ErrorCode] = {
     ClassicState.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
     ClassicState.PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
-    # A member beats from the moment it has joined, and would rejoin for nothing if it were told of this rebalance.
+    # Members send heartbeats as soon as they have joined. With REBALANCE_IN_PROGRESS they would rejoin needlessly.
     ClassicState.COMPLETING_REBALANCE: ErrorCode.NONE,
     ClassicState.STABLE: ErrorCode.NONE,
     ClassicState.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""To a member of the current generation."""
+"""For members of the current generation."""

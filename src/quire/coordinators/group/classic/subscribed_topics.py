@@ -1,4 +1,4 @@
-"""The topics that consumers say they read, in the bytes they join with."""
+"""The topics in the subscriptions that consumers send with JoinGroup."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ _VERSION_BYTES = 2
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """None where one of them cannot be read. Every version begins as version 0 does, future ones included."""
+    """None if one of them cannot be decoded. All versions begin like version 0, future ones included."""
     decode = decoder(ConsumerProtocolSubscription, 0)
     topics: set[str] = set()
     try:

@@ -1,7 +1,7 @@
-"""Which offsets a member of a consumer group may commit and read: by its epoch, and since KIP-1251 by partition.
+"""Which offsets a member of a consumer group may commit and fetch: by its epoch, and since KIP-1251 by partition.
 
-A member that has not heard of its newest epoch yet has done nothing wrong: what it has owned since an older epoch, and
-still owns, it may commit in that epoch. What it no longer owns may have been committed by the next owner already.
+A member that does not know its current epoch yet is not at fault. It may commit offsets of a partition with an older
+epoch if it has owned the partition since that epoch. For other partitions, a later owner may have committed already.
 """
 
 from quire.coordinators.group.consumer.member import Member
@@ -10,7 +10,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 
 
 def check_commit(member: Member, epoch: int, knows_epochs: bool) -> CheckPartition | None:
-    """`knows_epochs`: whether the request is one that can carry the errors of this protocol."""
+    """`knows_epochs`: whether the client knows the errors of this protocol."""
     if not knows_epochs and not member.is_classic:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,

@@ -1,13 +1,14 @@
-"""The state of one consumer group, changed by its records alone.
+"""ConsumerGroup: the state of one group. Only its records change it, apart from `classic_successor`.
 
-What can be told from members and targets is kept beside them where it is asked for often: who owns a partition, which
-topics the group subscribes to. Records may come in an order in which they were never written (compaction keeps the last
-of each key), so a record takes away only what is still the member's own.
+The group also keeps what is derived from members and targets and needed often: the owners of partitions, and the
+subscribed topics. After compaction, records may come in an order in which they were never written. So a record removes
+only what still belongs to its member.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.consumer import records
 from quire.coordinators.group.consumer.assignors import Assignment
 from quire.coordinators.group.consumer.commit_rights import check_commit, check_epoch
@@ -26,13 +27,14 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages import group_records as messages
 
 GONE = CurrentAssignment(LEAVING_EPOCH, LEAVING_EPOCH)
-"""Between the records that take a member away."""
+"""The assignment of a member while its tombstones are replayed."""
 
 
 class ConsumerGroup:
     __slots__ = (
         "assignment_epoch",
         "assignment_timestamp_ms",
+        "classic_successor",
         "group_epoch",
         "group_id",
         "has_partition_metadata",
@@ -55,29 +57,32 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.assignment_epoch = 0
         self.assignment_timestamp_ms = 0
-        """When the target was made; 0 where nobody knows."""
+        """When the target was computed; 0 if unknown."""
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         """Member ids by group.instance.id."""
         self.targets: dict[str, Assignment] = {}
         self.owners: dict[bytes, dict[int, str]] = {}
-        """The member that has a partition, or has to give it up and has not confirmed that yet."""
+        """The member that owns a partition, or has not confirmed its revocation yet."""
         self.subscribed_names: dict[str, int] = {}
         self.subscribed_regexes: dict[str, int] = {}
-        """How many members subscribe to a name or a regular expression."""
+        """The number of members by topic name and by regular expression."""
         self.resolved: dict[str, ResolvedRegex] = {}
         self.has_partition_metadata = False
+        self.classic_successor: ClassicGroup | None = None
+        """While this group is empty: the classic group that replaces it if a client joins with one of the member ids
+        that it has given out. No record has it."""
 
     def copy(self) -> "ConsumerGroup":
-        """A group that changes apart from this one."""
-        twin = ConsumerGroup(self.group_id)
+        """An independent copy."""
+        copied = ConsumerGroup(self.group_id)
         for name in self.__slots__:
             value = getattr(self, name)
-            setattr(twin, name, dict(value) if isinstance(value, dict) else value)
-        twin.owners = {topic_id: dict(partitions) for topic_id, partitions in self.owners.items()}
-        return twin
+            setattr(copied, name, dict(value) if isinstance(value, dict) else value)
+        copied.owners = {topic_id: dict(partitions) for topic_id, partitions in self.owners.items()}
+        return copied
 
-    # What members subscribe to and have
+    # --- Subscriptions and assignments
 
     def subscribed_topics(self) -> set[str]:
         topics = set(self.subscribed_names)
@@ -87,7 +92,7 @@ class ConsumerGroup:
         return topics
 
     def topics_of(self, subscription: Subscription) -> set[str]:
-        """By name and by expression; one that is not resolved yet matches nothing."""
+        """By name and by regular expression. An unresolved expression matches nothing."""
         topics = set(subscription.topic_names)
         if subscription.topic_regex in self.resolved:
             topics |= self.resolved[subscription.topic_regex].topics
@@ -105,7 +110,7 @@ class ConsumerGroup:
         return is_free
 
     def preferred_assignor(self) -> str | None:
-        """The one that most members ask for; among equals the first by name."""
+        """The assignor that most members prefer; the first by name if there are several."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             name = member.subscription.server_assignor
@@ -115,13 +120,13 @@ class ConsumerGroup:
 
     @property
     def is_settled(self) -> bool:
-        """Whether everybody has what the newest target says."""
+        """Whether all members have the assignment of the newest target."""
         return self.group_epoch == self.assignment_epoch and all(
             to_assignment(member.current.assigned) == self.targets.get(member_id, {})
             for member_id, member in self.members.items()
         )
 
-    # A group to those who need not know its protocol
+    # --- The Group protocol class
 
     @property
     def is_empty(self) -> bool:
@@ -158,7 +163,7 @@ class ConsumerGroup:
         return topic in self.subscribed_names or topic in self.subscribed_topics()
 
     def offsets_unused_since(self, commit_ms: int) -> int | None:
-        """The last target of a group without members was made when the last of them went."""
+        """The last target of an empty group has the time at which its last member left."""
         return commit_ms if self.members else max(commit_ms, self.assignment_timestamp_ms)
 
     def tombstones(self) -> list[StateRecord]:
@@ -175,13 +180,13 @@ class ConsumerGroup:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
         return member
 
-    # Records
+    # --- Records
 
     def apply(self, record: StateRecord) -> None:
         _APPLY[type(record.key)](self, record.key, record.value)
 
     def _apply_group(self, key: Any, value: messages.ConsumerGroupMetadataValue | None) -> None:
-        # Without a value the group is gone: that is for whoever keeps the groups.
+        # The tombstone of a group is handled by `ConsumerGroups`.
         if value is not None:
             self.group_epoch, self.metadata_hash = value.epoch, value.metadata_hash
 

@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe shows it."""
+"""ConsumerGroupDescribe: the response for one consumer group."""
 
 from quire.coordinators.group.consumer.assignors import Assignment
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
@@ -21,16 +21,16 @@ def described(group: ConsumerGroup, assignor: str, image: ClusterImage) -> messa
 
 
 def _member(group: ConsumerGroup, member: Member, image: ClusterImage) -> messages.Member:
-    said, current = member.subscription, member.current
+    subscription, current = member.subscription, member.current
     return messages.Member(
         member_id=member.member_id,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
+        instance_id=subscription.instance_id,
+        rack_id=subscription.rack_id,
         member_epoch=current.member_epoch,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=list(said.topic_names),
-        subscribed_topic_regex=said.topic_regex,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        subscribed_topic_names=list(subscription.topic_names),
+        subscribed_topic_regex=subscription.topic_regex,
         assignment=_assignment(to_assignment(current.assigned), image),
         target_assignment=_assignment(group.targets.get(member.member_id, {}), image),
         member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
@@ -38,7 +38,7 @@ def _member(group: ConsumerGroup, member: Member, image: ClusterImage) -> messag
 
 
 def _assignment(assignment: Assignment, image: ClusterImage) -> messages.Assignment:
-    """A topic that has been deleted is left out: it has no name any more."""
+    """Leaves out deleted topics, which have no name any more."""
     return messages.Assignment(
         topic_partitions=[
             messages.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(assignment[topic_id]))

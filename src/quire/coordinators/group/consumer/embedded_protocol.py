@@ -1,7 +1,7 @@
-"""What classic consumers say in the opaque bytes of JoinGroup and SyncGroup, read and written for them.
+"""The embedded consumer protocol: subscriptions in JoinGroup and assignments in SyncGroup.
 
-In a classic group only its members understand these bytes. In a consumer group the coordinator speaks for all of them,
-and so has to. Each begins with its version; a version of the future begins as the newest that is known.
+In a classic group these bytes are opaque to the coordinator. In a consumer group it decodes and encodes them for the
+members of the classic protocol. They begin with a version. Later versions begin like the newest one that is known.
 """
 
 from struct import Struct
@@ -24,7 +24,7 @@ _NEWEST = 3
 
 
 def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """ProtocolError for what is no subscription."""
+    """ProtocolError if the bytes cannot be decoded."""
     subscription: ConsumerProtocolSubscription
     version = min(version_of(data), _NEWEST)
     subscription, _ = decoder(ConsumerProtocolSubscription, version)(data, _VERSION.size)
@@ -32,7 +32,7 @@ def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
 
 
 def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """Without a byte, none. ProtocolError for what is no assignment."""
+    """Empty bytes are an empty assignment. ProtocolError if the bytes cannot be decoded."""
     if not data:
         return ConsumerProtocolAssignment()
     assignment: ConsumerProtocolAssignment
@@ -42,7 +42,7 @@ def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
 
 
 def write_assignment(assignment: Assignment, version: int, image: ClusterImage) -> bytes:
-    """In the version in which the member speaks. A topic that has been deleted is left out: it has no name any more."""
+    """In the member's version of the protocol. Leaves out deleted topics, which have no name any more."""
     version = min(version, _NEWEST)
     out = bytearray(_VERSION.pack(version))
     named = {topic.name: assignment[id_] for id_ in assignment if (topic := image.topic_by_id(id_)) is not None}
@@ -57,7 +57,7 @@ def write_assignment(assignment: Assignment, version: int, image: ClusterImage) 
 
 
 def owned_by(subscription: ConsumerProtocolSubscription, image: ClusterImage) -> Owned:
-    """What the member says it has; nothing for a member that gives up everything before it joins again."""
+    """The partitions that the member reports; none for an eager member, which revokes all before it joins."""
     return [
         (topic.topic_id, each.partitions)
         for each in subscription.owned_partitions

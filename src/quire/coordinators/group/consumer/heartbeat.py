@@ -1,11 +1,11 @@
-"""One heartbeat that changes something, or may: the four steps, from the request to the answer."""
+"""A heartbeat that may change something: its four steps, from the request to the response."""
 
 from typing import NamedTuple
 
-from quire.coordinators.group.consumer.admission import admit, owned_partitions
 from quire.coordinators.group.consumer.changes import GroupChanges
-from quire.coordinators.group.consumer.draft import Draft
+from quire.coordinators.group.consumer.consumer_result_builder import ConsumerResultBuilder
 from quire.coordinators.group.consumer.member import JOINING_EPOCH, Held, Member, MemberState, Subscription
+from quire.coordinators.group.consumer.membership import get_or_create_member, owned_partitions
 from quire.coordinators.group.consumer.requests import is_full
 from quire.coordinators.runtime.machine import Caller
 from quire.protocol.messages.consumer_group_heartbeat import (
@@ -16,14 +16,14 @@ from quire.protocol.messages.consumer_group_heartbeat import (
 )
 
 
-class Step(NamedTuple):
-    """What a heartbeat did for a member."""
+class HeartbeatStep(NamedTuple):
+    """The member before and after a heartbeat."""
 
     before: Member
     member: Member
     is_late: bool
-    """The request was made before the member knew its newest epoch: by a member whose answer was lost, or long ago."""
-    tell_assignment: bool
+    """The client sent the request before it knew its current epoch: a response was lost, or the request was delayed."""
+    with_assignment: bool
 
     @property
     def assignment_changed(self) -> bool:
@@ -31,33 +31,37 @@ class Step(NamedTuple):
 
 
 def take_step(
-    draft: Draft,
+    builder: ConsumerResultBuilder,
     request: ConsumerGroupHeartbeatRequest,
     caller: Caller,
     changes: GroupChanges,
     member_id: str,
     now_ms: int,
-) -> Step:
-    before = admit(draft, request, member_id)
+) -> HeartbeatStep:
+    before = get_or_create_member(builder, request, member_id)
     known_epoch = before.current.member_epoch
     is_late = known_epoch > JOINING_EPOCH and request.member_epoch != known_epoch
-    changed = changes.write_member(draft, before, _said(before.subscription, request, caller), now_ms)
-    changes.write_target(draft, now_ms)
-    # What a late request says of owned partitions was true once: only a member that knows what it was told last can
-    # confirm that it has given something up. Except where nobody knows what it was told: then it has to start anew.
-    is_believed = not is_late or before.current.state == MemberState.UNKNOWN
-    owned = owned_partitions(request) if is_believed else None
-    member = changes.write_reconciled(draft, member_id, owned, subscription_changed=changed)
-    step = Step(before, member, is_late, request.member_epoch == JOINING_EPOCH or is_late or is_full(request))
-    return step._replace(tell_assignment=True) if step.assignment_changed else step
+    changed = changes.write_member(builder, before, _updated_subscription(before.subscription, request, caller), now_ms)
+    changes.write_target(builder, now_ms)
+    if is_late and before.current.state != MemberState.UNKNOWN:
+        # The member takes no step: it gets the current assignment once more. What it reports is from before that, so it
+        # neither shows that a partition is revoked, nor would the member ever report a revocation of partitions that
+        # it was never told of. In state UNKNOWN the report counts, because the current assignment is not known.
+        member = builder.group.members[member_id]
+    else:
+        member = changes.write_reconciled(builder, member_id, owned_partitions(request), subscription_changed=changed)
+    step = HeartbeatStep(before, member, is_late, request.member_epoch == JOINING_EPOCH or is_late or is_full(request))
+    return step._replace(with_assignment=True) if step.assignment_changed else step
 
 
-def answer(member: Member, heartbeat_interval_ms: int, *, tell_assignment: bool) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_response(
+    member: Member, heartbeat_interval_ms: int, *, with_assignment: bool
+) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.current.member_epoch,
         heartbeat_interval_ms=heartbeat_interval_ms,
-        assignment=_assignment(member.current.assigned) if tell_assignment else None,
+        assignment=_assignment(member.current.assigned) if with_assignment else None,
     )
 
 
@@ -70,8 +74,8 @@ def _assignment(assigned: Held) -> Assignment:
     )
 
 
-def _said(known: Subscription, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Subscription:
-    """What a request leaves out is as it was."""
+def _updated_subscription(known: Subscription, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Subscription:
+    """Fields that the request leaves out keep their values."""
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
     return Subscription(

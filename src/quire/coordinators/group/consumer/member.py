@@ -1,6 +1,6 @@
-"""A member of a consumer group: what it says about itself, and how far it has come.
+"""Member of a consumer group: its subscription and its current assignment.
 
-Values: a change makes a new one. The two halves are two records in the log, `records` knows them.
+All classes here are immutable values. Subscription and assignment are two records in the log (`records`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,29 +13,29 @@ from quire.protocol.messages.group_records import ClassicMemberMetadata
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 LEAVING_STATICALLY_EPOCH = -2
-"""A static member that has left and may come back, under another member id, until its session ends."""
+"""A static member that left and may rejoin, under another member id, until its session expires."""
 
 Held = Mapping[bytes, Mapping[int, int]]
-"""Partitions by topic id, each with the member epoch since which the member has it. No topic without a partition."""
+"""Partitions by topic id, each with the member epoch of its assignment. No topic is empty."""
 
 NOTHING: Held = {}
 
 
 class MemberState(IntEnum):
-    """What a member waits for; the numbers are those of the log."""
+    """What a member waits for. The log has these numbers."""
 
     STABLE = 0
-    """Nothing: it has all it should have in its epoch."""
+    """Nothing: it has its whole assignment."""
     UNREVOKED_PARTITIONS = 1
-    """It has to give partitions up before it comes to the next epoch."""
+    """It must revoke partitions before it gets to the next epoch."""
     UNRELEASED_PARTITIONS = 2
-    """It is in the newest epoch, but others still have partitions that it should have."""
+    """It is in the newest epoch, but other members still own some of its partitions."""
     UNKNOWN = 127
-    """Written by a newer coordinator."""
+    """A newer coordinator wrote a state that this one does not know."""
 
 
 class Subscription(NamedTuple):
-    """What a member has said about itself, in pieces, since it joined. `topic_names` are sorted."""
+    """What a member has sent about itself since it joined. `topic_names` are sorted."""
 
     client_id: str = ""
     client_host: str = ""
@@ -46,11 +46,11 @@ class Subscription(NamedTuple):
     instance_id: str | None = None
     rack_id: str | None = None
     classic: ClassicMemberMetadata | None = None
-    """Of a member that speaks the classic protocol while its group is on the way from one protocol to the other."""
+    """Of a member that uses the classic protocol, during a migration."""
 
 
 class CurrentAssignment(NamedTuple):
-    """Where a member stands. `revoking` is what it has been told to give up, and has not confirmed yet."""
+    """`revoking` has the partitions whose revocation the member has not confirmed yet."""
 
     member_epoch: int = JOINING_EPOCH
     previous_member_epoch: int = JOINING_EPOCH
@@ -64,7 +64,7 @@ class CurrentAssignment(NamedTuple):
         return CurrentAssignment(member_epoch, self.member_epoch, state, assigned, revoking)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
-        """Since which of its epochs the member has the partition; None where it does not."""
+        """The member epoch in which the partition was assigned; None if the member does not own it."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return epoch if epoch is not None else self.revoking.get(topic_id, {}).get(partition)
 
@@ -87,7 +87,7 @@ class Member(NamedTuple):
 
 
 def holds_only(held: Held, partitions: Iterable[tuple[bytes, Iterable[int]]]) -> bool:
-    """Whether all of `partitions`, by topic id, are among those held."""
+    """Whether `held` has all of `partitions`."""
     for topic_id, numbers in partitions:
         among = held.get(topic_id, {})
         if any(number not in among for number in numbers):

@@ -1,15 +1,16 @@
-"""One number for what a group's topics look like now: when it changes, the group needs a new target assignment.
+"""The metadata hash: a number that changes when a topic of the group changes, so that the group needs a new target.
 
-It is the number Apache Kafka 4.1 and later stores in ConsumerGroupMetadataValue.MetadataHash, to the bit: a coordinator
-of either kind that takes a group over sees whether topics changed in between. A topic's hash covers its id, its name,
-and of each partition the racks of its replicas; a group's hash covers those of its topics in the order of their names.
-Numbers are hashed in little-endian, text as UTF-16 with its length behind it.
+It is exactly the number that Apache Kafka 4.1 and later stores in ConsumerGroupMetadataValue.MetadataHash. So a
+coordinator of either kind that loads the group sees whether topics have changed. The hash of a topic covers its id, its
+name, and the racks of the replicas of each partition. The hash of a group covers the hashes of its topics, ordered by
+name. Integers are little-endian; strings are UTF-16, followed by their length. The hash function is XXH3-64.
 """
 
 from collections.abc import Iterable
 from struct import pack
 
-from quire.coordinators.group.consumer.xxh3_native import xxh3_64
+from xxhash import xxh3_64_intdigest
+
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
 
 _LAYOUT_VERSION = b"\x00"
@@ -17,24 +18,24 @@ NO_TOPICS = 0
 
 
 class TopicHashes:
-    """The hashes of topics in the image at hand, each computed once however many groups ask for it."""
+    """Caches the hashes of topics, because many groups may have the same topics."""
 
     __slots__ = ("_known", "_racks")
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
         self._racks: dict[tuple[int, ...], bytes] = {}
-        """What the racks of these replicas add to a hash: many partitions have the same ones."""
+        """The hashed bytes of the racks of these replicas. Many partitions have the same replicas."""
 
     def forget(self) -> None:
-        """The image shows other topics than before."""
+        """The metadata has changed."""
         self._known.clear()
         self._racks.clear()
 
     def of_group(self, topic_names: Iterable[str], image: ClusterImage) -> int:
-        """Topics that do not exist count for nothing."""
+        """Topics that do not exist are ignored."""
         existing = [name for name in topic_names if name in image.topics_by_name]
-        # Names of topics are ASCII: in the order of UTF-16, which is Java's, and in that of code points alike.
+        # Topic names are ASCII, so sorting by code point is the same as Java's sorting by UTF-16.
         has_racks = any(broker.rack is not None for broker in image.brokers.values())
         hashes = [self._of_topic(image.topics_by_name[name], image, has_racks) for name in sorted(existing)]
         return signed_hash(pack(f"<{len(hashes)}q", *hashes)) if hashes else NO_TOPICS
@@ -60,12 +61,12 @@ class TopicHashes:
 
 
 def topic_hash(topic_id: bytes, name: str, racks: list[list[str]]) -> int:
-    """`racks` has an entry for each partition: the racks of its replicas, as often as there are replicas in them."""
+    """`racks` has the racks of the replicas of each partition, one entry per replica."""
     return _hash(topic_id, name, len(racks), [_rack_bytes(of_partition) for of_partition in racks])
 
 
 def _hash(topic_id: bytes, name: str, count: int, racks: list[bytes]) -> int:
-    """`racks` is empty where no partition has any."""
+    """`racks` is empty if no partition has racks."""
     numbers = pack(f"<{count}i", *range(count))
     if any(racks):
         by_partition = b"".join([numbers[4 * number : 4 * number + 4] + racks[number] for number in range(count)])
@@ -81,7 +82,7 @@ def _rack_bytes(racks: list[str]) -> bytes:
 
 
 def signed_hash(content: bytes) -> int:
-    unsigned = xxh3_64(content)
+    unsigned = xxh3_64_intdigest(content)
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
 
@@ -91,5 +92,5 @@ def _text(text: str) -> bytes:
 
 
 def _utf16(text: str) -> bytes:
-    """Sorting by this is how Java sorts text."""
+    """The sort key of Java's strings."""
     return text.encode("utf-16-be")

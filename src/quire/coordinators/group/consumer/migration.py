@@ -1,9 +1,9 @@
-"""From one protocol to the other while members go on working (group.consumer.migration.policy).
+"""Converts a group from one protocol to the other while its members work (group.consumer.migration.policy).
 
-A classic group becomes a consumer group when the first member joins it with a ConsumerGroupHeartbeat: its members stay,
-with what they have, and go on speaking the classic protocol (`classic_members`). A consumer group becomes a classic one
-when the last member that speaks the new protocol is gone and others are left. Either way the log first says that the
-one is gone and then what the other is; generation and group epoch are one number that goes on.
+Upgrade: a classic group becomes a consumer group when a member joins it with a ConsumerGroupHeartbeat. Its members keep
+their partitions and continue to use the classic protocol (`classic_members`). Downgrade: a consumer group becomes a
+classic one when its last member of the consumer protocol leaves and others remain. In both cases the log gets the
+tombstones of the old group, then the records of the new one. The generation continues as group epoch and back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from quire.coordinators.group.classic.member import Member as ClassicMember
 from quire.coordinators.group.classic.state import ClassicState
 from quire.coordinators.group.consumer import embedded_protocol, records
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
-from quire.coordinators.group.consumer.draft import Draft
+from quire.coordinators.group.consumer.consumer_result_builder import ConsumerResultBuilder
 from quire.coordinators.group.consumer.member import (
     CurrentAssignment,
     Held,
@@ -32,22 +32,23 @@ from quire.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from quire.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
 
 
-def upgraded(group: ClassicGroup, settings: ConsumerSettings, image: ClusterImage) -> Draft:
-    """The consumer group that the classic one becomes. GROUP_ID_NOT_FOUND where it cannot."""
+def upgraded(group: ClassicGroup, settings: ConsumerSettings, image: ClusterImage) -> ConsumerResultBuilder:
+    """The consumer group that the classic one becomes. GROUP_ID_NOT_FOUND if it cannot be upgraded."""
     _check_upgrade(group, settings)
-    draft = Draft(ConsumerGroup(group.group_id), group.tombstones())
-    read = [_read(group, member) for member in group.members.values()]
-    held = _held(read, image)
-    members = [_to_consumer(group, each, held[each.member.member_id]) for each in read]
+    builder = ConsumerResultBuilder(ConsumerGroup(group.group_id))
+    builder.write_conversion(*group.tombstones())
+    decoded = [_decode(group, member) for member in group.members.values()]
+    held = _held(decoded, image)
+    members = [_to_consumer(group, each, held[each.member.member_id]) for each in decoded]
     epoch = group.generation
-    draft.write(*(records.member_metadata(group.group_id, each.member_id, each.subscription) for each in members))
-    draft.write(records.group_metadata(group.group_id, epoch, 0))
+    builder.write(*(records.member_metadata(group.group_id, each.member_id, each.subscription) for each in members))
+    builder.write(records.group_metadata(group.group_id, epoch, 0))
     for each in members:
         target = to_assignment(each.current.assigned)
-        draft.write(records.target_assignment(group.group_id, each.member_id, target))
-    draft.write(records.target_metadata(group.group_id, epoch, 0))
-    draft.write(*(records.current_assignment(group.group_id, each.member_id, each.current) for each in members))
-    return draft
+        builder.write(records.target_assignment(group.group_id, each.member_id, target))
+    builder.write(records.target_metadata(group.group_id, epoch, 0))
+    builder.write(*(records.current_assignment(group.group_id, each.member_id, each.current) for each in members))
+    return builder
 
 
 def _check_upgrade(group: ClassicGroup, settings: ConsumerSettings) -> None:
@@ -66,33 +67,33 @@ def _cannot_upgrade(group: ClassicGroup, reason: str) -> ApiError:
     )
 
 
-class _Read(NamedTuple):
-    """A member of a classic group with what it said when it joined last, and what it was given since."""
+class _DecodedMember(NamedTuple):
+    """A member of a classic group with its decoded subscription and assignment."""
 
     member: ClassicMember
-    said: ConsumerProtocolSubscription
-    given: ConsumerProtocolAssignment
+    subscription: ConsumerProtocolSubscription
+    assignment: ConsumerProtocolAssignment
 
 
-def _read(group: ClassicGroup, member: ClassicMember) -> _Read:
+def _decode(group: ClassicGroup, member: ClassicMember) -> _DecodedMember:
     try:
-        said = embedded_protocol.read_subscription(next(iter(member.protocols.values()), b""))
-        given = embedded_protocol.read_assignment(member.assignment)
+        subscription = embedded_protocol.read_subscription(next(iter(member.protocols.values()), b""))
+        assignment = embedded_protocol.read_assignment(member.assignment)
     except ProtocolError:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
-    if given.user_data:
+    if assignment.user_data:
         raise _cannot_upgrade(
             group, "a custom assignor is in use, whose data would be lost: choose a default one first"
         )
-    return _Read(member, said, given)
+    return _DecodedMember(member, subscription, assignment)
 
 
-def _held(members: list[_Read], image: ClusterImage) -> dict[str, dict[bytes, set[int]]]:
-    """Who has what, by member id. Whatever an assignor of the clients did, no partition has two owners.
+def _held(members: list[_DecodedMember], image: ClusterImage) -> dict[str, dict[bytes, set[int]]]:
+    """The partitions of each member, by member id. No partition has two owners, whatever the clients' assignor did.
 
-    A cooperative member has what it had when it joined until it hears of its assignment, and gives up the rest only
-    then: which may be about to happen, or not before it joins again, if its group was rebalancing. The later the
-    generation in which it had that, the more it is believed.
+    A cooperative member keeps the partitions that it owned when it joined until it gets its assignment, and revokes the
+    others only then. If the group was rebalancing, that may happen only after the member joins again. If several
+    members claim a partition, the claim of the latest generation counts.
     """
     held: dict[str, dict[bytes, set[int]]] = {each.member.member_id: {} for each in members}
     taken: set[tuple[bytes, int]] = set()
@@ -104,16 +105,16 @@ def _held(members: list[_Read], image: ClusterImage) -> dict[str, dict[bytes, se
             taken.update((topic_id, partition) for partition in free)
 
     for each in members:
-        for topic_id, partitions in embedded_protocol.assigned_to(each.given, image).items():
+        for topic_id, partitions in embedded_protocol.assigned_to(each.assignment, image).items():
             take(each.member.member_id, topic_id, partitions)
-    for each in sorted(members, key=lambda each: -each.said.generation_id):
-        for topic_id, owned in embedded_protocol.owned_by(each.said, image):
+    for each in sorted(members, key=lambda each: -each.subscription.generation_id):
+        for topic_id, owned in embedded_protocol.owned_by(each.subscription, image):
             take(each.member.member_id, topic_id, owned)
     return held
 
 
-def _to_consumer(group: ClassicGroup, read: _Read, partitions: Mapping[bytes, set[int]]) -> Member:
-    member, said = read.member, read.said
+def _to_consumer(group: ClassicGroup, decoded: _DecodedMember, partitions: Mapping[bytes, set[int]]) -> Member:
+    member, said = decoded.member, decoded.subscription
     held = {topic_id: dict.fromkeys(sorted(numbers), group.generation) for topic_id, numbers in partitions.items()}
     return Member(
         member.member_id,
@@ -138,7 +139,7 @@ def classic_metadata(session_timeout_ms: int, protocols: Iterable[tuple[str, byt
 
 
 def can_downgrade(remaining: list[Member], settings: ConsumerSettings) -> bool:
-    """Whether those who would be left can be a classic group."""
+    """Whether the remaining members can be a classic group."""
     return (
         bool(remaining)
         and all(member.is_classic for member in remaining)
@@ -148,23 +149,23 @@ def can_downgrade(remaining: list[Member], settings: ConsumerSettings) -> bool:
     )
 
 
-def downgraded(
-    draft: Draft, remaining: list[Member], image: ClusterImage, now_ms: int, *, rebalances: bool
+def downgrade_records(
+    consumer_group: ConsumerGroup, remaining: list[Member], image: ClusterImage, now_ms: int, *, rebalances: bool
 ) -> list[StateRecord]:
-    """What is to be written for the group to be a classic one of these members, with what they have.
+    """Replaces the consumer group by a classic one with the remaining members and their partitions.
 
-    A group without a leader rebalances, whichever coordinator reads that first.
+    To make it rebalance, the record has no leader. Every coordinator that loads it starts a rebalance.
     """
-    group = ClassicGroup(draft.group.group_id, lambda member: None)
+    group = ClassicGroup(consumer_group.group_id, lambda member: None)
     for member in remaining:
         group.add(_to_classic(member, image), embedded_protocol.PROTOCOL_TYPE)
-    group.generation = draft.group.group_epoch
+    group.generation = consumer_group.group_epoch
     group.protocol_name = group.preferred_protocol()
     group.state = ClassicState.STABLE
     group.state_since_ms = now_ms
     if rebalances:
         group.leader_id = None
-    return [*draft.records, *draft.group.tombstones(), group_record(group)]
+    return [*consumer_group.tombstones(), group_record(group)]
 
 
 def _to_classic(member: Member, image: ClusterImage) -> ClassicMember:
@@ -188,7 +189,7 @@ def classic_assignment(classic: ClassicMemberMetadata, held: Held, image: Cluste
 
 
 def _common_protocols(members: list[Member]) -> set[str]:
-    """What all of them support."""
+    """The protocols that all members support."""
     offers = [
         {protocol.name for protocol in member.subscription.classic.supported_protocols}
         for member in members

@@ -1,19 +1,19 @@
-"""Brings a member nearer to its target: one step for each heartbeat, and never two owners of a partition.
+"""Reconciliation: moves a member towards its target, one step per heartbeat, without two owners of a partition.
 
-What a member's next step is depends on what it waits for:
+The next step depends on the state of the member:
 
-    state                   when                                            then
-    STABLE                  the target is of another epoch                  towards the target
-                            it no longer subscribes to what it has          it has to give that up
-    UNREVOKED_PARTITIONS    it says that it gave up what it had to          towards the target
-                            it no longer subscribes to more of it           it has to give that up too
-    UNRELEASED_PARTITIONS   always                                          towards the target, as far as others let it
-    UNKNOWN                 it has nothing at all                           towards the target
+    state                   condition                                       next step
+    STABLE                  the target has another epoch                    towards the target
+                            it no longer subscribes to what it has          it must revoke that
+    UNREVOKED_PARTITIONS    it confirms the revocation                      towards the target
+                            it no longer subscribes to more of it           it must revoke that too
+    UNRELEASED_PARTITIONS   always                                          towards the target, with what is free
+    UNKNOWN                 it owns nothing                                 towards the target
                             otherwise                                       FENCED_MEMBER_EPOCH
 
-Towards the target means: as long as the member has partitions that it should not have, it stays in its epoch as
-UNREVOKED_PARTITIONS. After that it is in the target's epoch, gets what nobody else has, and is STABLE, or
-UNRELEASED_PARTITIONS while others still have some of it.
+"Towards the target" means: while the member has partitions that are not in its target, it stays in its epoch as
+UNREVOKED_PARTITIONS. After that it is in the epoch of the target and gets the partitions that no other member owns. It
+is STABLE if these are all, and UNRELEASED_PARTITIONS otherwise.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,23 +24,23 @@ from quire.coordinators.group.consumer.member import CurrentAssignment, Held, Me
 from quire.protocol.errors import ApiError, ErrorCode
 
 Owned = Sequence[tuple[bytes, Sequence[int]]]
-"""The partitions by topic id that a member says it has."""
+"""The partitions that the member reports, by topic id."""
 
 
 class Goal(NamedTuple):
-    """Where a member should go, as far as it still subscribes to it, and what stands in its way."""
+    """The target of a member, and what it needs to get there."""
 
     epoch: int
     target: Assignment
     subscribed: frozenset[bytes]
     is_free: Callable[[bytes, int], bool]
-    """Whether no other member has the partition."""
+    """Whether no other member owns the partition."""
     subscription_changed: bool = False
 
 
 def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> CurrentAssignment:
-    """The member's next step, which may be none. `owned` is None where the member did not say, or cannot be trusted
-    to have said it after it was last told something."""
+    """The next assignment of the member, which may be the current one. `owned` is None if the member did not report its
+    partitions, or reported them before it got its last response."""
     return _STEPS[current.state](current, goal, owned)
 
 
@@ -81,7 +81,7 @@ def _towards(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> Cur
 
 
 def _within_subscription(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> CurrentAssignment:
-    """The target may be older than the subscription: what is no longer subscribed to goes without waiting for it."""
+    """The target may be older than the subscription: unsubscribed topics are revoked before the next one."""
     kept = {topic_id: held for topic_id, held in current.assigned.items() if topic_id in goal.subscribed}
     if len(kept) == len(current.assigned):
         return current
@@ -95,7 +95,7 @@ def _within_subscription(current: CurrentAssignment, goal: Goal, owned: Owned | 
 
 
 def _split(assigned: Held, goal: Goal) -> tuple[Held, Held]:
-    """What the member has and should have, and what it has and should not have."""
+    """The partitions that are in the target, and those that are not."""
     kept: dict[bytes, dict[int, int]] = {}
     surplus: dict[bytes, dict[int, int]] = {}
     for topic_id, held in assigned.items():

@@ -1,6 +1,6 @@
-"""The records of consumer groups, as Apache Kafka 4.3 writes them: all in version 0, with what came later in tags.
+"""The records of consumer groups as Apache Kafka 4.3 writes them: version 0, with later fields as tags.
 
-What is a set in memory is sorted here, so that the same state is always written in the same bytes.
+Sets are sorted, so that the same state always has the same bytes.
 """
 
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ from quire.protocol.messages import group_records as messages
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that matched when the image was at offset `version`."""
+    """The topics that matched in the image at offset `version`."""
 
     topics: frozenset[str]
     version: int
     timestamp_ms: int
 
 
-# What is written
+# --- Encoding
 
 
 def group_metadata(group_id: str, epoch: int, metadata_hash: int) -> StateRecord:
@@ -91,7 +91,7 @@ def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> St
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[StateRecord]:
-    """A member goes in the opposite order in which it came."""
+    """In the reverse order of the records that add a member."""
     return [
         tombstone(messages.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)),
         tombstone(messages.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)),
@@ -104,7 +104,7 @@ def regular_expression_tombstone(group_id: str, regex: str) -> StateRecord:
 
 
 def partition_metadata_tombstone(group_id: str) -> StateRecord:
-    """Before 4.1 Kafka kept the group's topics in a record of their own."""
+    """Before 4.1 Kafka kept the topics of the group in a separate record."""
     return tombstone(messages.ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
@@ -134,7 +134,7 @@ def _with_epochs(held: Held) -> list[messages.TopicPartitions]:
     ]
 
 
-# What is read
+# --- Decoding
 
 
 def subscription_of(value: messages.ConsumerGroupMemberMetadataValue) -> Subscription:
@@ -171,7 +171,7 @@ def resolved_of(value: messages.ConsumerGroupRegularExpressionValue) -> Resolved
 
 
 def _held_since(partitions: list[messages.TopicPartitions], member_epoch: int) -> Held:
-    """Before 4.3 Kafka did not write since when a member has a partition: then since its newest epoch, at worst."""
+    """Before 4.3 Kafka did not write the epoch of each partition. The member epoch is the safe assumption."""
     held: dict[bytes, dict[int, int]] = {}
     for each in partitions:
         epochs = each.assignment_epochs

@@ -1,14 +1,14 @@
-"""The regular expressions that a group's members subscribe to, and the topics they stand for.
+"""The regular expressions that members subscribe to, and the topics that match them.
 
-An expression is resolved when the first member brings it, and looked at again when topics have changed; `freshness`
-says when. Only an expression that matches other topics than before is written.
+An expression is resolved when the first member subscribes to it, and again when topics have changed (`freshness`). A
+record is written only if other topics match than before.
 """
 
 import logging
 
 from quire.coordinators.group.consumer import records
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
-from quire.coordinators.group.consumer.draft import Draft
+from quire.coordinators.group.consumer.consumer_result_builder import ConsumerResultBuilder
 from quire.coordinators.group.consumer.records import ResolvedRegex
 from quire.coordinators.regex import RegexError, TopicRegex
 from quire.coordinators.runtime.record import StateRecord
@@ -21,18 +21,20 @@ MOST_COMPILED = 256
 
 
 class RegexSubscriptions:
-    """Keeps what was compiled, for the groups and members that use the same expression."""
+    """Caches compiled expressions, which several members and groups may use."""
 
     __slots__ = ("_compiled",)
 
     def __init__(self) -> None:
         self._compiled: dict[str, TopicRegex] = {}
 
-    def write_changed(self, draft: Draft, before: str, after: str, image: ClusterImage, now_ms: int) -> None:
-        """A member subscribes to another expression. INVALID_REGULAR_EXPRESSION for what is none."""
-        if before and before not in draft.group.subscribed_regexes:
-            draft.write(records.regular_expression_tombstone(draft.group.group_id, before))
-        if after and after not in draft.group.resolved:
+    def write_changed(
+        self, builder: ConsumerResultBuilder, before: str, after: str, image: ClusterImage, now_ms: int
+    ) -> None:
+        """A member has changed its expression. INVALID_REGULAR_EXPRESSION if it is not valid."""
+        if before and before not in builder.group.subscribed_regexes:
+            builder.write(records.regular_expression_tombstone(builder.group.group_id, before))
+        if after and after not in builder.group.resolved:
             try:
                 topics = self._resolve(after, image)
             except RegexError as error:
@@ -40,18 +42,18 @@ class RegexSubscriptions:
                     ErrorCode.INVALID_REGULAR_EXPRESSION,
                     f"SubscribedTopicRegex `{after}` is not a valid regular expression: {error}.",
                 ) from None
-            draft.write(_resolved(draft.group, after, topics, image, now_ms))
+            builder.write(_resolved(builder.group, after, topics, image, now_ms))
 
-    def write_refreshed(self, draft: Draft, image: ClusterImage, now_ms: int) -> None:
-        for regex in sorted(draft.group.subscribed_regexes):
+    def write_refreshed(self, builder: ConsumerResultBuilder, image: ClusterImage, now_ms: int) -> None:
+        for regex in sorted(builder.group.subscribed_regexes):
             try:
                 topics = self._resolve(regex, image)
             except RegexError as error:
-                logger.warning("group %s keeps its topics for `%s`: %s", draft.group.group_id, regex, error)
+                logger.warning("group %s keeps its topics for `%s`: %s", builder.group.group_id, regex, error)
                 continue
-            known = draft.group.resolved.get(regex)
+            known = builder.group.resolved.get(regex)
             if known is None or known.topics != topics:
-                draft.write(_resolved(draft.group, regex, topics, image, now_ms))
+                builder.write(_resolved(builder.group, regex, topics, image, now_ms))
 
     def _resolve(self, regex: str, image: ClusterImage) -> frozenset[str]:
         compiled = self._compiled.get(regex)

@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must look like to be considered at all, whatever the group is."""
+"""Checks of ConsumerGroupHeartbeat requests that do not depend on the group."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 MEMBER_ID_BY_CLIENT_VERSION = 1
-"""From this version on clients make their member ids themselves."""
+"""Since this version clients generate their member ids."""
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Sequence[str]) -> None:
@@ -32,7 +32,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assi
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether a member says everything about itself, as it does when it joins and after anything went wrong."""
+    """Whether the request has all fields, as when a member joins and after errors."""
     return (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

@@ -1,4 +1,4 @@
-"""The `group.consumer.*` settings, read when they are needed: some can be changed while the node runs."""
+"""The `group.consumer.*` settings, read at each use, because some can change while the node runs."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ class ConsumerSettings:
         self._config = config
         self._image = image
 
-    # A group may have its own.
+    # --- Settings that a group can override
 
     def session_timeout_ms(self, group_id: str) -> int:
         return group_setting(self._image().group_configs(group_id), SESSION_TIMEOUT, self._config)
@@ -31,7 +31,7 @@ class ConsumerSettings:
     def assignment_interval_ms(self, group_id: str) -> int:
         return group_setting(self._image().group_configs(group_id), ASSIGNMENT_INTERVAL, self._config)
 
-    # All have these.
+    # --- Settings of the broker
 
     @property
     def regex_refresh_interval_ms(self) -> int:
@@ -55,7 +55,7 @@ class ConsumerSettings:
 
     @property
     def classic_session_timeouts_ms(self) -> tuple[int, int]:
-        """The shortest and the longest that a member of the classic protocol may have."""
+        """The minimum and maximum for members of the classic protocol."""
         return (
             self._config.get_int("group.min.session.timeout.ms"),
             self._config.get_int("group.max.session.timeout.ms"),
@@ -63,11 +63,11 @@ class ConsumerSettings:
 
     @property
     def assignors(self) -> list[str]:
-        """Their names, the default one first. In settings they may also be called as Kafka's classes are."""
+        """Names, the default one first. The setting may also have the names of Kafka's classes."""
         called = [_OF_CLASS.get(name, name) for name in self._config.get_list("group.consumer.assignors")]
         return [name for name in called if name in ASSIGNORS]
 
     def assignor(self, preferred: str | None) -> str:
-        """What members ask for, unless that is not allowed any more."""
+        """The preferred assignor, or the default if that one is not allowed any more."""
         allowed = self.assignors
         return preferred if preferred in allowed else allowed[0]

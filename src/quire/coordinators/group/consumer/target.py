@@ -1,4 +1,4 @@
-"""The target assignment of a group: when it is time for a new one, and what it is."""
+"""The target assignment of a group: when a new one is due, and how it is computed."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -6,35 +6,35 @@ from quire.coordinators.group.consumer import records
 from quire.coordinators.group.consumer.assignors import ASSIGNORS, AssignedMember, Assignment
 from quire.coordinators.group.consumer.assignors.turns import Pace, Turns
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
-from quire.coordinators.group.consumer.draft import Draft
+from quire.coordinators.group.consumer.consumer_result_builder import ConsumerResultBuilder
 from quire.coordinators.group.consumer.member import Subscription
 from quire.coordinators.runtime.record import StateRecord
 from quire.metadata.image import ClusterImage
 
 _MOST_AT_ONCE = 4_000
-"""Partitions and subscriptions to topics: their target takes some milliseconds."""
+"""Partitions and subscribed topics whose target takes some milliseconds."""
 
 
 def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """Whether the group needs a new target and may have one: several changes within the interval share one."""
+    """Whether the group needs a new target and may have one. Changes within the interval share one."""
     if group.group_epoch <= group.assignment_epoch:
         return False
     if not group.targets:
-        return True  # Nobody has anything yet, so nothing would have to move once more.
+        return True  # No member has partitions yet, so nothing would move twice.
     made_ms = group.assignment_timestamp_ms
-    # A wall clock that was set back must not put this off until it is there again.
+    # If the wall clock was set back, the target must not wait until the clock has caught up.
     return made_ms == 0 or not made_ms <= now_ms < made_ms + interval_ms
 
 
 def due_in_ms(group: ConsumerGroup, interval_ms: int, now_ms: int) -> int:
-    """How long the group still waits for a target that it needs; 0 where it does not wait."""
+    """How long the group must wait for a target that it needs; 0 if it does not wait."""
     if group.group_epoch <= group.assignment_epoch or is_due(group, interval_ms, now_ms):
         return 0
     return group.assignment_timestamp_ms + interval_ms - now_ms
 
 
 def is_large(group: ConsumerGroup, image: ClusterImage) -> bool:
-    """Whether a target takes longer to make than a heartbeat may take."""
+    """Whether the computation takes longer than a heartbeat may take."""
     subscribed = [image.topic(name) for name in group.subscribed_topics()]
     work = sum(len(topic.partitions) for topic in subscribed if topic is not None)
     for member in group.members.values():
@@ -43,17 +43,17 @@ def is_large(group: ConsumerGroup, image: ClusterImage) -> bool:
     return work > _MOST_AT_ONCE
 
 
-def write_target(draft: Draft, targets: Mapping[str, Assignment], now_ms: int) -> None:
-    """Only members whose target changes get a record."""
-    group = draft.group
-    draft.write(*target_records(group, targets, sorted(targets)))
-    draft.write(records.target_metadata(group.group_id, group.group_epoch, now_ms))
+def write_target(builder: ConsumerResultBuilder, targets: Mapping[str, Assignment], now_ms: int) -> None:
+    """Writes records only for members whose target changes."""
+    group = builder.group
+    builder.write(*target_records(group, targets, sorted(targets)))
+    builder.write(records.target_metadata(group.group_id, group.group_epoch, now_ms))
 
 
 def target_records(
     group: ConsumerGroup, targets: Mapping[str, Assignment], member_ids: Iterable[str]
 ) -> list[StateRecord]:
-    """For those of these members that are still there, and whose target is another than before."""
+    """For the members that still exist and whose target changes."""
     return [
         records.target_assignment(group.group_id, member_id, targets[member_id])
         for member_id in member_ids
@@ -64,8 +64,8 @@ def target_records(
 def compute_target(
     group: ConsumerGroup, assignor: str, image: Callable[[], ClusterImage]
 ) -> Turns[Mapping[str, Assignment]]:
-    """For the members as they are now. Between turns they may change, and so may the topics: then the group is in
-    another epoch, for which another target will be made."""
+    """The target for the current members. If members or topics change between turns, the group gets a new epoch, and
+    another target is computed for that."""
     pace = Pace()
     topics_by_subscription: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
     counts: dict[bytes, int] = {}
@@ -86,6 +86,6 @@ def compute_target(
 
 
 def subscribed_ids(group: ConsumerGroup, subscription: Subscription, image: ClusterImage) -> frozenset[bytes]:
-    """The topics that a member subscribes to and that exist."""
+    """The ids of the existing topics in the subscription."""
     names = group.topics_of(subscription)
     return frozenset(topic.topic_id for name in names if (topic := image.topic(name)) is not None)

@@ -1,13 +1,14 @@
-"""Targets that take longer to make than a heartbeat may take: made in turns, between which the node serves others.
+"""Computes large targets in turns, between which the node serves other requests.
 
-A run starts from the group as it is, computes the target of the group's epoch, and then writes it, some members at a
-time; the record with the epoch comes last, so a target counts when all of it is there. Meanwhile the group goes on with
-the target it has. Members may join and leave between turns: those who left get nothing, those who joined wait for the
-next target, which is due as soon as this one is written. A run is given up if the targets it started from are no longer
-those of the group; then the next heartbeat starts another one.
+A run starts from the current group, computes the target of its group epoch, and writes it in portions of members. The
+record with the epoch is the last one, so the target takes effect when all of it is written. Until then the group uses
+its previous target. Members may join and leave between turns: members that left get nothing, and members that joined
+wait for the next target, which is due as soon as this one is written. A run is cancelled if the group's targets are no
+longer those that it started from. Then the next heartbeat starts another run.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from quire.coordinators.group.consumer import records
@@ -18,14 +19,14 @@ from quire.coordinators.group.consumer.target import target_records
 from quire.coordinators.group.group import Groups
 from quire.coordinators.runtime.machine import Timers
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ErrorCode
 
 ASK_AGAIN_MS = 250
-"""Members that wait for a target that is being made ask for it so often."""
+"""The heartbeat interval of members that wait for a target that is being computed."""
 
 _WORK_OF_WRITING = 3
-"""Of a partition, in units of a turn's work."""
+"""Per partition, in the units of `Pace`."""
 
 ComputeTarget = Callable[[ConsumerGroup], Turns[Mapping[str, Assignment]]]
 
@@ -39,12 +40,12 @@ class _Run(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the group's targets are those that the run started from, or were taken from members that left."""
+        """Whether the targets are those that the run started from, except those of members that left."""
         return self.group.assignment_epoch == self.assignment_epoch and self.group.targets.keys() <= self.member_ids
 
 
 class TargetRuns:
-    """At most one for each group."""
+    """At most one run per group."""
 
     __slots__ = ("_compute", "_groups", "_is_due", "_runs", "_timers", "_too_large")
 
@@ -62,7 +63,7 @@ class TargetRuns:
         self._runs: dict[str, _Run | None] = {}
         """None before the first turn."""
         self._too_large: dict[str, int] = {}
-        """The epochs of groups whose target the log did not take: it would not take it the next time either."""
+        """Group epochs whose target is too large for the log. Another run would fail in the same way."""
 
     def is_running(self, group_id: str) -> bool:
         return group_id in self._runs
@@ -71,30 +72,34 @@ class TargetRuns:
         return self._too_large.get(group.group_id) == group.group_epoch
 
     def start(self, group_id: str) -> None:
-        """After the operation at hand, whose changes the run is to see."""
+        """Starts after the current operation, so that the run sees its changes."""
         self._runs[group_id] = None
         self._take_turn_soon(group_id)
 
     def forget(self, group_id: str) -> None:
-        """The group is gone, or no consumer group any more."""
+        """The group was deleted, or is no longer a consumer group."""
         self._too_large.pop(group_id, None)
         self._runs.pop(group_id, None)
         self._timers.cancel(("target", group_id))
 
     def _take_turn_soon(self, group_id: str) -> None:
-        self._timers.schedule(("target", group_id), 0, lambda now_ms: self._take_turn(group_id, now_ms))
+        self._timers.schedule(("target", group_id), 0, partial(self._take_turn, group_id))
 
-    def _take_turn(self, group_id: str, now_ms: int) -> Result[None]:
+    def _take_turn(self, group_id: str, now_ms: int) -> CoordinatorResult[None]:
         run = self._runs.pop(group_id, None) or self._begin(group_id, now_ms)
         if run is None or self._groups.get(group_id) is not run.group or not run.is_current:
-            return Result(None)
+            return CoordinatorResult(None)
         written = next(run.turns, None)
         if written is None:
-            # Its own record, in an operation of its own, for the time at which the target is complete.
-            return Result(None, [records.target_metadata(group_id, run.epoch, now_ms)])
+            # In an operation of its own, for the time at which the target is complete.
+            return CoordinatorResult(None, [records.target_metadata(group_id, run.epoch, now_ms)])
         self._runs[group_id] = run
         self._take_turn_soon(group_id)
-        return Result(None, written, when_written=lambda code: self._written(run, code)) if written else Result(None)
+        return (
+            CoordinatorResult(None, written, when_written=partial(self._targets_written, run))
+            if written
+            else CoordinatorResult(None)
+        )
 
     def _begin(self, group_id: str, now_ms: int) -> _Run | None:
         group = self._groups.get(group_id)
@@ -103,14 +108,14 @@ class TargetRuns:
         turns = _records_in_turns(group, self._compute(group))
         return _Run(group, group.group_epoch, group.assignment_epoch, frozenset(group.members), turns)
 
-    def _written(self, run: _Run, code: ErrorCode) -> None:
+    def _targets_written(self, run: _Run, code: ErrorCode) -> None:
         if code is ErrorCode.MESSAGE_TOO_LARGE:
             self.forget(run.group.group_id)
             self._too_large[run.group.group_id] = run.epoch
 
 
 def _records_in_turns(group: ConsumerGroup, turns: Turns[Mapping[str, Assignment]]) -> Iterator[list[StateRecord]]:
-    """What is to be written in each turn; nothing in those in which the target is computed."""
+    """The records of each turn. Turns that compute the target have none."""
     targets: Mapping[str, Assignment] = {}
 
     def compute() -> Turns[None]:

@@ -1,10 +1,12 @@
-"""What groups, and single consumers, have committed: one offset per group, topic and partition.
+"""Committed offsets: one per group, topic and partition.
 
-`store` is the state, changed by records alone: what is committed, and what open transactions want to be. Around it, one
-file per thing that can be asked for: `commit` (plain and in a transaction), `fetch`, `delete`. Two things happen by
-themselves: `expiry` forgets what nobody has used for long, `deleted_topics` what belonged to a topic that is gone.
-`Offsets` puts them together for the group coordinator's state machine.
+store            the state: committed offsets, and pending ones of open transactions; only records change it
+commit           OffsetCommit and TxnOffsetCommit
+fetch, delete    OffsetFetch and OffsetDelete
+expiry           deletes offsets that have not been used for the retention time
+deleted_topics   deletes the offsets of deleted topics
+offsets          all of these together, for the machine
 
-Guaranteed: an acknowledged commit is replaced by a later one alone, later by its place in the log, however the log was
-compacted since; one in a transaction counts from the moment the transaction is committed, or never.
+Guarantees: only a commit that is later in the log replaces an acknowledged one, also after compaction. An offset that
+was committed in a transaction takes effect when the transaction is committed, or never.
 """

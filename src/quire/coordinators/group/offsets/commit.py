@@ -1,8 +1,8 @@
-"""OffsetCommit and TxnOffsetCommit: what is asked for, partition by partition -> records, or an error for each.
+"""OffsetCommit and TxnOffsetCommit: a record or an error for each partition.
 
-A topic or partition that does not exist, and metadata that is too large, are errors of that partition alone; whether
-the member may commit at all is the group's decision and an error of the whole request. A group that does not exist
-comes into being with its first offset, when nobody claims to be a member of it.
+A partition that does not exist and metadata that is too large are errors of that partition only. The group decides
+whether the member may commit at all; if not, the whole request fails. The first offset creates a group that does not
+exist, unless the request claims to be from a member.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from quire.coordinators.group.group import CheckPartition, Groups
 from quire.coordinators.group.offsets.committed import NO_TIMESTAMP, offset_record
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import Result, WrittenBy
+from quire.coordinators.runtime.result import CoordinatorResult, WrittenBy
 from quire.metadata.image import TopicImage
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_commit import (
@@ -41,7 +41,7 @@ RequestPartition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartitio
 
 @dataclass(slots=True)
 class _Topic:
-    """A topic of a request. `errors` has one for each partition, in order."""
+    """A topic of a request. `errors` has an error code for each partition, in order."""
 
     image: TopicImage | None
     partitions: Sequence[RequestPartition]
@@ -49,7 +49,7 @@ class _Topic:
 
     @property
     def is_unknown(self) -> bool:
-        """Nothing of it exists, so that there is nothing to ask the group about."""
+        """No partition exists, so the group need not be checked."""
         return all(error in _UNKNOWN for error in self.errors)
 
 
@@ -60,13 +60,15 @@ class CommitRequests:
         self._groups = groups
         self._surroundings = surroundings
 
-    def commit(self, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Result[OffsetCommitResponse]:
+    def commit(
+        self, request: OffsetCommitRequest, caller: Caller, now_ms: int
+    ) -> CoordinatorResult[OffsetCommitResponse]:
         image = self._surroundings.image()
         by_id = caller.api_version >= TOPIC_IDS_SINCE
         topics = [
-            self._judge(image.topic_by_id(each.topic_id), each.partitions, ErrorCode.UNKNOWN_TOPIC_ID)
+            self._check_topic(image.topic_by_id(each.topic_id), each.partitions, ErrorCode.UNKNOWN_TOPIC_ID)
             if by_id
-            else self._judge(image.topic(each.name), each.partitions)
+            else self._check_topic(image.topic(each.name), each.partitions)
             for each in request.topics
         ]
         records: list[StateRecord] = []
@@ -76,26 +78,26 @@ class CommitRequests:
             if request.retention_time_ms != -1:
                 expire_ms = min(now_ms + request.retention_time_ms, _INT64_MAX)
             records = _records(request.group_id, topics, check, now_ms, expire_ms)
-        answers = [
+        responses = [
             OffsetCommitResponseTopic(
-                name=asked.name,
-                topic_id=asked.topic_id,
+                name=requested.name,
+                topic_id=requested.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error)
                     for each, error in zip(topic.partitions, topic.errors, strict=True)
                 ],
             )
-            for asked, topic in zip(request.topics, topics, strict=True)
+            for requested, topic in zip(request.topics, topics, strict=True)
         ]
-        return Result(OffsetCommitResponse(topics=answers), records)
+        return CoordinatorResult(OffsetCommitResponse(topics=responses), records)
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
-    ) -> Result[TxnOffsetCommitResponse]:
+    ) -> CoordinatorResult[TxnOffsetCommitResponse]:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "offsets in a transaction need a group: give a group id")
         image = self._surroundings.image()
-        topics = [self._judge(image.topic(each.name), each.partitions) for each in request.topics]
+        topics = [self._check_topic(image.topic(each.name), each.partitions) for each in request.topics]
         records: list[StateRecord] = []
         if not all(topic.is_unknown for topic in topics):
             try:
@@ -104,22 +106,22 @@ class CommitRequests:
             except ApiError as error:
                 if error.code is not ErrorCode.STALE_MEMBER_EPOCH:
                     raise
-                # Producers do not know the newer code.
+                # Producers do not know STALE_MEMBER_EPOCH.
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
-        answers = [
+        responses = [
             TxnOffsetCommitResponseTopic(
-                name=asked.name,
+                name=requested.name,
                 partitions=[
                     TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error)
                     for each, error in zip(topic.partitions, topic.errors, strict=True)
                 ],
             )
-            for asked, topic in zip(request.topics, topics, strict=True)
+            for requested, topic in zip(request.topics, topics, strict=True)
         ]
         written_by = WrittenBy(request.producer_id, request.producer_epoch) if records else None
-        return Result(TxnOffsetCommitResponse(topics=answers), records, transaction=written_by)
+        return CoordinatorResult(TxnOffsetCommitResponse(topics=responses), records, transaction=written_by)
 
-    def _judge(
+    def _check_topic(
         self,
         topic: TopicImage | None,
         partitions: Sequence[RequestPartition],
@@ -127,7 +129,7 @@ class CommitRequests:
     ) -> _Topic:
         if topic is None:
             return _Topic(None, partitions, [unknown_topic] * len(partitions))
-        # Kafka counts characters, whatever the setting is called.
+        # Kafka counts characters, in spite of the name of the setting.
         max_length = self._surroundings.config.get_int("offset.metadata.max.bytes")
         errors = []
         for partition in partitions:

@@ -5,15 +5,15 @@ from quire.protocol.messages.group_records import OffsetCommitKey, OffsetCommitV
 
 NO_TIMESTAMP = -1
 NO_TOPIC_ID = bytes(16)
-"""Of commits that older versions wrote; they are taken for whatever topic has the name."""
+"""Of offsets that older versions wrote. They belong to any topic with the name."""
 
 _VERSION = 4
 _VERSION_WITH_EXPIRY = 1
-"""The only one that can say when the offset expires, and it cannot say the leader epoch or the topic id."""
+"""The only version with an expiration time. It has no leader epoch and no topic id."""
 
 
 class CommittedOffset:
-    """There may be a hundred thousand of them: kept small."""
+    """Small, because there may be a hundred thousand of them."""
 
     __slots__ = (
         "commit_timestamp_ms",
@@ -40,10 +40,10 @@ class CommittedOffset:
         self.metadata = metadata
         self.commit_timestamp_ms = commit_timestamp_ms
         self.expire_timestamp_ms = expire_timestamp_ms
-        """NO_TIMESTAMP unless the client set one, as only old clients can."""
+        """NO_TIMESTAMP unless the client set one, which only old clients can."""
         self.topic_id = topic_id
         self.log_offset = log_offset
-        """Where its record stands: of two commits the later one counts."""
+        """The offset of its record. Of two commits the one with the higher offset counts."""
 
 
 def offset_record(

@@ -1,7 +1,12 @@
-"""Forgets the offsets of topics that are deleted, also where a new one has taken the name.
+"""Deletes the offsets of deleted topics, also if a new topic has the same name.
 
-What counts is that a topic was there and is not any more: a topic that was never seen may be one that this node has not
-heard of yet, and its offsets stay.
+An offset has the id of its topic. If the metadata does not have that topic, the topic is deleted: offsets are committed
+only for topics that exist, and the metadata of a coordinator is never older than that of the coordinators before it.
+So nothing has to be remembered: a coordinator that crashes before the tombstones are committed, or that loads its log
+again, finds the remaining offsets by their ids.
+
+Offsets that older versions wrote have no id. They are deleted with the topic that had their name until then; a topic
+that was never seen may be one that no longer exists, or one that this node does not know yet, so its offsets are kept.
 """
 
 from collections.abc import Iterable
@@ -10,66 +15,106 @@ from quire.coordinators.group.offsets.committed import NO_TOPIC_ID
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.group.offsets.tombstones import TombstoneStep
 from quire.coordinators.runtime.machine import Surroundings
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
+from quire.protocol.errors import ErrorCode
 
 _TIMER = "delete offsets of deleted topics"
 
+_Deleted = tuple[str, bytes]
+"""(topic, topic id)"""
+
 
 class DeletedTopics:
-    __slots__ = ("_gone", "_seen", "_store", "_surroundings")
+    __slots__ = ("_deleted", "_ids", "_seen", "_store", "_surroundings")
 
     def __init__(self, store: OffsetStore, surroundings: Surroundings) -> None:
         self._store = store
         self._surroundings = surroundings
+        self._ids: dict[str, set[bytes]] = {}
+        """The topic ids of the offsets, by topic."""
         self._seen: dict[str, bytes] = {}
-        """The id under which each topic with offsets was seen last; NO_TOPIC_ID for those that never were."""
-        self._gone: dict[tuple[str, bytes], None] = {}
+        """The last known id of each topic with offsets; NO_TOPIC_ID if it was never seen."""
+        self._deleted: dict[_Deleted, bool] = {}
+        """Topics with offsets that are not deleted yet, and whether offsets without an id are among them."""
 
-    def remember(self, topic: str) -> None:
-        """There is an offset of this topic."""
-        if topic not in self._seen:
-            self._seen[topic] = self._id_now(topic)
+    def remember(self, topic: str, topic_id: bytes) -> None:
+        """A group has an offset of this topic."""
+        ids = self._ids.get(topic)
+        if ids is None:
+            ids = self._ids[topic] = set()
+            self._seen[topic] = self._current_id(topic)
+        ids.add(topic_id)
 
-    def look_again(self) -> None:
-        """Any topic may be another than at the last look."""
-        self.look_again_at(self._seen)
+    def check_all(self) -> None:
+        """Checks all topics with offsets."""
+        self.check_topics(self._seen)
 
-    def look_again_at(self, topics: Iterable[str]) -> None:
-        """These may be others than at the last look: there may be thousands, and a change is mostly one of a few."""
+    def check_topics(self, topics: Iterable[str]) -> None:
+        """Checks only these topics: there may be thousands with offsets, and most changes affect a few."""
         for topic in topics:
-            seen_id, id_now = self._seen.get(topic), self._id_now(topic)
-            if seen_id is not None and id_now != seen_id:
-                self._seen[topic] = id_now
+            seen_id, current_id = self._seen.get(topic), self._current_id(topic)
+            if seen_id is None:
+                continue
+            if current_id != seen_id:
+                self._seen[topic] = current_id
                 if seen_id != NO_TOPIC_ID:
-                    self._gone[topic, seen_id] = None
-        if self._gone:
+                    self._deleted[topic, seen_id] = True
+            for topic_id in self._ids[topic] - {current_id, NO_TOPIC_ID}:
+                self._deleted.setdefault((topic, topic_id), False)
+        self.continue_deletion()
+
+    def continue_deletion(self) -> None:
+        """A transaction has ended, and offsets may have waited for that; or there are more deleted topics."""
+        if self._deleted:
             self._surroundings.timers.schedule(_TIMER, 0, self._delete)
 
-    def _id_now(self, topic: str) -> bytes:
+    def _current_id(self, topic: str) -> bytes:
         image = self._surroundings.image().topic(topic)
         return NO_TOPIC_ID if image is None else image.topic_id
 
-    def _delete(self, _now_ms: int) -> Result[None]:
+    def _delete(self, _now_ms: int) -> CoordinatorResult[None]:
         step = TombstoneStep(self._surroundings.max_batch_bytes())
-        for topic, topic_id in list(self._gone):
-            self._delete_topic(topic, topic_id, step)
+        finished: list[_Deleted] = []
+        for (topic, topic_id), with_offsets_without_id in self._deleted.items():
+            ids = {topic_id, NO_TOPIC_ID} if with_offsets_without_id else {topic_id}
+            nothing_waits = self._delete_topic(topic, ids, step)
             if step.is_full:
                 self._surroundings.timers.schedule(_TIMER, 0, self._delete)
                 break
-            self._forget(topic, topic_id)
-        return Result(None, step.records)
+            if nothing_waits:
+                finished.append((topic, topic_id))
 
-    def _forget(self, topic: str, topic_id: bytes) -> None:
-        del self._gone[topic, topic_id]
+        def written(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE:
+                for deleted in finished:
+                    self._forget(deleted)
+            elif code is ErrorCode.MESSAGE_TOO_LARGE:
+                self._surroundings.timers.cancel(_TIMER)  # the log would refuse the next step, too
+
+        return CoordinatorResult(None, step.records, when_written=written)
+
+    def _forget(self, deleted: _Deleted) -> None:
+        topic, topic_id = deleted
+        ids = self._ids.get(topic, set())
+        ids.discard(topic_id)
+        if self._deleted.pop(deleted, False):
+            ids.discard(NO_TOPIC_ID)
         self._store.forget_topic_id(topic_id)
-        if self._seen.get(topic) == NO_TOPIC_ID:
-            del self._seen[topic]
+        if not ids and self._seen.get(topic) == NO_TOPIC_ID:
+            del self._seen[topic], self._ids[topic]
 
-    def _delete_topic(self, topic: str, topic_id: bytes, step: TombstoneStep) -> None:
+    def _delete_topic(self, topic: str, ids: set[bytes], step: TombstoneStep) -> bool:
+        """Deletes the offsets with these topic ids, as far as the step has room; false if one of them has to wait."""
+        nothing_waits = True
         for group_id in self._store.group_ids():
             for partition in self._store.partitions_of_topic(group_id, topic):
                 if step.is_full:
-                    return
-                # A tombstone ends all there is: it has to wait where the new topic's first commit is among it.
-                if all(of in (NO_TOPIC_ID, topic_id) for of in self._store.topic_ids_of(group_id, topic, partition)):
+                    return False
+                found = self._store.topic_ids_of(group_id, topic, partition)
+                if ids.issuperset(found):
                     step.add(group_id, topic, partition)
+                elif not ids.isdisjoint(found):
+                    # A tombstone deletes every offset of the partition. One belongs to another topic, and a transaction
+                    # is open: when it ends, only one of them is left.
+                    nothing_waits = False
+        return nothing_waits

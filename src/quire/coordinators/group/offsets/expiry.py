@@ -1,8 +1,8 @@
-"""Forgets offsets that nobody has used for `offsets.retention.minutes`, and groups that have nothing left.
+"""Deletes offsets that have not been used for `offsets.retention.minutes`, and groups without members and offsets.
 
-An offset is in use as long as a member of its group reads the topic; an empty group's offsets are unused from when it
-became empty (KIP-211). A commit of an old client may name its own end of life instead. An offset that an open
-transaction may change stays. Looked at every `offsets.retention.check.interval.ms`, in steps.
+An offset is in use while a member of the group subscribes to the topic. The retention of an empty group's offsets
+starts when the group becomes empty (KIP-211). Old clients can set an expiration time in the commit instead. An offset
+that an open transaction may change is kept. A timer checks every `offsets.retention.check.interval.ms`, in steps.
 """
 
 from collections.abc import Mapping
@@ -12,10 +12,11 @@ from quire.coordinators.group.offsets.committed import NO_TIMESTAMP, CommittedOf
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.group.offsets.tombstones import TombstoneStep
 from quire.coordinators.runtime.machine import Surroundings
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
+from quire.protocol.errors import ErrorCode
 
-MAX_LOOKED_AT = 10_000
-"""Offsets in one step: some milliseconds."""
+MAX_CHECKED = 10_000
+"""Offsets in one step, which takes some milliseconds."""
 
 _MINUTE_MS = 60_000
 _TIMER = "expire offsets"
@@ -29,30 +30,35 @@ class OffsetExpiry:
         self._groups = groups
         self._surroundings = surroundings
         self._left: list[str] = []
-        """Groups that this round has still to look at, the next one last."""
+        """Groups that are left to check, the next one last."""
 
     def start(self) -> None:
         self._surroundings.timers.schedule(
             _TIMER, self._surroundings.config.get_int("offsets.retention.check.interval.ms"), self._step
         )
 
-    def _step(self, now_ms: int) -> Result[None]:
-        # First of all, so that there is a next time whatever happens in this one.
+    def _step(self, now_ms: int) -> CoordinatorResult[None]:
+        # First, so that the timer runs again even if this step fails.
         self.start()
         if not self._left:
             self._left = list(reversed(self._groups))
         step = TombstoneStep(self._surroundings.max_batch_bytes())
-        looked_at = 0
-        while self._left and looked_at < MAX_LOOKED_AT and not step.is_full:
+        checked = 0
+        while self._left and checked < MAX_CHECKED and not step.is_full:
             group = self._groups.get(self._left[-1])
             if group is not None:
-                looked_at += 1 + sum(map(len, self._store.committed.topics_of(group.group_id).values()))
+                checked += 1 + sum(map(len, self._store.committed.topics_of(group.group_id).values()))
                 self._expire(group, now_ms, step)
             if not step.is_full:
                 self._left.pop()
         if self._left:
             self._surroundings.timers.schedule(_TIMER, 0, self._step)
-        return Result(None, step.records)
+
+        def written(code: ErrorCode) -> None:
+            if code is ErrorCode.MESSAGE_TOO_LARGE:
+                self.start()  # the log would refuse the next step, too
+
+        return CoordinatorResult(None, step.records, when_written=written)
 
     def _expire(self, group: Group, now_ms: int, step: TombstoneStep) -> None:
         nothing_left = not self._store.has_pending(group.group_id)
@@ -64,7 +70,7 @@ class OffsetExpiry:
     def _expire_topic(
         self, group: Group, topic: str, offsets: Mapping[int, CommittedOffset], now_ms: int, step: TombstoneStep
     ) -> bool:
-        """Whether all its offsets have expired."""
+        """Whether all offsets of the topic have expired."""
         if group.is_subscribed_to(topic):
             return False
         all_expired = True

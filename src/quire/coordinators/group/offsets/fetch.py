@@ -1,7 +1,7 @@
-"""OffsetFetch for one group: what it has committed, of the partitions that are asked for or of all.
+"""OffsetFetch for one group: the committed offsets of the requested partitions, or of all.
 
-Who was never heard of, group or partition, has offset -1 and no error. An offset that was committed for a topic which
-was deleted since, and created anew, is none of the new topic's.
+An unknown group or partition has offset -1 and no error. An offset of a deleted topic does not count for a new topic
+with the same name.
 """
 
 from collections.abc import Iterable
@@ -32,12 +32,12 @@ def fetch_offsets(
     require_stable: bool,
     api_version: int,
 ) -> OffsetFetchResponseGroup:
-    """ApiError when a member asks that is none, or has an old epoch."""
+    """ApiError if the request is from an unknown member, or has an old epoch."""
     group = groups.get(request.group_id)
     if group is not None:
         group.check_offset_fetch(request.member_id, request.member_epoch)
     fetch = _Fetch(store, image, request.group_id, require_stable, api_version >= TOPIC_IDS_SINCE)
-    topics = fetch.everything() if request.topics is None else fetch.asked_for(request.topics)
+    topics = fetch.all_topics() if request.topics is None else fetch.requested(request.topics)
     return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
 
 
@@ -53,42 +53,50 @@ class _Fetch:
         self._require_stable = require_stable
         self._by_id = by_id
 
-    def everything(self) -> list[OffsetFetchResponseTopics]:
-        answers = []
+    def all_topics(self) -> list[OffsetFetchResponseTopics]:
+        responses = []
         for name, offsets in self._store.committed.topics_of(self._group_id).items():
             topic = self._image.topic(name)
             if topic is None and self._by_id:
-                continue  # There is no other way to name it.
-            kept = {partition: offset for partition, offset in offsets.items() if not _is_of_another(offset, topic)}
+                continue  # The response can name a topic only by its id.
+            kept = {
+                partition: offset for partition, offset in offsets.items() if not _is_of_deleted_topic(offset, topic)
+            }
             if kept:
-                partitions = [self._answer(name, partition, offset) for partition, offset in kept.items()]
+                partitions = [self._partition(name, partition, offset) for partition, offset in kept.items()]
                 topic_id = NO_TOPIC_ID if topic is None else topic.topic_id
-                answers.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=partitions))
-        return answers
+                responses.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=partitions))
+        return responses
 
-    def asked_for(self, topics: Iterable[OffsetFetchRequestTopics]) -> list[OffsetFetchResponseTopics]:
+    def requested(self, topics: Iterable[OffsetFetchRequestTopics]) -> list[OffsetFetchResponseTopics]:
         return [self._topic(topic) for topic in topics]
 
-    def _topic(self, asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-        topic = self._image.topic_by_id(asked.topic_id) if self._by_id else self._image.topic(asked.name)
+    def _topic(self, topic_request: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+        topic = (
+            self._image.topic_by_id(topic_request.topic_id) if self._by_id else self._image.topic(topic_request.name)
+        )
         if topic is None and self._by_id:
-            partitions = [_nothing(partition, ErrorCode.UNKNOWN_TOPIC_ID) for partition in asked.partition_indexes]
+            partitions = [
+                _no_offset(partition, ErrorCode.UNKNOWN_TOPIC_ID) for partition in topic_request.partition_indexes
+            ]
         else:
-            name = asked.name if topic is None else topic.name
+            name = topic_request.name if topic is None else topic.name
             offsets = self._store.committed.topics_of(self._group_id).get(name, {})
             partitions = []
-            for partition in asked.partition_indexes:
+            for partition in topic_request.partition_indexes:
                 offset = offsets.get(partition)
-                if offset is not None and _is_of_another(offset, topic):
+                if offset is not None and _is_of_deleted_topic(offset, topic):
                     offset = None
-                partitions.append(self._answer(name, partition, offset))
-        return OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id, partitions=partitions)
+                partitions.append(self._partition(name, partition, offset))
+        return OffsetFetchResponseTopics(
+            name=topic_request.name, topic_id=topic_request.topic_id, partitions=partitions
+        )
 
-    def _answer(self, topic: str, partition: int, offset: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+    def _partition(self, topic: str, partition: int, offset: CommittedOffset | None) -> OffsetFetchResponsePartitions:
         if self._require_stable and self._store.is_pending(self._group_id, topic, partition):
-            return _nothing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            return _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         if offset is None:
-            return _nothing(partition, ErrorCode.NONE)
+            return _no_offset(partition, ErrorCode.NONE)
         return OffsetFetchResponsePartitions(
             partition_index=partition,
             committed_offset=offset.offset,
@@ -97,12 +105,12 @@ class _Fetch:
         )
 
 
-def _is_of_another(offset: CommittedOffset, topic: TopicImage | None) -> bool:
-    """Whether it was committed for a topic of the same name that has made room for `topic`."""
+def _is_of_deleted_topic(offset: CommittedOffset, topic: TopicImage | None) -> bool:
+    """Whether it was committed for an earlier topic with the same name."""
     return topic is not None and offset.topic_id not in (NO_TOPIC_ID, topic.topic_id)
 
 
-def _nothing(partition: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+def _no_offset(partition: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(
         partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=error
     )

@@ -1,10 +1,11 @@
-"""Committed offsets as the group coordinator sees them: requests, records, time and topics that go."""
+"""The offsets of a shard: requests, records, expiration and deleted topics."""
 
 from collections.abc import Callable, Sequence
 
 from quire.coordinators.group.group import Groups
 from quire.coordinators.group.offsets.commit import CommitRequests
-from quire.coordinators.group.offsets.delete import delete_offsets, deletion_of_all
+from quire.coordinators.group.offsets.committed import NO_TOPIC_ID
+from quire.coordinators.group.offsets.delete import delete_all_step, delete_offsets
 from quire.coordinators.group.offsets.deleted_topics import DeletedTopics
 from quire.coordinators.group.offsets.expiry import OffsetExpiry
 from quire.coordinators.group.offsets.fetch import fetch_offsets
@@ -12,7 +13,7 @@ from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.group.offsets.tombstones import TombstoneStep
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.record import Origin
-from quire.coordinators.runtime.result import Result
+from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.messages.group_records import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
@@ -26,7 +27,7 @@ from quire.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, Tx
 
 
 class Offsets:
-    """`add_group` registers a group that is there for its offsets alone."""
+    """`add_group` registers a group that has only offsets."""
 
     __slots__ = ("_add_group", "_deleted_topics", "_expiry", "_groups", "_requests", "_store", "_surroundings")
 
@@ -39,20 +40,22 @@ class Offsets:
         self._expiry = OffsetExpiry(self._store, groups, surroundings)
         self._deleted_topics = DeletedTopics(self._store, surroundings)
 
-    # Requests
+    # --- Requests
 
-    def commit(self, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Result[OffsetCommitResponse]:
+    def commit(
+        self, request: OffsetCommitRequest, caller: Caller, now_ms: int
+    ) -> CoordinatorResult[OffsetCommitResponse]:
         return self._requests.commit(request, caller, now_ms)
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
-    ) -> Result[TxnOffsetCommitResponse]:
+    ) -> CoordinatorResult[TxnOffsetCommitResponse]:
         return self._requests.commit_in_transaction(request, caller, now_ms)
 
     def fetch(
         self, request: OffsetFetchRequestGroup, caller: Caller, *, require_stable: bool
-    ) -> Result[OffsetFetchResponseGroup]:
-        return Result(
+    ) -> CoordinatorResult[OffsetFetchResponseGroup]:
+        return CoordinatorResult(
             fetch_offsets(
                 self._store,
                 self._groups,
@@ -66,14 +69,14 @@ class Offsets:
     def is_in_transaction(self, producer_id: int) -> bool:
         return self._store.has_pending_of(producer_id)
 
-    def delete(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
+    def delete(self, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
         return delete_offsets(self._store, self._groups, self._surroundings.image(), request)
 
     def deletion(self, group_id: str) -> TombstoneStep:
-        """What has to be written, now or as a first step, for nothing to be left of a group's offsets."""
-        return deletion_of_all(self._store, group_id, self._surroundings.max_batch_bytes())
+        """The next step of the deletion of all offsets of a group."""
+        return delete_all_step(self._store, group_id, self._surroundings.max_batch_bytes())
 
-    # Records
+    # --- Records
 
     def replay(
         self,
@@ -83,22 +86,25 @@ class Offsets:
     ) -> None:
         self._store.replay(key, value, origin)
         if value is not None:
-            self._deleted_topics.remember(key.topic)
+            self._deleted_topics.remember(
+                key.topic, value.topic_id if isinstance(value, OffsetCommitValue) else NO_TOPIC_ID
+            )
             if key.group not in self._groups:
                 self._add_group(key.group)
 
     def replay_end(self, producer_id: int, *, committed: bool) -> None:
         self._store.replay_end(producer_id, committed=committed)
+        self._deleted_topics.continue_deletion()
 
-    # What happens by itself
+    # --- Timers and metadata
 
     def loaded(self) -> None:
         for group_id in self._store.group_ids():
-            # Its own records may have ended after its offsets were written.
+            # The tombstone of the group may be later in the log than its offsets.
             if group_id not in self._groups:
                 self._add_group(group_id)
-        self._deleted_topics.look_again()
+        self._deleted_topics.check_all()
         self._expiry.start()
 
     def metadata_changed(self, topics: Sequence[str]) -> None:
-        self._deleted_topics.look_again_at(topics)
+        self._deleted_topics.check_topics(topics)

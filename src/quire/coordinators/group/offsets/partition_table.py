@@ -1,4 +1,4 @@
-"""Something for each partition that a group has something to do with, found by group, topic and partition."""
+"""A table of values by group, topic and partition."""
 
 from collections.abc import Iterator, Mapping
 from sys import intern
@@ -8,7 +8,7 @@ V = TypeVar("V")
 
 
 class PartitionTable(Generic[V]):
-    """No empty branches, and one string object for each topic's name."""
+    """Has no empty inner tables, and one string object for each topic name."""
 
     __slots__ = ("_groups",)
 

@@ -1,4 +1,4 @@
-"""The committed offsets of a shard, and those that open transactions want to be committed: a replay of its records."""
+"""The committed offsets of a shard, and the pending ones of open transactions, replayed from its records."""
 
 from collections.abc import Iterable, Iterator
 
@@ -22,12 +22,12 @@ class OffsetStore:
     def __init__(self) -> None:
         self.committed: PartitionTable[CommittedOffset] = PartitionTable()
         self._pending: PartitionTable[dict[int, CommittedOffset]] = PartitionTable()
-        """By producer id; a producer has one open transaction at most."""
+        """By producer id, because a producer has at most one open transaction."""
         self._pending_of_producer: dict[int, dict[PartitionOf, None]] = {}
         self._topic_ids: dict[bytes, bytes] = {}
-        """One object for each topic's id."""
+        """One bytes object for each topic id."""
 
-    # Changes
+    # --- Changes
 
     def replay(
         self,
@@ -47,8 +47,8 @@ class OffsetStore:
             self._add_pending(origin.producer_id, (group_id, topic, partition), committed)
 
     def replay_end(self, producer_id: int, *, committed: bool) -> None:
-        """Of a commit in a transaction and another commit of the same offset the one that is later in the log counts,
-        whichever became valid first: compaction keeps the later one too."""
+        """If an offset was committed in a transaction and by another commit, the one that is later in the log counts,
+        even if the other one took effect first: compaction keeps the later one, too."""
         for group_id, topic, partition in self._pending_of_producer.pop(producer_id, ()):
             of_producers = self._pending.get(group_id, topic, partition)
             assert of_producers is not None, "a transaction has a pending offset that no partition knows of"
@@ -94,7 +94,7 @@ class OffsetStore:
             if not partitions:
                 del self._pending_of_producer[producer_id]
 
-    # Questions
+    # --- Queries
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction may change this offset."""
@@ -107,15 +107,15 @@ class OffsetStore:
         return producer_id in self._pending_of_producer
 
     def is_known(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a tombstone is needed for nothing to be left of it."""
+        """Whether there is an offset, committed or pending, that a tombstone would delete."""
         return self.committed.get(group_id, topic, partition) is not None or self.is_pending(group_id, topic, partition)
 
     def group_ids(self) -> Iterable[str]:
-        """Of groups with offsets, committed or pending."""
+        """The groups with offsets, committed or pending."""
         return dict.fromkeys([*self.committed.group_ids(), *self._pending.group_ids()])
 
     def partitions_of(self, group_id: str) -> Iterator[tuple[str, int]]:
-        """All that has an offset, committed or pending."""
+        """All partitions with an offset, committed or pending."""
         committed = self.committed.topics_of(group_id)
         for topic, partitions in committed.items():
             for partition in partitions:
@@ -130,7 +130,7 @@ class OffsetStore:
         return dict.fromkeys([*committed, *self._pending.topics_of(group_id).get(topic, {})])
 
     def topic_ids_of(self, group_id: str, topic: str, partition: int) -> list[bytes]:
-        """Of the topics that the committed and the pending offsets were committed for."""
+        """The topic ids of the committed and pending offsets."""
         committed = self.committed.get(group_id, topic, partition)
         pending = self._pending.get(group_id, topic, partition) or {}
         return [*([] if committed is None else [committed.topic_id]), *(each.topic_id for each in pending.values())]

@@ -1,4 +1,4 @@
-"""Tombstones that are written in steps: as many at once as surely fit into one append, and leave others their turn."""
+"""Writes many tombstones in steps. A step fits into one append, and other requests run between two steps."""
 
 from collections.abc import Sequence
 
@@ -8,24 +8,27 @@ from quire.coordinators.runtime.record import StateRecord
 MAX_RECORDS = 1_000
 MAX_BYTES = 256 * 1024
 _OVERHEAD_BYTES = 48
-"""Of a key and the record it is in, besides names."""
+"""Of a key and its record, without the names."""
 
 
 class TombstoneStep:
     __slots__ = ("_max_bytes", "_size_bytes", "records")
 
     def __init__(self, log_takes_bytes: int) -> None:
-        """Half of what the log takes leaves room for what is added last, and for the tombstones of a group."""
+        """Uses half of what the log takes, to leave room for the last addition and the tombstones of a group."""
         self.records: list[StateRecord] = []
         self._size_bytes = 0
         self._max_bytes = min(MAX_BYTES, log_takes_bytes // 2)
 
     @property
     def is_full(self) -> bool:
+        """Never without a record: a log that takes none refuses that one, and the caller learns that."""
+        if not self.records:
+            return False
         return len(self.records) >= MAX_RECORDS or self._size_bytes >= self._max_bytes
 
     def add_group(self, group_id: str, tombstones: Sequence[StateRecord]) -> None:
-        """Those of a group itself, which has few when it has no members."""
+        """Tombstones of the group itself. They are few, because it has no members."""
         self.records.extend(tombstones)
         self._size_bytes += (4 * len(group_id) + _OVERHEAD_BYTES) * len(tombstones)
 

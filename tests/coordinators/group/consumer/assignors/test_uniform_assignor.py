@@ -180,7 +180,7 @@ def test_four_hundred_members_of_which_half_are_new_take_few_searches(monkeypatc
 
     def counted(
         holdings: Holdings, giver: int, among: MemberSet, takers: MemberSet
-    ) -> tuple[load_levelling._Way | None, MemberSet]:
+    ) -> tuple[load_levelling._Path | None, MemberSet]:
         nonlocal searches
         searches += 1
         return search(holdings, giver, among, takers)

@@ -1,4 +1,4 @@
-"""What an assignor is asked and what it answers, and the one thing all of them need to know."""
+"""The input and output of an assignor, and the audiences that both assignors need."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from quire.coordinators.group.consumer.assignors.turns import Pace, Turns
 
 Assignment = Mapping[bytes, frozenset[int]]
-"""Partitions by topic id. No topic is there without a partition."""
+"""Partitions by topic id. No topic is empty."""
 
 
 class AssignedMember(NamedTuple):
-    """`topics` it subscribes to, by id; `held` are the partitions it was assigned last."""
+    """`topics` are the ids of its subscribed topics, `held` its partitions in the last target."""
 
     topics: frozenset[bytes]
     held: Assignment
@@ -18,15 +18,15 @@ class AssignedMember(NamedTuple):
 
 PartitionCounts = Mapping[bytes, int]
 Assignor = Callable[[Mapping[str, AssignedMember], PartitionCounts], Turns[dict[str, Assignment]]]
-"""(members by id, partitions of each existing topic) -> an assignment for each member, in turns."""
+"""(members by id, number of partitions of each topic) -> an assignment for each member, in turns."""
 
 MemberSet = int
-"""Members as the bits of a number, numbered by their positions in the sorted member ids: sets of hundreds of members
-are combined in one step."""
+"""A set of members as the bits of an integer, by their positions in the sorted member ids. So sets of hundreds of
+members are combined in one operation."""
 
 
 class Audience(NamedTuple):
-    """The members that subscribe to these topics, to which no other member subscribes."""
+    """Topics with the same subscribers, and these members."""
 
     members: tuple[int, ...]
     member_set: MemberSet
@@ -41,7 +41,7 @@ def positions(members: MemberSet) -> Iterator[int]:
 
 
 def audiences(members: list[AssignedMember], counts: PartitionCounts, pace: Pace) -> Turns[list[Audience]]:
-    """Topics that the same members subscribe to, together; those with the fewest subscribers first."""
+    """Groups topics by their subscribers. Topics with the fewest subscribers are first."""
     subscribers: dict[frozenset[bytes], MemberSet] = {}
     for position, member in enumerate(members):
         subscribers[member.topics] = subscribers.get(member.topics, 0) | 1 << position

@@ -1,8 +1,8 @@
-"""Who has what while a uniform assignment is being decided. Members are positions in the sorted member ids.
+"""Holdings: who has which partitions during a uniform assignment. Members are positions in the sorted member ids.
 
-Partitions are kept by audience: what may go from a member to another depends on that alone. What a member did not have
-before goes first, so that as few partitions as possible move; then each time one of the topic that the member has most
-of, so that it keeps some of every topic.
+Partitions are grouped by audience, because only the audience decides which members can have a partition. A member gives
+away partitions that it did not have before first, so that few partitions move. Of the others it gives away one of the
+topic of which it has most, so that it keeps some of every topic.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from quire.coordinators.group.consumer.assignors.assignor import Assignment, Audience
 
 Partition = tuple[bytes, int]
-"""A topic id and the number of a partition."""
+"""(topic id, partition number)"""
 
 Held = dict[int, list[Partition]]
-"""By the index of the audience."""
+"""Partitions by the index of the audience."""
 
 
 class Holdings:
@@ -23,14 +23,14 @@ class Holdings:
         self.audiences = audiences
         self.loads = [0] * member_count
         self.gives = [0] * member_count
-        """Of each member the audiences of which it has partitions, as the bits of a number."""
+        """For each member, the audiences of its partitions, as the bits of an integer."""
         self._kept: list[Held] = [{} for _ in range(member_count)]
         self._new: list[Held] = [{} for _ in range(member_count)]
         self._sorted: set[tuple[int, int]] = set()
-        """The members and audiences whose kept partitions are in the order in which they go, last first."""
+        """Members and audiences whose kept partitions are sorted. The last one is given away first."""
 
     def keep(self, member: int, audience: int, topic: bytes, numbers: Iterable[int]) -> None:
-        """The member had these before."""
+        """The member keeps these partitions."""
         partitions = [(topic, number) for number in numbers]
         if partitions:
             self._kept[member].setdefault(audience, []).extend(partitions)
@@ -44,7 +44,7 @@ class Holdings:
         return len(self._kept[member].get(audience, ())) + len(self._new[member].get(audience, ()))
 
     def take(self, giver: int, audience: int, count: int) -> list[Partition]:
-        """The member gives up so many partitions of the audience's topics."""
+        """Takes `count` partitions of the audience from the member."""
         taken = _popped(self._new[giver].get(audience, []), count)
         if len(taken) < count:
             kept = self._kept[giver].get(audience, [])
@@ -58,7 +58,7 @@ class Holdings:
         return taken
 
     def move(self, giver: int, receiver: int, audience: int, count: int) -> None:
-        """So many partitions of the audience's topics go from one of its members to another."""
+        """Moves `count` partitions of the audience from one of its members to another."""
         moved = self.take(giver, audience, count)
         self._new[receiver].setdefault(audience, []).extend(moved)
         self._added(receiver, audience, len(moved))
@@ -77,14 +77,14 @@ class Holdings:
 
 
 def _popped(partitions: list[Partition], count: int) -> list[Partition]:
-    """Taken from the end, the last first."""
+    """Removes the last `count` partitions, in reverse order."""
     popped = partitions[: -count - 1 : -1]
     del partitions[len(partitions) - len(popped) :]
     return popped
 
 
 def _sort_by_turn(partitions: list[Partition]) -> None:
-    """First one of each topic, then the next one of each: the end has the most of what there is most of."""
+    """One of each topic, then the next one of each. So the end has the topics with most partitions."""
     seen: dict[bytes, int] = {}
     turns: dict[Partition, int] = {}
     for topic, number in partitions:

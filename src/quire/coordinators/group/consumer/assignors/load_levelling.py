@@ -1,13 +1,13 @@
-"""Makes the loads of members as even as their subscriptions allow, by moving as little as that takes.
+"""Load levelling: makes the loads of members as even as their subscriptions allow, and moves as little as possible.
 
-Among some members, the share of each is the average. Members with more pass partitions on, directly or through others
-that pass on one of theirs, until they have their share, and members with less get theirs. If some cannot pass on their
-surplus, then neither they nor all whom they could reach have anything that the others could take: these two sets are
-levelled apart from each other, each with its own average. So every set that is left in the end has the average or one
-partition more, and between sets nothing could move from a member with more to one with less.
+The share of a member is the average of its set. Members above their share pass partitions to members below, directly or
+through members that pass on one of their own. If some members cannot pass on their surplus, no partition can go from
+them, or from the members that they can reach, to the others. Then these two sets are levelled separately, each with its
+own average. In the end each member of a set has the average of the set or one more, and no partition could move from a
+member with more to one with less.
 
-A search looks at each member and each audience at most once, in sets that are the bits of numbers, and moves as many
-partitions as it can along the way it has found. A search in vain rules out all that it reached for the next ones.
+A search visits each member and each audience at most once. Sets are the bits of integers. It moves as many partitions
+as possible along the path that it finds. If it finds none, later searches skip all members that it has reached.
 """
 
 from quire.coordinators.group.consumer.assignors.assignor import MemberSet, positions
@@ -16,8 +16,8 @@ from quire.coordinators.group.consumer.assignors.turns import Pace, Turns
 
 _WORK_OF_A_SEARCH = 8
 
-_Way = list[tuple[int, int, int]]
-"""Who gives to whom of which audience, from the last step back to the first."""
+_Path = list[tuple[int, int, int]]
+"""(giver, taker, audience) of each step, from the last one to the first."""
 
 
 def level(holdings: Holdings, pace: Pace) -> Turns[None]:
@@ -30,7 +30,7 @@ def level(holdings: Holdings, pace: Pace) -> Turns[None]:
             continue
         share, larger_shares = divmod(sum(loads[member] for member in members), len(members))
         most = share + (larger_shares > 0)
-        # To those below the share first: the larger shares are for the members that already have them.
+        # First to members below the share, so that members that have the larger shares keep them.
         yield from _pass_on(holdings, among, most, share, pace)
         stuck = yield from _pass_on(holdings, among, most, most, pace)
         if stuck:
@@ -43,26 +43,26 @@ def level(holdings: Holdings, pace: Pace) -> Turns[None]:
 
 
 def _pass_on(holdings: Holdings, among: MemberSet, keep: int, fill_up_to: int, pace: Pace) -> Turns[MemberSet]:
-    """Members with more than `keep` pass the rest on to members with less than `fill_up_to`. Returns those that could
-    not, with all whom they could reach."""
+    """Members with more than `keep` pass the rest on to members with less than `fill_up_to`. Returns the members that
+    could not, and those that they can reach."""
     loads = holdings.loads
-    # Among members with the same load the first ones keep the larger shares.
+    # Of members with the same load the first ones keep the larger shares.
     givers = sorted(((loads[member], member) for member in positions(among) if loads[member] > keep), reverse=True)
     takers = sum(1 << member for member in positions(among) if loads[member] < fill_up_to)
     stuck: MemberSet = 0
     for _, giver in givers:
         while takers and loads[giver] > keep and not stuck >> giver & 1:
-            way, reached = _search(holdings, giver, among & ~stuck, takers)
+            path, reached = _search(holdings, giver, among & ~stuck, takers)
             work = _WORK_OF_A_SEARCH + reached.bit_count()
-            if way is None:
+            if path is None:
                 stuck |= reached
             else:
-                taker = way[0][1]
+                taker = path[0][1]
                 most = min(loads[giver] - keep, fill_up_to - loads[taker])
-                count = min(most, *(holdings.count(from_, audience) for from_, _, audience in way))
-                for from_, to, audience in way:
+                count = min(most, *(holdings.count(from_, audience) for from_, _, audience in path))
+                for from_, to, audience in path:
                     holdings.move(from_, to, audience, count)
-                work += count * len(way)
+                work += count * len(path)
                 if loads[taker] == fill_up_to:
                     takers ^= 1 << taker
             if pace.is_turn_over(work):
@@ -70,8 +70,8 @@ def _pass_on(holdings: Holdings, among: MemberSet, keep: int, fill_up_to: int, p
     return stuck
 
 
-def _search(holdings: Holdings, giver: int, among: MemberSet, takers: MemberSet) -> tuple[_Way | None, MemberSet]:
-    """A shortest way to one of `takers`, if there is one, and whom the search has reached."""
+def _search(holdings: Holdings, giver: int, among: MemberSet, takers: MemberSet) -> tuple[_Path | None, MemberSet]:
+    """A shortest path to one of `takers`, if there is one, and the members that the search has reached."""
     unreached = among & ~(1 << giver)
     unasked = -1
     origins: dict[int, tuple[int, int]] = {}
@@ -84,7 +84,7 @@ def _search(holdings: Holdings, giver: int, among: MemberSet, takers: MemberSet)
             if found:
                 taker = (found & -found).bit_length() - 1
                 origins[taker] = member, audience
-                return _way(origins, giver, taker), among & ~unreached
+                return _path(origins, giver, taker), among & ~unreached
         for audience in positions(gives):
             reached = holdings.audiences[audience].member_set & unreached
             unreached &= ~reached
@@ -94,10 +94,10 @@ def _search(holdings: Holdings, giver: int, among: MemberSet, takers: MemberSet)
     return None, among & ~unreached
 
 
-def _way(origins: dict[int, tuple[int, int]], giver: int, taker: int) -> _Way:
-    way: _Way = []
+def _path(origins: dict[int, tuple[int, int]], giver: int, taker: int) -> _Path:
+    path: _Path = []
     while taker != giver:
         from_, audience = origins[taker]
-        way.append((from_, taker, audience))
+        path.append((from_, taker, audience))
         taker = from_
-    return way
+    return path

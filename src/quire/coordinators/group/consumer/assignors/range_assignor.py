@@ -1,9 +1,9 @@
-"""The `range` assignor: of each topic every subscriber gets a range, and of topics alike it gets the same one.
+"""The `range` assignor: each subscriber gets a range of each topic, and the same range of co-partitioned topics.
 
-Topics are alike when the same members subscribe to them and they have the same number of partitions: partition 3 of one
-then goes to whoever has partition 3 of the other, for those who join them. Of each topic members have as many
-partitions as the others, or one more. A member that is there already keeps its numbers as far as its share allows, so
-after members have come and gone the numbers of one member need not follow each other any more.
+Topics are co-partitioned if they have the same subscribers and the same number of partitions. The member with partition
+3 of one topic then has partition 3 of the others, so that it can join them. The numbers of partitions of a topic differ
+by at most one between members. A member keeps its partitions as far as its share allows. So after members have joined
+and left, the partitions of a member are not always consecutive.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from quire.coordinators.group.consumer.assignors.assignor import (
 from quire.coordinators.group.consumer.assignors.turns import Pace, Turns, finish
 
 _ANY_FREE = -1
-"""In place of a number: any number that no member keeps."""
+"""Instead of a partition: any partition that no member keeps."""
 
 
 def assign_ranges(members: Mapping[str, AssignedMember], counts: PartitionCounts) -> dict[str, Assignment]:
@@ -31,28 +31,28 @@ def ranges_in_turns(members: Mapping[str, AssignedMember], counts: PartitionCoun
     assigned: list[dict[bytes, frozenset[int]]] = [{} for _ in ids]
     pace = Pace()
     for audience in (yield from audiences(in_order, counts, pace)):
-        for alike in _by_count(audience.topics, counts):
-            held = yield from _held_numbers(audience, in_order, alike, pace)
-            for position, numbers in _ranges(audience.members, held, counts[alike[0]]).items():
-                assigned[position].update(dict.fromkeys(alike, numbers))
-                if pace.is_turn_over(len(numbers) + len(alike)):
+        for co_partitioned in _by_count(audience.topics, counts):
+            held = yield from _held_numbers(audience, in_order, co_partitioned, pace)
+            for position, numbers in _ranges(audience.members, held, counts[co_partitioned[0]]).items():
+                assigned[position].update(dict.fromkeys(co_partitioned, numbers))
+                if pace.is_turn_over(len(numbers) + len(co_partitioned)):
                     yield
     return dict(zip(ids, assigned, strict=True))
 
 
 def _by_count(topics: list[bytes], counts: PartitionCounts) -> list[list[bytes]]:
-    alike: dict[int, list[bytes]] = {}
+    co_partitioned: dict[int, list[bytes]] = {}
     for topic in topics:
-        alike.setdefault(counts[topic], []).append(topic)
-    return list(alike.values())
+        co_partitioned.setdefault(counts[topic], []).append(topic)
+    return list(co_partitioned.values())
 
 
 def _held_numbers(
-    audience: Audience, members: list[AssignedMember], alike: list[bytes], pace: Pace
+    audience: Audience, members: list[AssignedMember], co_partitioned: list[bytes], pace: Pace
 ) -> Turns[dict[int, list[int]]]:
-    """The partition numbers each member has of these topics. Where topics disagree the first one counts."""
+    """The partitions that each member has of these topics. If topics differ, the first one counts."""
     owners: dict[int, int] = {}
-    for topic in alike:
+    for topic in co_partitioned:
         work = len(audience.members)
         for position in audience.members:
             numbers = members[position].held.get(topic, ())
@@ -70,7 +70,7 @@ def _held_numbers(
 def _ranges(audience: tuple[int, ...], held: dict[int, list[int]], count: int) -> dict[int, frozenset[int]]:
     share, larger_shares = divmod(count, len(audience))
     kept: dict[int, list[int]] = {}
-    # The members that have most keep the larger shares; among equals, and if no member has any, the first ones do.
+    # The members with most partitions keep the larger shares; the first ones if they have the same number.
     for position in sorted(audience, key=lambda position: (-len(held[position]), position)):
         allowed = share + (larger_shares > 0)
         if not allowed:

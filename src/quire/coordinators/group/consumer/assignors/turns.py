@@ -1,7 +1,7 @@
-"""Long computations in turns: each takes some milliseconds, and the event loop serves others between them.
+"""Runs long computations in turns of some milliseconds. The event loop serves other requests between them.
 
-A computation is a generator that yields whenever its `Pace` says that a turn's worth of work is done. Work is counted
-and not timed, so that the same question always takes the same turns.
+A computation is a generator that yields when its `Pace` says that the turn is over. Work is counted and not timed, so
+that the same input always takes the same turns.
 """
 
 from collections.abc import Generator
@@ -12,7 +12,7 @@ T = TypeVar("T")
 Turns = Generator[None, None, T]
 
 WORK_PER_TURN = 16_000
-"""In partitions, members and topics looked at, each of which takes about a microsecond."""
+"""Partitions, members and topics, about a microsecond each."""
 
 
 class Pace:
@@ -22,7 +22,7 @@ class Pace:
         self._done = 0
 
     def is_turn_over(self, work: int) -> bool:
-        """After so much more work; the next turn starts from nothing."""
+        """Adds `work`. Starts the next turn if it returns True."""
         self._done += work
         if self._done < WORK_PER_TURN:
             return False
@@ -31,7 +31,7 @@ class Pace:
 
 
 def finish(turns: Turns[T]) -> T:
-    """All turns at once."""
+    """Runs all turns without a pause."""
     while True:
         try:
             next(turns)

@@ -1,14 +1,12 @@
-"""The `uniform` assignor: every member gets as many partitions as the others, whatever topics they are of.
+"""The `uniform` assignor: all members get the same number of partitions, regardless of their topics.
 
-Members that subscribe to the same topics differ by at most one partition. Where subscriptions differ, no partition
-could go from a member to another, directly or through others that pass on one of theirs, and leave the two nearer to
-each other: the loads are as even as the subscriptions allow.
+The loads of members with the same subscriptions differ by at most one. If subscriptions differ, the loads are as even
+as the subscriptions allow: no move of partitions, directly or through other members, could make two loads more even.
 
-1. Members keep what they have, as far as it still exists and they still subscribe to it.
-2. Where all subscribe to the same topics, members that have more than their share give up the rest at once.
-3. What no member has goes to the subscriber that has least; topics with few subscribers first.
-4. Where subscriptions differ, members with more than their share pass the rest on to those with less
-   (`load_levelling`).
+1. Members keep their partitions, if these still exist and the members still subscribe to the topic.
+2. If all members have the same subscriptions, members above their share give up the rest.
+3. A free partition goes to the subscriber with the lowest load; topics with few subscribers first.
+4. If subscriptions differ, members above their share pass the rest on to members below (`load_levelling`).
 """
 
 from collections.abc import Mapping
@@ -27,7 +25,7 @@ from quire.coordinators.group.consumer.assignors.load_levelling import level
 from quire.coordinators.group.consumer.assignors.turns import Pace, Turns, finish
 
 _WORTH_A_HEAP = 8
-"""With fewer partitions to hand out, looking for the emptiest member each time is faster."""
+"""For fewer partitions, a linear search for the lowest load is faster than a heap."""
 _HANDED_OUT_TOGETHER = 4_000
 
 
@@ -61,7 +59,7 @@ def uniform_in_turns(members: Mapping[str, AssignedMember], counts: PartitionCou
 def _keep(
     holdings: Holdings, members: list[AssignedMember], counts: PartitionCounts, pace: Pace
 ) -> Turns[dict[bytes, set[int]]]:
-    """What is left free when each member has taken what it had, unless another one has taken it before."""
+    """Gives each member the partitions that it had and that are still free. Returns the free ones."""
     free = {topic: set(range(counts[topic])) for audience in holdings.audiences for topic in audience.topics}
     audience_of = {topic: index for index, audience in enumerate(holdings.audiences) for topic in audience.topics}
     for position, member in enumerate(members):
@@ -76,10 +74,10 @@ def _keep(
 
 
 def _give_up_surplus(holdings: Holdings, free: dict[bytes, set[int]], pace: Pace) -> Turns[None]:
-    """With the same topics for all, every share is known from the start, and larger by one for some members."""
+    """With the same subscriptions, every share is known from the start, and some are larger by one."""
     loads = holdings.loads
     share, larger_shares = divmod(sum(loads) + sum(map(len, free.values())), len(loads))
-    # The members that have most keep the larger shares, so that the fewest partitions move.
+    # The members with most partitions keep the larger shares, so that the fewest partitions move.
     for member in sorted(range(len(loads)), key=lambda member: (-loads[member], member)):
         allowed = share + (larger_shares > 0)
         if loads[member] > share:

@@ -1,0 +1,68 @@
+"""What a seed decides about a cluster: how many nodes, their roles, the quorum's timeouts, and the faults between them.
+
+`quorum_plan_of` is a cluster of controllers only, with scribes instead of clients.
+"""
+
+from dataclasses import replace
+
+from simulator.cluster_settings import BOTH, CONTROLLER
+from simulator.plan import FAULTS, FAULTS_BETWEEN_NODES, FAULTS_OF_TIME_AND_CONNECTIONS, Plan, plan_of
+from simulator.random import SimRandom
+
+VOTERS = (3, 3, 3, 5)
+
+
+def quorum_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -> Plan:
+    random = SimRandom(seed).stream("quorum")
+    drawn = random.choice(VOTERS)
+    return replace(
+        plan_of(seed),
+        duration_ms=scale * random.between(5_000.0, 25_000.0),
+        faults=_faults(random),
+        fault_pause_ms=random.choice((150.0, 500.0, 2000.0)),
+        roles=(CONTROLLER,) * (nodes or drawn),
+        keeps_majority=random.chance(0.3),
+        node_settings=plan_of(seed).node_settings | _quorum_settings(random),
+    )
+
+
+def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -> Plan:
+    """One to five nodes that are brokers; some or all of them vote."""
+    random = SimRandom(seed).stream("cluster")
+    drawn = 1 + random.below(5)
+    count = nodes or drawn
+    plan = plan_of(seed, scale=2 * scale)
+    if count == 1:
+        return plan
+    return replace(
+        plan,
+        faults=_faults(random),
+        fault_pause_ms=random.choice((300.0, 1000.0, 3000.0)),
+        roles=(BOTH,) * count,
+        keeps_majority=random.chance(0.5),
+        node_settings=plan.node_settings | _quorum_settings(random) | _session_settings(random),
+    )
+
+
+def _faults(random: SimRandom) -> dict[str, int]:
+    kinds = (*FAULTS, *FAULTS_OF_TIME_AND_CONNECTIONS, *FAULTS_BETWEEN_NODES)
+    return {kind: random.choice((0, 1, 1, 2, 4)) for kind in kinds}
+
+
+def _quorum_settings(random: SimRandom) -> dict[str, str]:
+    return {
+        "controller.quorum.election.timeout.ms": str(random.choice((150, 400, 1000))),
+        "controller.quorum.election.backoff.max.ms": str(random.choice((100, 1000))),
+        "controller.quorum.fetch.timeout.ms": str(random.choice((300, 800, 2000))),
+        "controller.quorum.request.timeout.ms": str(random.choice((300, 2000))),
+        "controller.quorum.retry.backoff.ms": str(random.choice((5, 20))),
+        "metadata.max.idle.interval.ms": str(random.choice((100, 500))),
+    }
+
+
+def _session_settings(random: SimRandom) -> dict[str, str]:
+    heartbeat_ms = random.choice((100, 300, 2000))
+    return {
+        "broker.heartbeat.interval.ms": str(heartbeat_ms),
+        "broker.session.timeout.ms": str(heartbeat_ms * random.choice((4, 6))),
+    }

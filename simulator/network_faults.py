@@ -1,0 +1,133 @@
+"""The faults of the network: connections break, hosts are cut off from each other, hosts seem to refuse connections.
+
+Partitions have names and heal one by one, so several overlap: one node from all others or from some, one way or both,
+two halves, a ring in which messages pass in one direction only.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+
+from simulator.clients.client import Scene
+from simulator.network import Conditions, Pair
+from simulator.random import SimRandom
+
+Report = Callable[[str, str], None]
+"""Called with the kind of a fault and a line about it."""
+
+Later = Callable[[float, Callable[[], None]], None]
+
+
+class NetworkFaults:
+    def __init__(
+        self,
+        scene: Scene,
+        nodes: Sequence[str],
+        clients: Sequence[str],
+        random: SimRandom,
+        struck: Report,
+        later: Later,
+    ) -> None:
+        """`nodes` are all machines of the cluster."""
+        self._network = scene.network
+        self._nodes = nodes
+        self._clients = clients
+        self._random = random
+        self._struck = struck
+        self._later = later
+        self._healthy = scene.network.conditions
+        self._count = 0
+
+    def heal(self) -> None:
+        self._network.conditions = self._healthy
+        self._network.heal()
+        self._network.stop_refusing()
+
+    @property
+    def partitioned(self) -> set[str]:
+        """Nodes that some other node cannot reach, or that cannot reach some other one."""
+        return {node for pair in permutations(self._nodes, 2) if self._network.is_cut(*pair) for node in pair}
+
+    # --- What can happen
+
+    def break_connections(self, node: str) -> None:
+        """Of a node with all hosts, or with one."""
+        other = self._random.choice([None, *self._clients, *(each for each in self._nodes if each != node)])
+        count = self._network.break_connections(node, other)
+        self._struck("broken connections", f"{self._name(node)}{count} connections broke")
+
+    def cut_off_a_client(self, node: str) -> None:
+        client = self._random.choice(self._clients)
+        one_way = self._random.chance(0.5)
+        ends = (client, node) if self._random.chance(0.5) else (node, client)
+        self._struck("cut network", f"cut from {ends[0]} to {ends[1]}" + (", one way" if one_way else ""))
+        name = self._network.cut(*ends, one_way=one_way)
+        self._later(self._random.between(10.0, 6000.0), lambda: self._network.heal(name))
+
+    def spoil(self) -> None:
+        self._struck("bad network", "bad network")
+        self._network.conditions = Conditions(
+            slow_chance=self._random.between(0.0, 0.1),
+            slow_ms=self._random.between(10.0, 1000.0),
+            break_chance=self._random.choice((0.0, 0.002, 0.02)),
+            small_segment_chance=self._random.between(0.0, 1.0),
+            segment_bytes=self._random.choice((100, 1500, 16384)),
+            window_bytes=self._random.choice((2000, 65536)),
+        )
+        self._later(self._random.between(100.0, 4000.0), self._make_healthy)
+
+    def partition(self, node: str) -> None:
+        """Nodes are separated, `node` in particular; clients reach all of them."""
+        kind, pairs = self._shape(node)
+        name = self._next_name("partition")
+        self._struck("partition", f"{name}, {kind}: {', '.join(f'{source}>{target}' for source, target in pairs)}")
+        self._network.partition(name, pairs)
+        self._later(self._random.between(50.0, 8000.0), lambda: self._network.heal(name))
+
+    def refuse(self, node: str) -> None:
+        """Connections to a node, or from it, are refused although it listens; those that are open stay."""
+        others = [*self._nodes, *self._clients]
+        chosen = [each for each in others if each != node and self._random.chance(0.5)]
+        inwards = self._random.chance(0.7)
+        name = self._next_name("refusal")
+        self._struck("refused connections", f"{name}: connections {'to' if inwards else 'from'} {node}")
+        self._network.refuse(name, [(each, node) if inwards else (node, each) for each in chosen])
+        self._later(self._random.between(50.0, 3000.0), lambda: self._network.stop_refusing(name))
+
+    def _shape(self, node: str) -> tuple[str, list[Pair]]:
+        others = [each for each in self._nodes if each != node]
+        kind = self._random.choice(("alone", "deaf", "mute", "pair", "ring", "halves"))
+        match kind:
+            case "alone":
+                pairs = list(_both_ways([node], others))
+            case "deaf":
+                pairs = [(other, node) for other in others]
+            case "mute":
+                pairs = [(node, other) for other in others]
+            case "pair":
+                other = self._random.choice(others)
+                pairs = [(node, other)] if self._random.chance(0.5) else list(_both_ways([node], [other]))
+            case "ring":
+                ring = [node, *others]
+                forward = {(ring[slot - 1], each) for slot, each in enumerate(ring)}
+                pairs = [pair for pair in permutations(ring, 2) if pair not in forward]
+            case _:
+                side = [node, *(other for other in others if self._random.chance(0.5))]
+                pairs = list(_both_ways(side, [other for other in others if other not in side]))
+        return kind, pairs
+
+    def _make_healthy(self) -> None:
+        self._network.conditions = self._healthy
+
+    def _next_name(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}-{self._count}"
+
+    def _name(self, node: str) -> str:
+        return f"{node}: " if len(self._nodes) > 1 else ""
+
+
+def _both_ways(side: Sequence[str], other_side: Sequence[str]) -> Iterator[Pair]:
+    for one in side:
+        for other in other_side:
+            yield one, other
+            yield other, one

@@ -1,0 +1,186 @@
+"""`quire quorum`: the controllers that agree on the cluster's metadata; adding and removing one (KIP-853)."""
+
+from typing import Any, NamedTuple
+
+import click
+
+from quire.client.admin import quorum as admin
+from quire.client.admin.cluster import describe_cluster
+from quire.client.servers import Address, AddressError, parse_address
+from quire.client.shell_blocking import BlockingClient
+from quire.console.failure import EXIT_USAGE, Failure
+from quire.console.groups import HelpfulGroup
+from quire.console.options import IntRange, cluster_options, connect, json_option
+from quire.console.output import Cell, format_table, print_json, title_of
+from quire.console.terminal import echo
+from quire.protocol import uuids
+
+_TITLES = ("node", "kind", "log end", "lag", "caught up", "directory", "address")
+IS_TITLE = title_of(_TITLES)
+
+
+class Controller(NamedTuple):
+    """`4@host:9093`, with or without `:DIRECTORY_ID`."""
+
+    id: int
+    address: Address
+    directory_id: bytes | None
+
+
+class ControllerType(click.ParamType[Controller]):
+    name = "ID@HOST:PORT[:DIRECTORY]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Controller:
+        if isinstance(value, Controller):
+            return value
+        id_, at, rest = str(value).partition("@")
+        address, colon, last = rest.rpartition(":")
+        try:
+            directory_id = uuids.from_text(last) if colon and not last.isdecimal() else None
+            found = parse_address(rest if directory_id is None else address)
+        except (ValueError, AddressError):
+            found = None
+        if not at or not id_.isdecimal() or found is None:
+            self.fail(f"{value!r} is not {self.name}, such as 4@host-4:9093", param, ctx)
+        return Controller(int(id_), found, directory_id)
+
+
+class DirectoryId(click.ParamType[bytes]):
+    name = "UUID"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        try:
+            return value if isinstance(value, bytes) else uuids.from_text(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.group(cls=HelpfulGroup, epilog="\b\nExample:\n  quire quorum describe")
+def quorum() -> None:
+    """Show the metadata quorum, and add or remove controllers that vote."""
+
+
+@quorum.command(epilog="\b\nExamples:\n  quire quorum describe\n  quire quorum describe -b broker-1:9092 --json")
+@json_option
+@cluster_options
+def describe(as_json: bool, servers: str, timeout_s: float) -> None:
+    """Show the leader, the voters and the observers of the metadata log."""
+    with connect(servers, timeout_s) as client:
+        found = client.run(admin.describe_quorum(client.cluster))
+    if as_json:
+        print_json(quorum_json(found))
+    else:
+        echo(quorum_view(found), headings=IS_TITLE)
+
+
+@quorum.command(
+    epilog="""\b
+Examples:
+  quire quorum add 4@host-4:9093
+
+\b
+First format the controller with --no-initial-controllers and start it: it follows the metadata log
+as an observer, and `quire quorum describe` shows it. Then add it, with the address of its controller
+listener."""
+)
+@click.argument("controller", type=ControllerType())
+@json_option
+@cluster_options
+def add(controller: Controller, as_json: bool, servers: str, timeout_s: float) -> None:
+    """Let a controller vote that follows the metadata log."""
+    with connect(servers, timeout_s) as client:
+        cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
+        found = client.run(admin.describe_quorum(client.cluster))
+        directory_id = controller.directory_id
+        if directory_id is None:
+            directory_id = admin.member_of(found.observers, controller.id, None, "an observer").directory_id
+        listener = next((each.listener for voter in found.voters for each in voter.addresses), "CONTROLLER")
+        address = admin.NamedAddress(listener, controller.address)
+        client.run(
+            admin.add_voter(client.cluster, controller.id, directory_id, [address], cluster_id=cluster_id),
+        )
+    if as_json:
+        print_json({"id": controller.id, "directory_id": uuids.to_text(directory_id), "votes": True})
+    else:
+        echo(f"controller {controller.id}: votes, with directory {uuids.to_text(directory_id)}")
+
+
+@quorum.command(
+    epilog="""\b
+Examples:
+  quire quorum remove 2
+  quire quorum remove 2 --directory-id JEXY6aqzQY-32P5TStzaFg
+
+\b
+The controller need not run. One that has lost its disk is removed, formatted with
+--no-initial-controllers, started, and added again."""
+)
+@click.argument("node_id", metavar="ID", type=IntRange(min=0))
+@click.option("--directory-id", type=DirectoryId(), help="Its directory.  [default: that of the voter]")
+@json_option
+@cluster_options
+def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str, timeout_s: float) -> None:
+    """Take the vote of a controller away."""
+    with connect(servers, timeout_s) as client:
+        cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
+        found = client.run(admin.describe_quorum(client.cluster))
+        voter = admin.member_of(found.voters, node_id, directory_id, "a voter")
+        _check_not_the_last(client, found, node_id)
+        client.run(admin.remove_voter(client.cluster, node_id, voter.directory_id, cluster_id=cluster_id))
+    if as_json:
+        print_json({"id": node_id, "directory_id": uuids.to_text(voter.directory_id), "votes": False})
+    else:
+        echo(f"controller {node_id}: does not vote any more")
+
+
+def _check_not_the_last(client: BlockingClient, found: admin.Quorum, node_id: int) -> None:
+    if len(found.voters) == 1:
+        raise Failure(f"controller {node_id} is the only voter: add another one first.", EXIT_USAGE)
+
+
+def quorum_json(found: admin.Quorum) -> dict[str, object]:
+    return {
+        "leader_id": found.leader_id,
+        "leader_epoch": found.leader_epoch,
+        "high_watermark": found.high_watermark,
+        "voters": [_member_json(member) for member in found.voters],
+        "observers": [_member_json(member) for member in found.observers],
+    }
+
+
+def _member_json(member: admin.QuorumMember) -> dict[str, object]:
+    return {
+        "id": member.node_id,
+        "directory_id": uuids.to_text(member.directory_id),
+        "log_end_offset": member.log_end_offset,
+        "lag": member.lag,
+        "last_fetch_ms": member.last_fetch_ms,
+        "last_caught_up_ms": member.last_caught_up_ms,
+        "listeners": [
+            {"name": each.listener, "host": each.address.host, "port": each.address.port} for each in member.addresses
+        ],
+    }
+
+
+def quorum_view(found: admin.Quorum) -> str:
+    leader = f"leader {found.leader_id}" if found.leader_id >= 0 else "no leader"
+    first = f"{leader} in epoch {found.leader_epoch}, high watermark {found.high_watermark}"
+    members = [(member, "leader" if member.node_id == found.leader_id else "voter") for member in found.voters]
+    members += [(member, "observer") for member in found.observers]
+    return f"{first}\n\n{format_table(_TITLES, [_row(found, member, kind) for member, kind in members])}"
+
+
+def _row(found: admin.Quorum, member: admin.QuorumMember, kind: str) -> tuple[Cell, ...]:
+    leader = next((each for each in found.voters if each.node_id == found.leader_id), None)
+    behind_ms = None
+    if leader is not None and member.last_caught_up_ms >= 0:
+        behind_ms = max(0, leader.last_caught_up_ms - member.last_caught_up_ms)
+    return (
+        member.node_id,
+        kind,
+        member.log_end_offset,
+        member.lag,
+        None if behind_ms is None else "now" if behind_ms < 1000 else f"{behind_ms // 1000} s ago",
+        uuids.to_text(member.directory_id),
+        ", ".join(str(each.address) for each in member.addresses) or None,
+    )

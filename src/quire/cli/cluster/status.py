@@ -1,0 +1,125 @@
+"""`quire cluster status`: whether the controllers, the brokers and the partitions are well, at a glance."""
+
+from typing import NamedTuple
+
+import click
+
+from quire.cli.cluster import brokers, quorum
+from quire.client.admin.cluster import ClusterDescription, describe_cluster
+from quire.client.admin.quorum import Quorum, describe_quorum
+from quire.client.errors import TimedOutError, UnsupportedError
+from quire.client.metadata import NO_LEADER
+from quire.client.shell_blocking import BlockingClient
+from quire.console.live_screen import watch
+from quire.console.options import FloatRange, cluster_options, connect, json_option
+from quire.console.output import count, print_json
+from quire.console.terminal import echo, to_json
+from quire.protocol.errors import ApiError
+
+_QUORUM_PATIENCE_MS = 3_000.0
+"""Without a leader the quorum does not answer; what the brokers know is shown all the same."""
+_SHOWN = 20
+
+
+class Status(NamedTuple):
+    description: ClusterDescription
+    quorum: Quorum | None
+    """None if there is no active controller, or if the brokers do not describe it."""
+    partitions: int
+    leaderless: list[str]
+
+
+def is_title(line: str) -> bool:
+    return brokers.IS_TITLE(line) or quorum.IS_TITLE(line)
+
+
+@click.command(
+    epilog="\b\nExamples:\n  quire cluster status\n  quire cluster status --watch\n  quire cluster status --json"
+)
+@click.option("-w", "--watch", "live", is_flag=True, help="Refresh the view until Ctrl-C.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=FloatRange(min=0.1),
+    default=2,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often --watch refreshes.",
+)
+@json_option
+@cluster_options
+def status(live: bool, interval_s: float, as_json: bool, servers: str, timeout_s: float) -> None:
+    """Show controllers, brokers, and partitions without a leader.
+
+    Exit code 1 if there is no active controller, a broker is fenced or a partition has no leader. With --watch and
+    --json, each refresh prints one line.
+    """
+    with connect(servers, timeout_s) as client:
+        if live:
+            watch(client, lambda: _look(client, as_json), interval_s, is_title)
+        found = _find(client)
+    if as_json:
+        print_json(_status_json(found))
+    else:
+        echo(_view(found), headings=is_title)
+    if not is_well(found):
+        raise click.exceptions.Exit(1)
+
+
+def is_well(found: Status) -> bool:
+    return found.quorum is not None and not found.description.fenced and not found.leaderless
+
+
+def _look(client: BlockingClient, as_json: bool) -> str:
+    found = _find(client)
+    return to_json(_status_json(found)) if as_json else _view(found)
+
+
+def _find(client: BlockingClient) -> Status:
+    description = client.run(describe_cluster(client.cluster, with_fenced=True))
+    client.run(client.cluster.refresh(None))
+    partitions = [
+        (f"{topic.name}-{index}", partition.leader)
+        for topic in client.cluster.metadata.topics.values()
+        for index, partition in topic.partitions.items()
+    ]
+    leaderless = sorted(name for name, leader in partitions if leader == NO_LEADER)
+    return Status(description, _quorum(client), len(partitions), leaderless)
+
+
+def _quorum(client: BlockingClient) -> Quorum | None:
+    try:
+        return client.run(describe_quorum(client.cluster), _QUORUM_PATIENCE_MS)
+    except (ApiError, UnsupportedError, TimedOutError):
+        return None
+
+
+def _status_json(found: Status) -> dict[str, object]:
+    return {
+        "cluster_id": found.description.cluster_id,
+        "well": is_well(found),
+        "quorum": None if found.quorum is None else quorum.quorum_json(found.quorum),
+        "brokers": brokers.brokers_json(found.description),
+        "partitions": found.partitions,
+        "leaderless": found.leaderless,
+    }
+
+
+def _view(found: Status) -> str:
+    controllers = "no active controller" if found.quorum is None else quorum.quorum_view(found.quorum)
+    fenced = len(found.description.fenced)
+    lines = [
+        f"cluster {found.description.cluster_id}",
+        "",
+        f"quorum: {controllers}",
+        "",
+        f"{count(len(found.description.brokers), 'broker')}, {fenced or 'none'} fenced",
+        "",
+        brokers.brokers_view(found.description),
+        "",
+        f"{count(found.partitions, 'partition')}, {len(found.leaderless) or 'none'} without a leader",
+        *(f"  {name}" for name in found.leaderless[:_SHOWN]),
+    ]
+    if len(found.leaderless) > _SHOWN:
+        lines.append(f"  and {len(found.leaderless) - _SHOWN} more")
+    return "\n".join(lines)

@@ -1,0 +1,59 @@
+"""The file in which a local cluster is remembered: `quire-cluster.properties`, beside the folders of its nodes.
+
+    cluster.id=4L6g3nShT-eMCtK--X86sw
+    controllers=1@127.0.0.1:9093:JEXY6aqzQY-32P5TStzaFg,...     the first voters, as in --initial-controllers
+    nodes=3
+    formatted=3                                                 nodes 1 to 3 have been formatted
+
+It is written before the nodes are formatted and again afterwards. So a start after a crash finishes the formatting, and
+never formats the directory of a voter that has lost it.
+"""
+
+from typing import NamedTuple
+
+from quire.config.errors import ConfigError
+from quire.config.properties import read_properties
+from quire.controller.initial_voters import InitialVotersError, format_initial_voters, parse_initial_voters
+from quire.protocol import uuids
+from quire.raft.replicas import VoterSet
+from quire.seams import Disk
+from quire.seams.disk import write_atomically
+from quire.storage.errors import DataDirectoryError
+
+FILE_NAME = "quire-cluster.properties"
+
+
+class Description(NamedTuple):
+    cluster_id: str
+    voters: VoterSet
+    nodes: int
+    formatted: int
+
+
+def read_description(disk: Disk, folder: str, listener: str) -> Description | None:
+    """`listener` is the name of the controllers' listener. None if the folder has no cluster."""
+    path = f"{folder}/{FILE_NAME}"
+    try:
+        content = disk.read_file(path)
+    except FileNotFoundError:
+        return None
+    try:
+        properties = {name: found.value for name, found in read_properties(content.decode()).items()}
+        uuids.from_text(properties["cluster.id"])
+        voters = parse_initial_voters(properties["controllers"], listener)
+        return Description(properties["cluster.id"], voters, int(properties["nodes"]), int(properties["formatted"]))
+    except (KeyError, ValueError, ConfigError, InitialVotersError) as error:
+        raise DataDirectoryError(
+            f"{path} is damaged ({error}); restore the file, or start with an empty folder."
+        ) from error
+
+
+def write_description(disk: Disk, folder: str, description: Description) -> None:
+    lines = [
+        "# The cluster that `quire start --nodes` runs from this folder.",
+        f"cluster.id={description.cluster_id}",
+        f"controllers={format_initial_voters(description.voters)}",
+        f"nodes={description.nodes}",
+        f"formatted={description.formatted}",
+    ]
+    write_atomically(disk, f"{folder}/{FILE_NAME}", "\n".join([*lines, ""]).encode())

@@ -1,0 +1,73 @@
+"""Prepares the folder of a local cluster: its description, and the data directories of nodes that have none yet."""
+
+from quire.cli.node.config import StartOptions
+from quire.cli.node.local.description import FILE_NAME, Description, read_description, write_description
+from quire.cli.node.local.plan import PlannedNode, first_voters, load_base, plan_nodes
+from quire.cli.node.local.ports import ReservedPorts
+from quire.config.broker_config import BrokerConfig
+from quire.controller.format import format_node, new_cluster_id
+from quire.raft.control_state import NO_VOTERS
+from quire.seams import Disk, Random
+from quire.storage.directory.meta_properties import read_meta
+from quire.storage.errors import DataDirectoryError, unusable_directory
+
+
+def prepare_cluster(
+    count: int, options: StartOptions, ports: ReservedPorts, *, disk: Disk, random: Random, now_ms: int
+) -> list[PlannedNode]:
+    """The nodes, formatted and ready to start. ConfigError or DataDirectoryError if they cannot be."""
+    base = load_base(options)
+    folder = base.metadata_log_dir
+    try:
+        description = _described(disk, folder, base, count, ports, random)
+        nodes = plan_nodes(options, base, description, ports)
+        ports.all_taken()
+        _check_still_formatted(disk, nodes[: description.formatted], description)
+        if description.formatted < count:
+            _format(disk, random, folder, description, nodes, now_ms)
+    except OSError as error:
+        raise unusable_directory(folder, error) from error
+    return nodes
+
+
+def _described(
+    disk: Disk, folder: str, base: BrokerConfig, count: int, ports: ReservedPorts, random: Random
+) -> Description:
+    """The cluster in this folder, or a new one; with `count` nodes."""
+    if read_meta(disk, folder) is not None:
+        raise DataDirectoryError(
+            f"{folder} is the data directory of a single node; choose another folder for the cluster with --data."
+        )
+    listener = base.topology.controller_listeners[0].name
+    known = read_description(disk, folder, listener)
+    if known is None:
+        return Description(new_cluster_id(random), first_voters(base, count, ports, random), count, 0)
+    if count < known.nodes:
+        raise DataDirectoryError(
+            f"{folder} holds a cluster of {known.nodes} nodes; start it with --nodes {known.nodes}, or choose another "
+            "folder with --data."
+        )
+    return known._replace(nodes=count)
+
+
+def _check_still_formatted(disk: Disk, nodes: list[PlannedNode], description: Description) -> None:
+    for node in nodes:
+        directory = node.config.metadata_log_dir
+        if read_meta(disk, directory) is None:
+            raise DataDirectoryError(
+                f"{directory} is empty, though {FILE_NAME} says that {node.name} was formatted: restore it, or run "
+                f"`quire storage format --data {directory} --node-id {node.id} --cluster-id {description.cluster_id} "
+                "--no-initial-controllers` to start this node without its data."
+            )
+
+
+def _format(
+    disk: Disk, random: Random, folder: str, description: Description, nodes: list[PlannedNode], now_ms: int
+) -> None:
+    disk.make_dirs(folder)
+    write_description(disk, folder, description)
+    for node in nodes[description.formatted :]:
+        # Nodes that are added later find the voters in the log.
+        voters = NO_VOTERS if description.formatted else description.voters
+        format_node(disk, random, node.config, now_ms=now_ms, cluster_id=description.cluster_id, initial_voters=voters)
+    write_description(disk, folder, description._replace(formatted=description.nodes))

@@ -1,0 +1,68 @@
+"""`quire consume --group`: reads as a member of a group, and leaves the group however reading ends."""
+
+from contextlib import suppress
+
+from quire.cli.records.record_printer import Printer
+from quire.client.errors import ClientError
+from quire.client.group_consumer import GroupConsumer
+from quire.client.offsets import LATEST, TopicPartition, list_offsets
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.errors import ApiError
+
+PATIENCE_MS = 5_000.0
+"""How long leaving the group may take after Ctrl-C or SIGTERM."""
+
+
+def read_as_member(
+    client: BlockingClient, member: GroupConsumer, printer: Printer, *, follow: bool, read_committed: bool
+) -> list[TopicPartition]:
+    """Prints until `printer` has enough or, unless it follows, to the end of the assigned partitions.
+
+    Returns the partitions for which the group has no committed offset. Nothing is committed before the first record is
+    printed: otherwise the offsets of a new group that begins at the end, or of a filter that matches nothing, would be
+    behind records that no user has seen.
+    """
+    member.commits = False
+    member.start()
+    try:
+        _read(client, member, printer, follow, read_committed)
+    except BaseException:
+        with suppress(ApiError, ClientError):
+            client.run(member.close(), PATIENCE_MS)
+        raise
+    new = member.uncommitted
+    client.run(member.close())
+    return new
+
+
+def _read(client: BlockingClient, member: GroupConsumer, printer: Printer, follow: bool, read_committed: bool) -> None:
+    ends: dict[TopicPartition, int] = {}
+    while not printer.full:
+        if not follow:
+            _find_ends(client, member, ends, read_committed)
+            positions = member.positions
+            if positions and all(place in ends and offset >= ends[place] for place, offset in positions.items()):
+                return
+        client.loop.run_until(member.arrival())
+        for fetched in member.poll():
+            member.done_with(fetched.topic_partition, printer.show(fetched, ends.get(fetched.topic_partition)))
+            member.commits = printer.printed > 0
+
+
+def _find_ends(
+    client: BlockingClient, member: GroupConsumer, ends: dict[TopicPartition, int], read_committed: bool
+) -> None:
+    """Where each partition ended when it was assigned to this member, without those whose position is beyond the end.
+
+    There the committed offset no longer exists, and reading is about to restart at another one.
+    """
+    beyond: list[TopicPartition] = []
+    while new := [place for place in member.positions if place not in ends and place not in beyond]:
+        found = client.run(
+            list_offsets(client.cluster, dict.fromkeys(new, LATEST), isolation_level=int(read_committed))
+        )
+        for place, at in found.items():
+            if member.positions.get(place, 0) > at.offset:
+                beyond.append(place)
+            else:
+                ends[place] = at.offset

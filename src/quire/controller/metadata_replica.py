@@ -1,0 +1,172 @@
+"""This node's replica of the metadata log: the log, the image that it adds up to, and those who follow the image.
+
+Every node has one. On the node that leads the quorum it also holds the `ActiveController`, which exists exactly as long
+as this node leads: it is created at each election and destroyed when the term ends.
+
+    MetadataLog -- committed batches --> MetadataLoader -- image, delta --> publishers (partitions, coordinators, ...)
+                -- leadership ---------> ActiveController -- records ----> MetadataLog
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from quire.config.broker_config import BrokerConfig
+from quire.controller.active_controller import ActiveController
+from quire.controller.bootstrap import read_bootstrap
+from quire.controller.log_config import addresses, log_settings, static_voters
+from quire.metadata.features import UnsupportedMetadataError, record_version
+from quire.metadata.image import ClusterImage
+from quire.metadata.loader import MetadataLoader
+from quire.metadata.snapshot import records_of
+from quire.protocol.schema import Message
+from quire.raft.errors import MetadataLogError
+from quire.raft.log_store import CommittedBatch
+from quire.raft.metadata_log import MetadataLog
+from quire.raft.peers import Peers
+from quire.raft.replicas import ReplicaKey
+from quire.raft.snapshot_taker import SnapshotContent
+from quire.seams import Clock, Connector, Disk, Jobs, Random
+
+
+class MetadataReplica:
+    """Subscribe to `loader`, then `open`. The log reports to this object as its `LogListener`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        cluster_id: str,
+        directory_id: bytes,
+        *,
+        clock: Clock,
+        random: Random,
+        disk: Disk,
+        jobs: Jobs,
+        peers: Peers,
+        network: Connector,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """`directory_id` is that of the metadata log's directory. `failed` is called once, when metadata is lost.
+
+        `network` is for the active controller, which connects to brokers that may be gone.
+        """
+        self.loader = MetadataLoader()
+        self.log = MetadataLog(
+            config.metadata_log_dir,
+            ReplicaKey(config.node_id, directory_id),
+            self,
+            clock=clock,
+            random=random,
+            disk=disk,
+            jobs=jobs,
+            failed=failed,
+            settings=log_settings(config),
+            static_voters=static_voters(config),
+            cluster_id=cluster_id,
+            peers=peers,
+            addresses=addresses(config),
+        )
+        self.active: ActiveController | None = None
+        """Set while this node leads the quorum."""
+        self._config = config
+        self._cluster_id = cluster_id
+        self._clock = clock
+        self._random = random
+        self._disk = disk
+        self._network = network
+        self._bootstrap: Sequence[Message] = ()
+        self._when_applied: list[tuple[int, Callable[[], None]]] = []
+        self._when_leader_changes: list[Callable[[], None]] = []
+
+    def open(self) -> None:
+        """Blocks while files are read; MetadataLogError if they cannot be used. Catching up comes later."""
+        self._bootstrap = read_bootstrap(self._disk, self._config.metadata_log_dir)
+        self.log.open()
+
+    def close(self) -> None:
+        """Ends the term of the active controller, if it is here, and closes the log."""
+        self._end_term()
+        self.log.close()
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as committed."""
+        return self.loader.image
+
+    def leader_endpoint(self) -> tuple[int, str, int] | None:
+        """Node id, host and port of the active controller; None if it is unknown, or if it is this node."""
+        endpoint = self.log.leader_endpoint
+        if endpoint is None or endpoint.node_id == self._config.node_id:
+            return None
+        return endpoint.node_id, endpoint.host, endpoint.port
+
+    def when_leader_changes(self, callback: Callable[[], None]) -> None:
+        """Calls `callback` after each change of the leader, also to none."""
+        self._when_leader_changes.append(callback)
+
+    def when_applied(self, offset: int, callback: Callable[[], None]) -> None:
+        """Calls `callback` when the image has the record at `offset`, now if it has."""
+        if self.image.offset >= offset:
+            callback()
+        else:
+            self._when_applied.append((offset, callback))
+
+    # --- What the log reports
+
+    def snapshot_loaded(self, records: Sequence[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
+        try:
+            self.loader.load_snapshot(records, last_offset, epoch, timestamp_ms)
+        except UnsupportedMetadataError as error:
+            raise MetadataLogError(str(error)) from error
+        self._call_those_who_wait(last_offset)
+
+    def committed(self, batches: Sequence[CommittedBatch]) -> None:
+        """Publishes first, then answers: a client that gets a response finds the change done on this node."""
+        try:
+            self.loader.apply(batches)
+        except UnsupportedMetadataError as error:
+            raise MetadataLogError(str(error)) from error
+        offset = self.loader.image.offset
+        if self.active is not None:
+            self.active.committed(offset + 1)
+        if self._when_applied:
+            self._call_those_who_wait(offset)
+
+    def _call_those_who_wait(self, offset: int) -> None:
+        reached = [callback for wanted, callback in self._when_applied if wanted <= offset]
+        self._when_applied = [waiting for waiting in self._when_applied if waiting[0] > offset]
+        for callback in reached:
+            callback()
+
+    def leader_changed(self, leader_id: int | None, epoch: int) -> None:
+        self._end_term()
+        if leader_id == self._config.node_id:
+            self._begin_term(epoch)
+        for callback in list(self._when_leader_changes):
+            callback()
+
+    def _begin_term(self, epoch: int) -> None:
+        self.active = ActiveController(
+            self._config,
+            self._cluster_id,
+            self.log,
+            self.loader.image.copy(),
+            clock=self._clock,
+            random=self._random,
+            network=self._network,
+        )
+        self.active.start(self._bootstrap, epoch, in_transaction=self.loader.in_transaction)
+
+    def snapshot_content(self) -> SnapshotContent | None:
+        if self.loader.in_transaction:
+            return None
+        image = self.loader.image.copy()
+        return SnapshotContent(image.offset, image.epoch, image.timestamp_ms, _versioned(image))
+
+    def _end_term(self) -> None:
+        active, self.active = self.active, None
+        if active is not None:
+            active.stop()
+
+
+def _versioned(image: ClusterImage) -> Iterable[tuple[Message, int]]:
+    level = image.metadata_version
+    return ((record, record_version(record, level)) for record in records_of(image))

@@ -1,0 +1,25 @@
+"""UpdateRaftVoter: a voter tells the leader where it listens now, and which versions of KRaft it knows.
+
+Versions on controller listeners:
+    0  the first version (KIP-853)
+"""
+
+from typing import TYPE_CHECKING
+
+from quire.node.context import Context
+from quire.node.quorum_requests import check_sender
+from quire.pending import Pending
+from quire.protocol.errors import ApiError
+from quire.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+
+def handle(node: "Node", context: Context, request: UpdateRaftVoterRequest) -> Pending[UpdateRaftVoterResponse]:
+    check_sender(node, context, request.cluster_id)
+    return node.to_controller.update_raft_voter(request, context)
+
+
+def refuse(request: UpdateRaftVoterRequest, error: ApiError) -> UpdateRaftVoterResponse:
+    return UpdateRaftVoterResponse(error_code=error.code)

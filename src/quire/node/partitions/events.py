@@ -1,0 +1,54 @@
+"""What happens in partitions and concerns the node: fetches to wake, logs to flush, disks that fail.
+
+Waking and flushing wait for the next turn of the event loop, so that all requests of this turn share them.
+"""
+
+import logging
+
+from quire.node.partitions.hosted import HostedPartitions
+from quire.replication.leader_role import LeaderRole
+from quire.replication.partition import Partition
+from quire.replication.partition_owner import PartitionOwner
+from quire.seams import Clock
+
+log = logging.getLogger("quire.partitions")
+
+
+class PartitionEvents(PartitionOwner):
+    __slots__ = ("_clock", "_hosted", "_to_flush", "_to_wake")
+
+    def __init__(self, hosted: HostedPartitions, clock: Clock) -> None:
+        self._hosted = hosted
+        self._clock = clock
+        self._to_wake: dict[LeaderRole, None] = {}
+        self._to_flush: dict[LeaderRole, None] = {}
+
+    def high_watermark_advanced(self, leader: LeaderRole) -> None:
+        if not self._to_wake:
+            self._clock.call_soon(self._wake)
+        self._to_wake[leader] = None
+
+    def _wake(self) -> None:
+        waking, self._to_wake = self._to_wake, {}
+        for leader in waking:
+            try:
+                leader.wake_waiting_fetches()
+            except Exception:
+                # The fetches that wait in other partitions must be woken all the same.
+                log.exception("waking the fetches that wait for %s failed", leader.partition)
+
+    def flush_wanted(self, leader: LeaderRole) -> None:
+        if not self._to_flush:
+            self._clock.call_soon(self._flush)
+        self._to_flush[leader] = None
+
+    def _flush(self) -> None:
+        flushing, self._to_flush = self._to_flush, {}
+        for leader in flushing:
+            # The partition may have been deleted, or the node may be stopping.
+            directory = self._hosted.directory_of.get(leader.partition)
+            if directory is not None and not leader.log.closed:
+                directory.flush(leader.log, leader.flushed, leader.flush_failed)
+
+    def storage_failed(self, partition: Partition, error: OSError) -> None:
+        self._hosted.directory_of[partition].fail(error)

@@ -1,0 +1,64 @@
+"""The table of the partitions that are open on this node, beside the committed image that they follow."""
+
+from collections.abc import Iterator
+
+from quire.metadata.image import ClusterImage, TopicImage
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.uuids import ZERO
+from quire.replication.partition import Partition
+from quire.storage.directory.log_directory import LogDirectory
+
+PartitionId = tuple[bytes, int]
+"""Topic id and partition index."""
+
+
+class HostedPartitions:
+    __slots__ = ("_node_id", "by_id", "by_name", "directories", "directory_of", "image")
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self.directories: list[LogDirectory] = []
+        self.image = ClusterImage()
+        self.by_name: dict[tuple[str, int], Partition] = {}
+        self.by_id: dict[PartitionId, Partition] = {}
+        self.directory_of: dict[Partition, LogDirectory] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        # A copy: any use of a partition may find its disk broken, which removes partitions.
+        return iter(list(self.by_name.values()))
+
+    def add(self, partition: Partition, directory: LogDirectory) -> None:
+        self.by_name[partition.topic, partition.index] = partition
+        self.by_id[partition.topic_id, partition.index] = partition
+        self.directory_of[partition] = directory
+
+    def remove(self, partition: Partition) -> LogDirectory:
+        del self.by_name[partition.topic, partition.index]
+        del self.by_id[partition.topic_id, partition.index]
+        return self.directory_of.pop(partition)
+
+    def topic(self, name: str, topic_id: bytes | None) -> TopicImage | None:
+        """The topic in the image by its id, or by name if the request has no id."""
+        if topic_id is not None and topic_id != ZERO:
+            return self.image.topic_by_id(topic_id)
+        return self.image.topic(name)
+
+    def of_topic(self, name: str) -> list[Partition]:
+        topic = self.image.topic(name)
+        indexes = topic.partitions if topic is not None else ()
+        return [partition for index in indexes if (partition := self.by_name.get((name, index))) is not None]
+
+    def in_directory(self, directory: LogDirectory) -> list[Partition]:
+        held = [partition for partition in self if self.directory_of[partition] is directory]
+        return sorted(held, key=lambda partition: (partition.topic, partition.index))
+
+    def why_missing(self, topic: str, topic_id: bytes | None, index: int) -> ApiError:
+        """The error for a request to a partition that this node does not lead, or cannot serve."""
+        found = self.topic(topic, topic_id)
+        if found is None and topic_id is not None and topic_id != ZERO:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+        if found is None or index not in found.partitions:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {topic}")
+        if found.partitions[index].leader != self._node_id:
+            return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another node leads {found.name}-{index}")
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {found.name}-{index} is offline")

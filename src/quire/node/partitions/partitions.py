@@ -1,0 +1,179 @@
+"""`Partitions`: how the node and its handlers reach the partitions on this node.
+
+`leader` is what handlers call for every partition of a request. The node passes committed metadata to `apply`, which
+opens, changes or deletes logs accordingly. A partition whose log cannot be opened is missing here: its clients get
+KAFKA_STORAGE_ERROR, and the others are served.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from quire.config.broker_config import BrokerConfig
+from quire.metadata.delta import ImageDelta
+from quire.metadata.image import ClusterImage, TopicImage
+from quire.node.partitions import log_placement, offset_search, opening
+from quire.node.partitions.events import PartitionEvents
+from quire.node.partitions.hosted import HostedPartitions
+from quire.node.partitions.log_deletions import LogDeletions
+from quire.node.partitions.metadata_updates import MetadataUpdates
+from quire.node.partitions.offset_search import OffsetSearchResult
+from quire.node.partitions.opening import PartitionOpener
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.uuids import ZERO
+from quire.replication.leader_role import LeaderRole
+from quire.replication.partition import FoundOffset, Partition
+from quire.seams import Clock
+from quire.storage.directory.log_directory import LogDirectory
+from quire.storage.scanning.range_check import ReadCheck
+
+
+class Partitions:
+    __slots__ = ("_hosted", "_opener", "metadata_updates")
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._hosted = HostedPartitions(config.node_id)
+        self._opener = PartitionOpener(config, clock, self._hosted, PartitionEvents(self._hosted, clock))
+        self.metadata_updates = MetadataUpdates(config, self._hosted, self._opener)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._hosted)
+
+    def __len__(self) -> int:
+        return len(self._hosted.by_name)
+
+    # --- Finding
+
+    def leader(self, topic: str, topic_id: bytes | None, index: int) -> LeaderRole:
+        """The leader of the partition, by topic id or, without one, by name; ApiError if this node cannot serve it."""
+        hosted = self._hosted
+        if topic_id is not None and topic_id != ZERO:
+            partition = hosted.by_id.get((topic_id, index))
+        else:
+            partition = hosted.by_name.get((topic, index))
+        if partition is None and (self._opener.postponed or self._opener.unopened):
+            partition = self._opener.open_on_demand(hosted.topic(topic, topic_id), index)
+        if partition is None or (leader := partition.leader) is None:
+            raise hosted.why_missing(topic, topic_id, index)
+        return leader
+
+    def check_opened(self, wanted: Iterable[tuple[str, bytes | None, int]]) -> None:
+        """ApiError if a request that cannot run in slices needs many partitions whose logs are not created yet."""
+        postponed = self._opener.postponed
+        left = opening.LOGS_PER_TURN
+        for topic, topic_id, index in wanted if postponed else ():
+            found = self._hosted.topic(topic, topic_id)
+            left -= found is not None and (found.topic_id, index) in postponed
+            if left < 0:
+                raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the logs of a new topic are being created: try again")
+
+    def current_leader(self, topic: str, topic_id: bytes | None, index: int) -> tuple[int, int]:
+        """Node id and epoch of the partition's leader, (-1, -1) if the partition does not exist."""
+        found = self._hosted.topic(topic, topic_id)
+        partition = found.partitions.get(index) if found is not None else None
+        return (-1, -1) if partition is None else (partition.leader, partition.leader_epoch)
+
+    def of_topic(self, name: str) -> list[Partition]:
+        return self._hosted.of_topic(name)
+
+    # --- Metadata
+
+    def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
+        """Makes the partitions what the committed metadata says."""
+        self.metadata_updates.apply(image, delta)
+
+    @property
+    def deletions(self) -> LogDeletions:
+        return self._opener.deletions
+
+    # --- Data directories
+
+    def use(self, directories: list[LogDirectory]) -> None:
+        """Sets the directories that hold partitions."""
+        self._hosted.directories = directories
+        self._opener.read_high_watermarks()
+
+    def directories(self) -> list[LogDirectory]:
+        return self._hosted.directories
+
+    def directory_of(self, partition: Partition) -> LogDirectory:
+        return self._hosted.directory_of[partition]
+
+    def directory_id_of(self, topic_id: bytes, index: int) -> bytes | None:
+        """The id of the directory with the partition's log; None if the log is not open."""
+        partition = self._hosted.by_id.get((topic_id, index))
+        meta = None if partition is None else self._hosted.directory_of[partition].meta
+        return None if meta is None else meta.directory_id
+
+    def in_directory(self, directory: LogDirectory) -> list[Partition]:
+        return self._hosted.in_directory(directory)
+
+    def take_missing_offline(self, expected: ClusterImage) -> None:
+        """At a start; `expected` is the image from before the logs were loaded."""
+        self._opener.take_missing_offline(expected)
+
+    def delete_logs_of(self, topics: Iterable[TopicImage]) -> None:
+        """Deletes the logs of topics that were deleted before the partitions of this node followed the image."""
+        log_placement.delete_logs_of(self._hosted.directories, topics, self._opener.deletions)
+
+    def set_strays_aside(self) -> None:
+        """Sets the logs of unknown topics aside, out of the way."""
+        log_placement.set_strays_aside(self._hosted)
+
+    def directory_failed(self, directory: LogDirectory) -> None:
+        self._opener.take_offline(directory)
+
+    def failed_directory_ids(self) -> list[bytes]:
+        return [each.meta.directory_id for each in self.directories() if each.failure and each.meta]
+
+    def checkpoint(self) -> None:
+        """Writes the directories' checkpoints, and tries again what failed for lack of space."""
+        for directory in self.directories():
+            directory.checkpoint()
+        for partition in self:
+            if partition.leader is not None:
+                partition.leader.retry_flush()
+        self._opener.retry_unopened()
+
+    def checkpoint_high_watermarks(self) -> None:
+        for directory in self.directories():
+            directory.checkpoint_high_watermarks(
+                {(held.topic, held.index): held.high_watermark for held in self.in_directory(directory)}
+            )
+
+    # --- Work on logs
+
+    def delete_records(self, partition: Partition, offset: int) -> Pending[int]:
+        """Moves the start of the log to `offset` (-1: the high watermark); completed with the offset it then starts at.
+
+        ApiError if that is not allowed. Stays pending if the disk fails first, or the partition is deleted.
+        """
+        started: Pending[int] = Pending()
+        target = partition.deletion_target(offset)
+        if target == partition.log_start_offset:
+            started.complete(target)
+        else:
+            self.directory_of(partition).delete_records(
+                partition.topic, partition.index, target, lambda: started.complete(partition.log_start_offset)
+            )
+        return started
+
+    def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
+        """Drops segments that the topic's retention settings no longer keep; calls `more` if that was not all."""
+        directory = self._hosted.directory_of.get(partition)
+        if directory is not None:
+            directory.drop_expired(partition.topic, partition.index, partition.high_watermark, more)
+
+    def check(self, partition: Partition, check: ReadCheck, then: Callable[[], None]) -> None:
+        """Checks a part of the partition's log in a job, before it is read for the first time; see `Log.read`."""
+        directory = self._hosted.directory_of.get(partition)
+        if directory is None:
+            # It went offline after it was read; the next read returns that error.
+            then()
+        else:
+            directory.checker.check(check, then)
+
+    def find_offset(
+        self, partition: Partition, timestamp: int, committed_only: bool
+    ) -> FoundOffset | Pending[OffsetSearchResult] | None:
+        """As `Partition.find_offset`; a search that takes long runs in a job."""
+        return offset_search.find_offset(self._hosted, partition, timestamp, committed_only)

@@ -1,0 +1,165 @@
+"""Sends the machine's messages to other replicas as requests, and hands back what comes of each.
+
+Every request has one result: the answer, or a loss. The machine hears of both; it decides whether to ask again.
+"""
+
+import logging
+from typing import Protocol
+
+from quire.pending import Pending, completed
+from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
+from quire.protocol.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from quire.protocol.messages.end_quorum_epoch import EndQuorumEpochResponse
+from quire.protocol.messages.fetch import FetchResponse
+from quire.protocol.messages.fetch_snapshot import FetchSnapshotResponse
+from quire.protocol.messages.vote import VoteResponse
+from quire.protocol.schema import Message as ApiMessage
+from quire.raft.addresses import Addresses
+from quire.raft.messages import (
+    BeginEpoch,
+    EndEpoch,
+    EpochAnswer,
+    FetchAnswer,
+    FetchRequest,
+    Message,
+    VoteAnswer,
+    VoteRequest,
+)
+from quire.raft.peers import NoAnswer, PeerAddress, Peers, Purpose
+from quire.raft.replicas import Endpoint
+from quire.raft.wire import LeaderEndpoint, fetch, fetch_snapshot, quorum_epoch, vote
+from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
+from quire.seams import Clock
+from quire.throttled_log import ThrottledLog
+
+log = logging.getLogger("quire.raft")
+
+Answer = VoteAnswer | EpochAnswer | FetchAnswer
+
+
+class OutboxOwner(Protocol):
+    """What the outbox needs to know, and whom it tells."""
+
+    def address_of(self, node_id: int) -> PeerAddress | None: ...
+
+    @property
+    def own_endpoints(self) -> tuple[Endpoint, ...]: ...
+
+    def answered(self, peer: int, answer: Answer) -> None: ...
+
+    def lost(self, peer: int, *, connection_lost: bool) -> None:
+        """No answer came."""
+        ...
+
+
+class Outbox:
+    __slots__ = ("_addresses", "_cluster_id", "_log", "_owner", "_peers", "_refusals")
+
+    def __init__(
+        self, owner: OutboxOwner, cluster_id: str, peers: Peers, addresses: Addresses, *, clock: Clock
+    ) -> None:
+        self._owner = owner
+        self._cluster_id = cluster_id
+        self._peers = peers
+        self._addresses = addresses
+        # A controller that refuses this node does so again and again, perhaps for changing reasons.
+        self._log = ThrottledLog(log, clock)
+        self._refusals: dict[tuple[int, str], str] = {}
+        """The last refusal of each kind of request, which is logged once; none if the last response was good."""
+
+    def send(self, to: int, message: Message) -> None:
+        address = self._owner.address_of(to)
+        if address is None:
+            log.debug("no address of controller %d is known", to)
+            self._owner.lost(to, connection_lost=False)
+            return
+        purpose = Purpose.FETCH if isinstance(message, FetchRequest) else Purpose.ELECTION
+        result = self._peers.ask(address, purpose, self._request(message))
+        result.when_done(lambda response: self._finish(to, message, response))
+
+    def ask_for_part(self, to: int, message: SnapshotPartRequest) -> Pending[SnapshotPart | None]:
+        """A part of a snapshot, or None if none comes."""
+        address = self._owner.address_of(to)
+        if address is None:
+            return completed(None)
+
+        def read(response: ApiMessage | NoAnswer) -> SnapshotPart | None:
+            if isinstance(response, NoAnswer):
+                return None
+            assert isinstance(response, FetchSnapshotResponse)
+            try:
+                part = fetch_snapshot.answer(response, message)
+            except (ApiError, ProtocolError) as error:
+                self._refused(to, type(message).__name__, error)
+                return None
+            self._refusals.pop((to, type(message).__name__), None)
+            return part
+
+        request = fetch_snapshot.request(message, self._cluster_id)
+        return self._peers.ask(address, Purpose.SNAPSHOT, request).then(read)
+
+    def close(self) -> None:
+        self._peers.close()
+
+    def _request(self, message: Message) -> ApiMessage:
+        cluster_id, endpoints = self._cluster_id, self._owner.own_endpoints
+        match message:
+            case VoteRequest():
+                return vote.request(message, cluster_id)
+            case BeginEpoch():
+                return quorum_epoch.begin_request(message, cluster_id, endpoints)
+            case EndEpoch():
+                return quorum_epoch.end_request(message, cluster_id, endpoints)
+            case FetchRequest():
+                return fetch.request(message, cluster_id)
+            case _:
+                raise AssertionError(f"{message} is no request")
+
+    def _finish(self, to: int, asked: Message, response: ApiMessage | NoAnswer) -> None:
+        if isinstance(response, NoAnswer):
+            # A leader's process is watched through the connection that is always in use, that of the fetches.
+            was_fetch = isinstance(asked, FetchRequest)
+            self._owner.lost(to, connection_lost=was_fetch and response.connection_lost)
+            return
+        try:
+            answer = self._answer(asked, response)
+        except (ApiError, ProtocolError) as error:
+            self._refused(to, type(asked).__name__, error)
+            self._owner.lost(to, connection_lost=False)
+            return
+        self._refusals.pop((to, type(asked).__name__), None)
+        self._owner.answered(to, answer)
+
+    def _refused(self, by: int, request: str, error: ApiError | ProtocolError) -> None:
+        address = self._owner.address_of(by)
+        where = "?" if address is None else f"{address.host}:{address.port}"
+        refusal = f"{where} {error.code.name if isinstance(error, ApiError) else ''} {error}"
+        if self._refusals.get((by, request)) == refusal:
+            return
+        self._refusals[(by, request)] = refusal
+        if isinstance(error, ApiError) and error.code is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._log.error(
+                "the controller at %s belongs to another cluster than this node's data, which is of cluster %s: "
+                "correct the addresses of the controllers, or point log.dirs to a directory of that cluster",
+                where,
+                self._cluster_id,
+            )
+        else:
+            self._log.warning("the controller at %s refused or garbled a %s: %s", where, request, error)
+
+    def _answer(self, asked: Message, response: ApiMessage) -> Answer:
+        match response:
+            case VoteResponse():
+                assert isinstance(asked, VoteRequest)
+                answer: Answer = vote.answer(response, asked)
+            case FetchResponse():
+                assert isinstance(asked, FetchRequest)
+                answer = fetch.answer(response, asked)
+            case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
+                answer = quorum_epoch.answer(response)
+            case _:
+                raise AssertionError(f"{type(response).__name__} answers no request of a replica")
+        for node in response.node_endpoints:
+            if node.node_id == answer.leader_id:
+                self._addresses.learn(LeaderEndpoint(node.node_id, node.host, node.port), answer.epoch)
+        return answer

@@ -1,0 +1,470 @@
+"""One data directory: its owner, its logs, and what must be remembered of them from one run to the next.
+
+    .lock                               held while a process uses the directory
+    meta.properties                     the cluster and node it belongs to
+    .kafka_cleanshutdown                there only between a clean stop and the next start
+    recovery-point-offset-checkpoint    per partition: everything below is on disk
+    log-start-offset-checkpoint         per partition: where its log starts
+    replication-offset-checkpoint       per partition: its high watermark
+    cleaner-offset-checkpoint           per partition: up to where it is compacted
+    orders-0/, orders-1/, ...           the logs
+
+What happens when its disk fails or is full is in `availability.py`.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.seams import Clock, Disk, File, Jobs, Random
+from quire.storage import file_names
+from quire.storage.deleting.expired_segments import ExpiredSegments
+from quire.storage.directory import clean_shutdown, partition_metadata
+from quire.storage.directory.availability import Availability
+from quire.storage.directory.checkpoints import TopicPartition
+from quire.storage.directory.durable_folder import make_durable_folder
+from quire.storage.directory.log_loading import FoundLog, LogLoading
+from quire.storage.directory.log_opener import IdentifiedLog, LogOpener
+from quire.storage.directory.meta_properties import MetaProperties, read_meta, write_meta
+from quire.storage.directory.partition_folders import list_folders
+from quire.storage.directory.remembered_offsets import RememberedOffsets
+from quire.storage.directory.removals import Removals
+from quire.storage.directory.reserve import NO_RESERVE, Reserve
+from quire.storage.errors import DataDirectoryError, unusable_directory
+from quire.storage.few_jobs import FewJobs
+from quire.storage.flushing.flush_all import FlushAll
+from quire.storage.flushing.flusher import Flusher, Then
+from quire.storage.log import Log
+from quire.storage.log_config import LogConfig
+from quire.storage.scanning.checker import Checker
+from quire.storage.time_lookup.searcher import Searcher
+
+LOCK_FILE = ".lock"
+
+_DELETE_AGAIN_MS = 10_000
+
+OnFailure = Callable[["LogDirectory", Exception], None]
+
+_log = logging.getLogger("quire.storage")
+
+
+class LogDirectory:
+    def __init__(
+        self, disk: Disk, path: str, lock: File | None, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+    ) -> None:
+        self._disk = disk
+        self._lock = lock
+        self._clock = clock
+        self._jobs = jobs
+        self._random = random
+        self._on_failure = on_failure
+        self._availability = Availability(path, self._error_reported)
+        self._guarded = self._availability.guarded
+        self._loading: LogLoading | None = None
+        self._flusher = Flusher(jobs, self.fail)
+        self._flushing_all = FlushAll(self._flusher, self._guarded)
+        self.checker = Checker(jobs, self._job_failed)
+        self.searcher = Searcher(jobs, self._job_failed)
+        self._removals = Removals(disk, clock, jobs, self._job_failed)
+        self._mark_removed = self._loaded = self._closed = False
+        self.path = path
+        self.reserve: Reserve = NO_RESERVE
+        self.is_new = False
+        """Whether it was empty before this start although its node is not new: a disk may not be mounted."""
+        self.logs: dict[TopicPartition, Log] = {}
+        self.topic_ids: dict[TopicPartition, bytes | None] = {}
+        """According to the folders of the partitions; None if a folder does not say."""
+        self.unopened: dict[TopicPartition, None] = {}
+        """Logs that are not open yet or could not be opened: their folders are, or may be, in this directory."""
+        self.meta: MetaProperties | None = None
+        """None until the directory is formatted."""
+        self.clean_broker_epoch: int | None = None
+        """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
+        self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
+        self._opener = LogOpener(disk, clock, path, self._remembered, self._removals.remove_segments)
+        self._expired = ExpiredSegments(clock, self._flusher, self._remembered, self._guarded, self._start_at)
+        self.cleaned_offsets = self._remembered.cleaned_offsets
+
+    @classmethod
+    def open(
+        cls, disk: Disk, path: str, *, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+    ) -> "LogDirectory":
+        """Locks the directory and creates it if need be; DataDirectoryError if another process has it."""
+        try:
+            make_durable_folder(disk, path)
+            lock = disk.lock(f"{path}/{LOCK_FILE}")
+        except OSError as error:
+            raise unusable_directory(path, error) from error
+        if lock is None:
+            raise DataDirectoryError(
+                f"{path} is in use by another process; stop that one first, or point log.dirs to another directory."
+            )
+        try:
+            directory = cls(disk, path, lock, clock, jobs, random, on_failure)
+            directory.meta = read_meta(disk, path)
+            directory.clean_broker_epoch = clean_shutdown.read_mark(disk, path)
+            directory._opener.stopped_cleanly = directory.clean_broker_epoch is not None
+            directory._remembered.read()
+        except BaseException:
+            lock.close()
+            raise
+        return directory
+
+    @classmethod
+    def offline(
+        cls, disk: Disk, path: str, error: Exception, *, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+    ) -> "LogDirectory":
+        """A directory that could not be opened, so that the logs in it count as offline and not as missing."""
+        directory = cls(disk, path, None, clock, jobs, random, on_failure)
+        directory._availability.begin_offline(error)
+        return directory
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path!r})"
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the directory is offline; None while it works."""
+        return self._availability.failure
+
+    def format(self, meta: MetaProperties) -> None:
+        """Makes an empty directory that of a node; one that is formatted must belong to the same node."""
+        if self.meta is not None:
+            self.meta.check(self.path, cluster_id=meta.cluster_id, node_id=meta.node_id)
+            return
+        with self._guarded():
+            write_meta(self._disk, self.path, meta)
+        self.meta = meta
+
+    # --- Logs
+
+    def load_logs(
+        self,
+        config_of: Callable[[str], LogConfig],
+        jobs: FewJobs,
+        then: Then,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Opens every log in the directory, in jobs, except the metadata log, which its owner opens earlier.
+
+        Removes folders of deleted logs, and leaves alone what is not the folder of a partition. `then` is called when
+        all logs are open, or the directory has failed. A log that cannot be opened is in `unopened` then. `failed` is
+        called instead after an error that is not the disk's, or if it is unknown which logs there are: a new log must
+        not take the place of one that exists.
+        """
+        try:
+            found = self._find_logs(config_of) if self.failure is None else []
+        except OSError as error:
+            self.fail(error)
+            if self.failure is None:
+                failed(error)
+            else:
+                then()
+            return
+        self._loading = LogLoading(
+            self.path,
+            found,
+            self._opener,
+            clock=self._clock,
+            jobs=jobs,
+            opened=self._opened,
+            finished=lambda: self._logs_opened(then),
+            failed=failed,
+        )
+        self._loading.start()
+
+    def cancel_loading(self) -> None:
+        """Opens no further log, because the node stops or has failed."""
+        if self._loading is not None:
+            self._loading.cancel()
+
+    def _find_logs(self, config_of: Callable[[str], LogConfig]) -> list[FoundLog]:
+        folders = list_folders(self._disk, self.path)
+        for folder in folders.deleted:
+            self._removals.remove_folder(folder)
+        if folders.partitions:
+            self._remove_mark()
+        self.unopened.update(dict.fromkeys(folders.partitions))
+        return [FoundLog(key, config_of(key[0])) for key in folders.partitions]
+
+    def _opened(self, found: FoundLog, result: IdentifiedLog | OSError) -> bool:
+        """Takes what a job opened into use. Returns whether the log should be tried again, with more room."""
+        if not isinstance(result, OSError):
+            self._add(found.key, result)
+            return False
+        self.fail(result)
+        if self.failure is not None:
+            assert self._loading is not None
+            self._loading.skip_rest()
+            return False
+        if self._availability.is_full and self.reserve.release():
+            return True
+        _log.error("%s-%d in %s cannot be opened: %s", *found.key, self.path, result)
+        return False
+
+    def _logs_opened(self, then: Then) -> None:
+        self._loading = None
+        self._loaded = self.failure is None
+        if not self._remembered.is_foreign or self.unopened or self.failure is not None:
+            then()
+            return
+        self._flush_all(self._foreign_logs_to_flush(), lambda: self._take_over(then))
+
+    def _foreign_logs_to_flush(self) -> list[Log]:
+        compacted = [log for key, log in self.logs.items() if log.config.compact or key in self.cleaned_offsets]
+        return [log for log in compacted if log.recovery_point < log.end.segment_base]
+
+    def _take_over(self, then: Then) -> None:
+        """From now on the directory is written by Quire alone; see `quire.storage.recovery.gap_mark`.
+
+        Not if a flush has failed: a gap beyond the recovery point would then count as a loss.
+        """
+        if not self._foreign_logs_to_flush():
+            with suppress(ApiError), self._guarded():
+                self._remembered.take_over()
+        then()
+
+    def open_log(
+        self,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        topic_id: bytes | None = None,
+        always_scan: bool = False,
+    ) -> Log:
+        """The partition's log, created if it is not there; KAFKA_STORAGE_ERROR if its folder has another topic's id.
+
+        The first call removes the clean-shutdown mark, durably, before anything in the directory changes. With
+        `always_scan` the whole log is checked, as the metadata log is, whatever the mark says.
+        """
+        key = (topic, partition)
+        if key not in self.logs:
+            self.unopened[key] = None
+            with self._guarded():
+                self._remove_mark()
+                self._add(key, self._opener.open_or_begin(key, config, always_scan=always_scan))
+        if topic_id is not None:
+            self._identify(key, topic_id)
+        return self.logs[key]
+
+    def _remove_mark(self) -> None:
+        if not self._mark_removed:
+            clean_shutdown.remove_mark(self._disk, self.path)
+            self._mark_removed = True
+
+    def _add(self, key: TopicPartition, opened: IdentifiedLog) -> None:
+        log, self.topic_ids[key] = opened
+        log.on_roll, log.reserve = self._rolled, self.reserve
+        self.logs[key] = log
+        del self.unopened[key]
+
+    def _identify(self, key: TopicPartition, topic_id: bytes) -> None:
+        """Checks that the log is of this topic; a folder that names no topic is of this one from now on."""
+        log = self.logs[key]
+        if self.topic_ids[key] is None:
+            with self._guarded():
+                log.sync_with_next_flush(partition_metadata.write_topic_id(self._disk, log.path, topic_id))
+            self.topic_ids[key] = topic_id
+        if self.topic_ids[key] != topic_id:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.path} holds another topic of the same name")
+
+    def delete_log(self, topic: str, partition: int) -> None:
+        """Takes the partition out of use at once; a job removes its files after a delay.
+
+        The rename decides. If a crash undoes it, the folder still has the id of a deleted topic, and its owner deletes
+        it again. If the disk has no room for the new name, the rename is retried.
+        """
+        log = self.logs[topic, partition]
+        folder = f"{self.path}/{file_names.deleted_folder(topic, partition, self._random.uuid())}"
+        try:
+            with self._guarded():
+                self._disk.rename(log.path, folder)
+        except ApiError:
+            if self.failure is None:
+                self._removals.later(_DELETE_AGAIN_MS, lambda: self._delete_again(topic, partition, log))
+            raise
+        self._take_out(topic, partition)
+        log.close_files()
+        self._removals.later(log.config.file_delete_delay_ms, lambda: self._removals.remove_folder(folder))
+
+    def _delete_again(self, topic: str, partition: int, log: Log) -> None:
+        if self.logs.get((topic, partition)) is log:
+            with suppress(ApiError):
+                self.delete_log(topic, partition)
+
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Takes a log of an unknown topic out of use and keeps its data; returns the name of the folder.
+
+        The topic may have been deleted just before a crash, or the metadata was lost and this data is all that is left.
+        """
+        log = self.logs[topic, partition]
+        folder = f"{self.path}/{file_names.stray_folder(topic, partition, self._random.uuid())}"
+        with self._guarded():
+            log.close()
+            self._disk.rename(log.path, folder)
+        self._take_out(topic, partition)
+        return folder
+
+    def _take_out(self, topic: str, partition: int) -> None:
+        log = self.logs.pop((topic, partition))
+        self._removals.log_left(log.path)
+        self._expired.forget(log)
+        del self.topic_ids[topic, partition]
+        self._remembered.forget((topic, partition))
+
+    def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
+        """Truncates logs to offsets.
+
+        Before that the checkpoint moves their recovery points back. A crash may undo some of a truncation's steps and
+        not others, and may tear what is written afterwards, so the scan must start at the truncation.
+        """
+        with self._guarded():
+            cuts = [(log, log.recovery_point_if_truncated_to(offset), offset) for log, offset in targets]
+            self._remembered.take_back(cuts)
+            for log, offset in targets:
+                log.truncate_to(offset)
+
+    def start_over(self, log: Log, offset: int) -> None:
+        """Empties the log and makes it start at `offset`; writes the checkpoint first, as in `truncate`."""
+        with self._guarded():
+            self._remembered.take_back([(log, offset, offset)])
+            log.truncate_fully_and_start_at(offset)
+
+    def delete_records(self, topic: str, partition: int, offset: int, then: Then) -> None:
+        """Moves a log's start to `offset` once the checkpoint is durable: a start that clients saw never moves back.
+
+        `then` is called when that is done, but not if the disk fails or the log is deleted first.
+        """
+        key = (topic, partition)
+        log = self.logs[key]
+        self._remembered.will_start_at(key, offset, lambda: self._start_at(key, log, offset, then))
+
+    def _start_at(self, key: TopicPartition, log: Log, offset: int, then: Then) -> None:
+        if self.logs.get(key) is not log or self._closed:
+            return
+        with suppress(ApiError), self._guarded():
+            # The log may have been emptied meanwhile and continue before that offset.
+            if offset > log.start_offset and self._remembered.is_to_start_at(key, offset):
+                log.delete_records_before(offset)
+            self._remembered.has_started(key)
+            then()
+
+    def drop_expired(self, topic: str, partition: int, high_watermark: int, more: Then) -> None:
+        """Drops the oldest segments of a log that have expired; `more` is called if there may be others.
+
+        See `quire.storage.deleting.expired_segments`.
+        """
+        with suppress(ApiError), self._guarded():
+            self._expired.look_at((topic, partition), self.logs[topic, partition], high_watermark, more)
+
+    def flush(self, log: Log, then: Then | None = None, otherwise: Then | None = None) -> None:
+        """Makes what is in the log now durable, in a job, then calls `then`.
+
+        `otherwise` is called instead if the disk fails or is full, and neither if the log is deleted first.
+        """
+        if self.failure is None:
+            self._flusher.flush(log, then, otherwise)
+
+    def prepare_use(self, then: Then) -> None:
+        """`flush_before_use` for all logs that were loaded, in jobs; `then` as in `prepare_close`."""
+        self._flush_all([log for log in self.logs.values() if log.is_flush_due], then)
+
+    def flush_before_use(self, log: Log) -> None:
+        """Blocks until a log that was just opened is flushed as its topic's `flush.messages` requires.
+
+        A process that was killed may have left records that it had not flushed. They must be on disk before clients
+        read them.
+        """
+        if log.is_flush_due and not log.flushing:
+            with self._guarded():
+                log.flush()
+
+    def _rolled(self, log: Log) -> None:
+        self._flusher.flush(log, up_to=log.end.segment_base)
+
+    # --- Checkpoints
+
+    def checkpoint(self) -> None:
+        """Writes recovery points and log start offsets in the background, if they changed. Called at intervals."""
+        self._availability.note_room()
+        if self.failure is None:
+            self._remembered.save_soon()
+
+    def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        if self.failure is None:
+            self._remembered.save_high_watermarks_soon(offsets)
+
+    def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        return self._remembered.high_watermarks() if self.failure is None else {}
+
+    def certain_recovery_point(self, key: TopicPartition) -> int:
+        """The recovery point that a start after a crash will find in the checkpoint, at least."""
+        return self._remembered.certain_recovery_point(key)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Writes them in the background, if they changed."""
+        if self.failure is None:
+            self._remembered.save_recovery_points_soon()
+
+    # --- Closing
+
+    def prepare_close(self, then: Then) -> None:
+        """Flushes all logs in jobs, so that `close` need not; then calls `then`.
+
+        Also if the disk fails or is full, because then there is nothing more to prepare.
+        """
+        self.cancel_loading()
+        self._flush_all(list(self.logs.values()), then, Log.write_last_files)
+
+    def _flush_all(self, logs: list[Log], then: Then, before: Callable[[Log], None] | None = None) -> None:
+        self._flushing_all.run(logs if self.failure is None else [], then, before)
+
+    def close(self, broker_epoch: int = clean_shutdown.NO_BROKER_EPOCH) -> None:
+        """Closes the logs, writes the checkpoints and, last of all, the clean-shutdown mark. Jobs must have ended.
+
+        The mark covers every log in the directory. If a log was not opened, no mark is written; if none was, the mark
+        of the last run is still there. A crash before the mark is on disk is like any other crash. After a failure only
+        the lock is released.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._removals.stop()
+        try:
+            if self.failure is None and (self._loaded or self.logs):
+                with self._guarded():
+                    for log in self.logs.values():
+                        log.close()
+                    self._remembered.finish()
+                    if self._loaded and not self.unopened:
+                        clean_shutdown.write_mark(self._disk, self.path, broker_epoch)
+        finally:
+            for log in self.logs.values():
+                log.close_files()
+            self._removals.close_files()
+            self.release()
+
+    def release(self) -> None:
+        """Unlocks the directory without closing anything: the start failed before it used it."""
+        self._closed = True
+        self._removals.stop()
+        if self._lock is not None:
+            self._lock.close()
+
+    def fail(self, error: Exception) -> None:
+        """Takes the directory offline at the first error, unless there is merely no room or no descriptor."""
+        self._availability.fail(error)
+
+    def _error_reported(self, error: Exception, went_offline: bool) -> None:
+        if went_offline:
+            self._on_failure(self, error)
+        self._flushing_all.end()
+
+    def _job_failed(self, error: Exception) -> None:
+        """For work that can be done later: only errors of the disk count."""
+        if isinstance(error, OSError):
+            self.fail(error)
+        else:
+            _log.warning("put off for %s: %s", self.path, error)

@@ -1,0 +1,97 @@
+"""Flushing logs in jobs, one job per log at a time.
+
+Requests that arrive while a job is running wait for the next one and share it: fifty writers that want their batch on
+disk need one fsync (group commit).
+"""
+
+from collections.abc import Callable
+
+from quire.seams import Jobs
+from quire.storage.flushing.log_flush import FlushPlan
+from quire.storage.log import Log
+
+Then = Callable[[], None]
+
+
+class _SharedFlush:
+    """The requests that share one flush, and the highest offset that they ask for."""
+
+    __slots__ = ("otherwises", "thens", "up_to")
+
+    def __init__(self) -> None:
+        self.up_to = 0
+        self.thens: list[Then] = []
+        self.otherwises: list[Then] = []
+
+    def join(self, up_to: int, then: Then | None, otherwise: Then | None) -> None:
+        self.up_to = max(self.up_to, up_to)
+        if then is not None:
+            self.thens.append(then)
+        if otherwise is not None:
+            self.otherwises.append(otherwise)
+
+
+class Flusher:
+    def __init__(self, jobs: Jobs, failed: Callable[[Exception], None]) -> None:
+        self._jobs = jobs
+        self._failed = failed
+        self._next: dict[Log, _SharedFlush] = {}
+
+    def flush(
+        self, log: Log, then: Then | None = None, otherwise: Then | None = None, *, up_to: int | None = None
+    ) -> None:
+        """Makes the log durable up to its present end (or `up_to`), then calls `then` on the event loop.
+
+        If the disk fails or is full, `otherwise` is called instead. If the log is deleted first, neither is called.
+        """
+        self._next.setdefault(log, _SharedFlush()).join(log.end_offset if up_to is None else up_to, then, otherwise)
+        if not log.flushing:
+            _call(self._start(log))
+
+    def _start(self, log: Log) -> list[Then]:
+        """Starts the next flush, if one was requested; returns the callbacks that can run without it."""
+        this = self._next.pop(log, None)
+        if this is None:
+            return []
+        try:
+            plan = log.start_flush(this.up_to)
+        except OSError as error:
+            # A file was not open and cannot be opened.
+            self._failed(error)
+            return this.otherwises
+        if plan is None:
+            return this.thens
+        self._run(log, plan, this)
+        return []
+
+    def _run(self, log: Log, plan: FlushPlan, this: _SharedFlush) -> None:
+        self._jobs.submit(
+            plan.run, lambda _: self._has_run(log, plan, this), lambda error: self._not_flushed(log, this, error)
+        )
+
+    def _has_run(self, log: Log, plan: FlushPlan, this: _SharedFlush) -> None:
+        if log.closed:
+            self._next.pop(log, None)
+            return
+        try:
+            is_finished = log.finish_flush(plan)
+        except OSError as error:
+            self._not_flushed(log, this, error)
+            return
+        if not is_finished:
+            self._run(log, plan, this)
+            return
+        # The next flush first, so that the disk works while the callbacks run.
+        _call(this.thens + self._start(log))
+
+    def _not_flushed(self, log: Log, this: _SharedFlush, error: Exception) -> None:
+        following = self._next.pop(log, None) or _SharedFlush()
+        if not log.closed:
+            log.fail_flush()
+            self._failed(error)
+            _call(this.otherwises + following.otherwises)
+
+
+def _call(thens: list[Then]) -> None:
+    for then in thens:
+        then()

@@ -1,0 +1,5 @@
+"""Producers of a partition: epochs, sequence numbers and open transactions.
+
+`producer_state.py` is the state in memory, `producer_snapshot.py` its file, and `producer_replay.py` rebuilds it from
+both snapshot and log. `end_marker.py` is the control batch that ends a transaction.
+"""

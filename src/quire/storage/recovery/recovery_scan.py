@@ -1,0 +1,154 @@
+"""The scan of a log after a crash: segment by segment, comparing every batch with those around it.
+
+`Segment.recover` reads the batches, and calls this visitor for each batch that is not a plain continuation and for each
+damage. The scan also collects the epochs, producers and aborted transactions of the log.
+
+A crash tears the end of a log, beyond the recovery point. There the log ends at the first batch that does not fit. What
+is below the recovery point was on disk, so a batch there that does not fit has been damaged since. The same is true of
+a batch between two others that leave room for it, if only its offset is wrong: a torn write leaves no matching
+checksum, unless it is torn before the bytes that the checksum covers. Such a batch is passed over and stays in the
+file, because truncating there would lose intact batches after it. The check before the first read (`range_check`) finds
+it again and refuses it.
+
+No checksum covers a batch's offset and leader epoch, but both only rise. If one of them rises by more than expected,
+the scan consults the next batch before it accepts this one.
+"""
+
+from quire.protocol.records.batch import CHECKED_FROM, HEADER_BYTES, BatchHeader, read_header
+from quire.storage.leader_epochs import NO_EPOCH, LeaderEpochs
+from quire.storage.log_config import LogConfig
+from quire.storage.producers.end_marker import EndMarker
+from quire.storage.producers.producer_state import ProducerState
+from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.scanning.batch_walk_native import BatchWalk
+from quire.storage.scanning.damage import next_intact
+from quire.storage.scanning.neighbours import intact_at, only_its_offset_is_wrong
+from quire.storage.segment import Segment
+
+MAX_OFFSET = (1 << 63) - 1
+SECTOR = 512
+"""A disk writes this many bytes, or a multiple, atomically."""
+
+
+class RecoveryScan:
+    """Used by `log_recovery`. With `only_torn` nothing is passed over: the caller has to know of any damage."""
+
+    def __init__(
+        self,
+        config: LogConfig,
+        epochs: LeaderEpochs,
+        producers: ProducerState,
+        recovery_point: int,
+        *,
+        only_torn: bool,
+        may_have_gaps: bool,
+        epochs_on_disk: LeaderEpochs,
+    ) -> None:
+        """`epochs` are those before the scan begins, `epochs_on_disk` those of the file, up to the recovery point."""
+        self._config = config
+        self._epochs = epochs
+        self._epochs_on_disk = epochs_on_disk
+        self._producers = producers
+        self._recovery_point = recovery_point
+        self._only_torn = only_torn
+        self._may_have_gaps = may_have_gaps
+        self.damaged_at_end = False
+        """Whether the last segment ends with bytes that were on disk and are damaged now."""
+
+    def run(
+        self, segment: Segment, next_offset: int, following: Segment | None
+    ) -> tuple[int, DamagedBatchError | None]:
+        """Scans a segment; returns the offset where it ends, and the damage that ended it, if any."""
+        self._segment = segment
+        self._following = following
+        self._walk = BatchWalk(
+            segment.base_offset,
+            self._config.index_interval_bytes,
+            next_offset=next_offset,
+            end_limit=following.base_offset if following is not None else MAX_OFFSET,
+            gaps_before=MAX_OFFSET if self._may_have_gaps else self._recovery_point,
+            leader_epoch=self._epochs.latest,
+        )
+        self.damaged_at_end = False
+        damage = segment.recover(self._walk, self)
+        return self._walk.next_offset, damage
+
+    # --- What the scan meets
+
+    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+        """Records the epoch of an intact batch, or returns why the batch cannot come next."""
+        offset, latest_epoch = header.base_offset, self._epochs.latest
+        may_come_later = offset <= self._recovery_point or self._may_have_gaps
+        if offset < expected_offset or (offset > expected_offset and not may_come_later):
+            # Without compaction offsets have no gaps, but the topic may have been compacted earlier.
+            return f"offset {offset} follows {expected_offset - 1}"
+        if 0 <= header.leader_epoch < latest_epoch:
+            return f"leader epoch {header.leader_epoch} follows {latest_epoch}"
+        if offset == expected_offset and header.leader_epoch == latest_epoch:
+            return None
+        behind = self._behind(header, position)
+        if offset > expected_offset:
+            if behind is not None and only_its_offset_is_wrong(header, expected_offset, behind):
+                return f"its offset is {offset}, the next one {behind.base_offset}"
+            if expected_offset < self._recovery_point < header.next_offset and offset != self._recovery_point:
+                # A flush ends at the end of a batch, and a compacted segment is not appended to.
+                return f"offset {offset} follows {expected_offset - 1}, but {self._recovery_point - 1} was on disk"
+        if header.leader_epoch > latest_epoch:
+            if expected_offset < self._recovery_point and self._is_too_late(header, behind):
+                return f"its leader epoch is {header.leader_epoch}"
+            self._epochs.assign(header.leader_epoch, offset)
+        return None
+
+    def _is_too_late(self, header: BatchHeader, behind: BatchHeader | None) -> bool:
+        """Whether the leader epoch of a batch that was on disk is too high, by the next batch or else by the file."""
+        if behind is not None:
+            return self._epochs.latest <= behind.leader_epoch < header.leader_epoch
+        known = self._epochs_on_disk.epoch_of(header.base_offset)
+        return known not in (NO_EPOCH, header.leader_epoch)
+
+    def _behind(self, header: BatchHeader, position: int) -> BatchHeader | None:
+        """The header of the next batch; None if there is none that is intact."""
+        segment, following = self._segment, self._following
+        if position + header.size < segment.size:
+            return intact_at(segment.file, position + header.size, segment.size)
+        return intact_at(following.file, 0, following.size) if following is not None else None
+
+    def meet_producer(self, header: BatchHeader) -> None:
+        self._producers.update(header)
+
+    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+        aborted = self._producers.end_transaction(header, marker)
+        if aborted is not None:
+            self._segment.add_aborted(aborted)
+
+    def pass_over(self, damage: DamagedBatchError) -> int | None:
+        """The position at which to continue after damage; None if the log ends there."""
+        if self._only_torn:
+            return None
+        segment, walk = self._segment, self._walk
+        header = intact_at(segment.file, damage.position, segment.size)
+        if header is not None and header.leader_epoch >= self._epochs.latest:
+            behind = self._behind(header, damage.position)
+            may_be_torn = walk.next_offset >= self._recovery_point and _ends_a_sector_unchecked(damage.position)
+            if behind is not None and not may_be_torn and only_its_offset_is_wrong(header, walk.next_offset, behind):
+                is_last = damage.position + header.size == segment.size
+                walk.next_offset += header.last_offset_delta + 1
+                if is_last and self._following is not None:
+                    walk.next_offset = self._following.base_offset
+                return damage.position + header.size
+        if walk.next_offset >= self._recovery_point:
+            return None
+        position = next_intact(segment.file, damage.position, segment.size, walk.next_offset)
+        if position is None:
+            self.damaged_at_end = True
+            return segment.size
+        offset = read_header(segment.file.pread(HEADER_BYTES, position)).base_offset
+        return position if offset <= self._recovery_point or self._may_have_gaps else None
+
+
+def _ends_a_sector_unchecked(position: int) -> bool:
+    """Whether a crash may have kept all bytes of a batch that its checksum covers, and lost the sector it begins in.
+
+    The offset is then read from what was there before, mostly zeros. The length also begins with zeros.
+    """
+    return position // SECTOR != (position + CHECKED_FROM) // SECTOR

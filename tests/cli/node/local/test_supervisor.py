@@ -1,0 +1,161 @@
+"""`quire start --nodes`: real processes on one machine."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
+from tests.free_ports import free_cluster_port
+
+STARTED = re.compile(r"quire\.supervisor: (node-\d+) started pid=(\d+)")
+
+
+class RunningCluster:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self._log = log
+        assert process.stdout is not None
+        self.first_line = process.stdout.readline().decode()
+        self.servers = self.first_line.removeprefix("ready ").strip()
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def pids(self) -> dict[str, int]:
+        """The last process of each node."""
+        return {name: int(pid) for name, pid in STARTED.findall(self.log())}
+
+    def brokers(self) -> list[int]:
+        done = quire("cluster", "--json", "--timeout", "5", servers=self.servers)
+        return [node["id"] for node in json.loads(done.stdout)["nodes"]] if done.returncode == 0 else []
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+
+@contextmanager
+def cluster(tmp_path: Path, *arguments: str) -> Iterator[RunningCluster]:
+    log = tmp_path / "log.txt"
+    with log.open("wb") as err:
+        process = subprocess.Popen([*QUIRE, "start", *arguments], stdout=subprocess.PIPE, stderr=err, env=environment())
+    running = None
+    try:
+        running = RunningCluster(process, log)
+        yield running
+    finally:
+        process.kill()
+        process.communicate()
+        if running is not None:
+            for pid in running.pids().values():
+                until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_three_nodes_serve_at_their_ports_and_stop_cleanly(tmp_path: Path) -> None:
+    port = free_cluster_port(3)
+    data = tmp_path / "data"
+    with cluster(tmp_path, "--nodes", "3", "--data", str(data), "--listen", f"127.0.0.1:{port}") as running:
+        expected = ",".join(f"127.0.0.1:{port + 10 * number}" for number in range(3))
+        assert running.first_line == f"ready {expected}\n"
+        assert running.brokers() == [1, 2, 3]
+        assert running.stop() == 0
+        log = running.log()
+        for number in (1, 2, 3):
+            assert f"node-{number} | " in log
+            assert (data / f"node-{number}" / ".kafka_cleanshutdown").exists()
+        assert log.count("stopped cleanly") == 3
+        assert running.process.stdout is not None and running.process.stdout.read() == b""
+
+
+def test_brokers_that_are_no_controllers_stop_before_the_controllers(tmp_path: Path) -> None:
+    with cluster(tmp_path, "--nodes", "5", "--ephemeral") as running:
+        assert running.stop() == 0
+        stopped = re.findall(r"node-(\d) \| .*stopped cleanly", running.log())
+        assert sorted(stopped[:2]) == ["4", "5"] and sorted(stopped[2:]) == ["1", "2", "3"]
+        assert "controlled shutdown" not in running.log()
+
+
+def test_a_node_that_is_killed_is_started_again_and_finds_its_data(tmp_path: Path) -> None:
+    with cluster(tmp_path, "--nodes", "3", "--ephemeral") as running:
+        first = running.pids()
+        os.kill(first["node-2"], signal.SIGKILL)
+        until(lambda: "node-2 serves again at" in running.log())
+        until(lambda: running.brokers() == [1, 2, 3])
+        assert "node-2 was ended by SIGKILL; it is started again" in running.log()
+        again = running.pids()
+        assert again["node-2"] != first["node-2"] and again["node-1"] == first["node-1"]
+        assert running.stop(signal.SIGINT) == 0
+
+
+def test_a_node_that_is_killed_stays_down_if_asked_to(tmp_path: Path) -> None:
+    with cluster(tmp_path, "--nodes", "2", "--ephemeral", "--no-restart") as running:
+        pids = running.pids()
+        os.kill(pids["node-2"], signal.SIGKILL)
+        until(lambda: "node-2 was ended by SIGKILL, and is not started again" in running.log())
+        os.kill(pids["node-1"], signal.SIGKILL)
+        assert running.process.wait(PATIENCE_S) == 1
+        assert "no node is left; the last one, node-1, was ended by SIGKILL" in running.log()
+
+
+def test_nodes_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    with cluster(tmp_path, "--nodes", "3", "--ephemeral") as running:
+        pids = running.pids()
+        running.process.kill()
+        for pid in pids.values():
+            until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+
+
+def test_a_second_signal_kills_the_nodes(tmp_path: Path) -> None:
+    with cluster(tmp_path, "--nodes", "2", "--ephemeral") as running:
+        os.kill(running.pids()["node-2"], signal.SIGSTOP)  # it cannot stop
+        running.process.send_signal(signal.SIGINT)
+        until(lambda: "node-1 | " in running.log() and "stopped cleanly" in running.log())
+        assert running.stop(signal.SIGINT) == 1
+        assert "a second signal stopped the nodes at once" in running.log()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (["--nodes", "0"], 2, "at least 1"),
+        (["--no-restart"], 2, "add --nodes"),
+        (["--nodes", "3", "--set", "node.id=4"], 2, "--nodes sets node.id itself"),
+        (["--nodes", "3", "--set", "no.such.setting=4"], 2, "no.such.setting is not a setting"),
+    ],
+)
+def test_what_cannot_be_started_is_said(arguments: list[str], code: int, why: str) -> None:
+    done = quire("start", "--ephemeral", *arguments)
+    assert done.returncode == code and why in done.stderr.decode(), done.stderr
+
+
+def test_a_port_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
+    first = free_cluster_port(3)
+    port = first + 10
+    with socket.create_server(("127.0.0.1", port)):
+        done = quire("start", "--nodes", "3", "--data", str(tmp_path / "d"), "--listen", f"127.0.0.1:{first}")
+        assert done.returncode == 1
+        assert f"port {port} of 127.0.0.1 (for clients) is in use" in done.stderr.decode(), done.stderr

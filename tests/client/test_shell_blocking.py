@@ -1,0 +1,11 @@
+"""The blocking client: what it puts into the seams of the client's logic."""
+
+from quire.client.shell_blocking import BlockingClient
+from quire.protocol.uuids import to_text
+
+
+def test_an_id_for_a_group_member_never_begins_with_a_dash() -> None:
+    """A command line would take such an id for an option. One random UUID in 64 has a text that begins with a dash."""
+    with BlockingClient("127.0.0.1:1") as client:
+        ids = [to_text(client.cluster.random.uuid()) for _ in range(2000)]
+    assert not [member_id for member_id in ids if member_id.startswith("-")]

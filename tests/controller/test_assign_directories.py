@@ -1,0 +1,66 @@
+"""A broker reports in which of its directories its replicas are."""
+
+from quire.controller.assign_directories import assign_replicas_to_dirs
+from quire.controller.controller_result import ControllerResult
+from quire.metadata.image import ClusterImage
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages import assign_replicas_to_dirs as messages
+from tests.controller.images import CONFIG, TOPIC_ID, after, cluster, directory, partition, topic
+
+
+def assign(
+    image: ClusterImage, to: bytes, *indexes: int, topic_id: bytes = TOPIC_ID
+) -> ControllerResult[messages.AssignReplicasToDirsResponse]:
+    wanted = messages.AssignReplicasToDirsRequestTopicData(
+        topic_id=topic_id,
+        partitions=[messages.AssignReplicasToDirsRequestPartitionData(partition_index=each) for each in indexes],
+    )
+    held = messages.AssignReplicasToDirsRequestDirectoryData(id=to, topics=[wanted])
+    request = messages.AssignReplicasToDirsRequest(broker_id=1, broker_epoch=5, directories=[held])
+    return assign_replicas_to_dirs(image, CONFIG, request)
+
+
+def codes(result: ControllerResult[messages.AssignReplicasToDirsResponse]) -> list[int]:
+    return [each.error_code for each in result.response.directories[0].topics[0].partitions]
+
+
+def test_a_replica_that_is_where_the_image_says_needs_no_record() -> None:
+    image = cluster(topic(), partition(0, (1,)))
+    result = assign(image, directory(1), 0)
+    assert (codes(result), result.records) == ([ErrorCode.NONE], [])
+
+
+def test_each_replica_is_assigned_or_refused_on_its_own() -> None:
+    image = cluster(topic(), partition(0, (2, 1)), partition(1, (2,)), brokers=2)
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(1), directory(7)))
+    result = assign(image, directory(7), 0, 1, 9)
+    assert codes(result) == [
+        ErrorCode.NONE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    changed = after(image, result.records).topics_by_name["orders"].partitions[0]
+    assert changed.directories == (directory(2), directory(7))
+    assert codes(assign(image, directory(7), 0, topic_id=b"u" * 16)) == [ErrorCode.UNKNOWN_TOPIC_ID]
+    assert codes(assign(image, bytes(16), 0)) == [ErrorCode.INVALID_REQUEST]
+
+
+def test_a_replica_in_a_directory_that_has_failed_leads_no_longer() -> None:
+    image = cluster(topic(), partition(0, (1, 2)), brokers=2)
+    result = assign(image, directory(7), 0)
+    later = after(image, result.records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.isr, later.directories) == (2, (2,), (directory(7), directory(2)))
+
+
+def test_a_partition_that_waited_for_a_replica_in_a_new_directory_gets_its_leader() -> None:
+    image = cluster(topic(), partition(0, (1,), leader=-1))
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
+    later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.isr, later.directories) == (1, (1,), (directory(7),))
+
+
+def test_a_broker_that_is_fenced_leads_nothing_in_its_new_directory() -> None:
+    image = cluster(topic(), partition(0, (1,), leader=-1))
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),), fenced=True)
+    later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.directories) == (-1, (directory(7),))

@@ -1,0 +1,175 @@
+"""The active controller acts on closed connections, refusals, silence and stalls of its own."""
+
+import pytest
+
+from quire.protocol.errors import ErrorCode
+from quire.seams import Receiver, Transport
+from tests.controller.sim_controller import SimController, sender
+
+SESSION_MS = 9_000
+INTERVAL_MS = 2_000
+
+
+@pytest.fixture
+def sim() -> SimController:
+    return SimController().start()
+
+
+def join(sim: SimController, broker_id: int, **fields: object) -> int:
+    """Another broker, unfenced. Its listener is on the controller's own host, where nothing listens unless told."""
+    epoch = sim.register(broker_id, **fields)
+    assert not sim.heartbeat(broker_id, epoch).is_fenced
+    return epoch
+
+
+def listen(sim: SimController) -> None:
+    def refuse_later(_transport: Transport) -> Receiver | None:
+        return None
+
+    sim.network.host("node").listen("localhost", 9092, refuse_later)
+
+
+def is_fenced(sim: SimController, broker_id: int) -> bool:
+    return sim.image.brokers[broker_id].fenced
+
+
+def register_again(sim: SimController, broker_id: int, **fields: object) -> ErrorCode:
+    """A new incarnation."""
+    request = sim.registration(broker_id, **fields)
+    return ErrorCode(sim.settle(sim.controller.register_broker(request, sender(broker_id))).error_code)
+
+
+# --- Processes that are gone
+
+
+def test_a_broker_whose_listener_refuses_is_fenced_at_once(sim: SimController) -> None:
+    join(sim, 2)
+    sim.close_connection(2)
+    sim.run(10)
+    assert is_fenced(sim, 2)
+
+
+def test_a_broker_whose_listener_accepts_keeps_its_session(sim: SimController) -> None:
+    listen(sim)
+    join(sim, 2)
+    sim.close_connection(2)
+    sim.run(SESSION_MS - 500)
+    assert not is_fenced(sim, 2)
+    sim.run(1_000)
+    assert is_fenced(sim, 2)
+
+
+def test_a_broker_that_cannot_be_reached_keeps_its_session(sim: SimController) -> None:
+    sim.network.cut("node", "node")
+    join(sim, 2)
+    sim.close_connection(2)
+    sim.run(SESSION_MS - 500)
+    assert not is_fenced(sim, 2)
+    sim.run(1_000)
+    assert is_fenced(sim, 2)
+
+
+def test_a_heartbeat_before_the_refusal_saves_the_broker(sim: SimController) -> None:
+    epoch = join(sim, 2)
+    sim.close_connection(2)
+    sim.heartbeat(2, epoch)
+    assert not is_fenced(sim, 2)
+
+
+def test_a_broker_that_was_fenced_by_mistake_is_unfenced_by_its_next_heartbeat(sim: SimController) -> None:
+    epoch = join(sim, 2)
+    sim.create("t", partitions=4)
+    led = [index for index, each in sim.image.topics_by_name["t"].partitions.items() if each.leader == 2]
+    before = {index: sim.image.topics_by_name["t"].partitions[index].leader_epoch for index in led}
+    sim.close_connection(2)
+    sim.run(10)
+    assert {sim.image.topics_by_name["t"].partitions[index].leader for index in led} == {-1}
+    assert not sim.heartbeat(2, epoch).is_fenced
+    for index in led:
+        partition = sim.image.topics_by_name["t"].partitions[index]
+        assert (partition.leader, partition.leader_epoch) == (2, before[index] + 2)
+
+
+def test_a_broker_that_left_cleanly_is_not_a_failure(sim: SimController, caplog: pytest.LogCaptureFixture) -> None:
+    epoch = join(sim, 2)
+    sim.heartbeat(2, epoch, want_shut_down=True)
+    sim.heartbeat()
+    assert sim.heartbeat(2, epoch, want_shut_down=True).should_shut_down
+    offset = sim.image.offset
+    sim.close_connection(2)
+    sim.run(500)
+    assert sim.image.offset == offset and "is gone" not in caplog.text
+
+
+def test_a_second_broker_waits_for_its_session_if_a_partition_would_have_no_leader(sim: SimController) -> None:
+    for broker_id in (2, 3):
+        join(sim, broker_id)
+    sim.create("t", partitions=6)
+    sim.close_connection(2)
+    sim.close_connection(3)
+    sim.run(500)
+    assert (is_fenced(sim, 2), is_fenced(sim, 3)) == (True, False)
+    sim.run(SESSION_MS)
+    assert is_fenced(sim, 3)
+
+
+def test_a_second_broker_without_partitions_is_fenced_at_once(sim: SimController) -> None:
+    for broker_id in (2, 3):
+        join(sim, broker_id)
+    sim.close_connection(2)
+    sim.close_connection(3)
+    sim.run(500)
+    assert is_fenced(sim, 2) and is_fenced(sim, 3)
+
+
+# --- A new incarnation
+
+
+def test_a_new_incarnation_replaces_one_that_lost_its_connection(sim: SimController) -> None:
+    listen(sim)
+    join(sim, 2, log_dirs=[b"d" * 16])
+    sim.close_connection(2)
+    assert register_again(sim, 2, log_dirs=[b"d" * 16]) is ErrorCode.NONE
+
+
+def test_a_new_incarnation_waits_while_the_connection_of_the_old_one_is_open(sim: SimController) -> None:
+    join(sim, 2, log_dirs=[b"d" * 16])
+    assert register_again(sim, 2, log_dirs=[b"d" * 16]) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_broker_with_other_directories_is_another_broker_and_waits(sim: SimController) -> None:
+    listen(sim)
+    join(sim, 2, log_dirs=[b"d" * 16])
+    sim.close_connection(2)
+    assert register_again(sim, 2, log_dirs=[b"e" * 16]) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_broker_that_is_gone_may_come_back_with_other_directories(sim: SimController) -> None:
+    join(sim, 2, log_dirs=[b"d" * 16])
+    sim.close_connection(2)
+    sim.run(10)
+    assert register_again(sim, 2, log_dirs=[b"e" * 16]) is ErrorCode.NONE
+
+
+# --- A controller that stood still
+
+
+def test_a_controller_that_was_frozen_gives_every_broker_a_new_session(sim: SimController) -> None:
+    listen(sim)
+    epochs = {broker_id: join(sim, broker_id) for broker_id in (2, 3)}
+    sim.freeze(20_000)
+    sim.run(SESSION_MS - 500)
+    assert not is_fenced(sim, 2) and not is_fenced(sim, 3)
+    sim.heartbeat(2, epochs[2])
+    sim.run(1_000)
+    assert (is_fenced(sim, 2), is_fenced(sim, 3)) == (False, True)
+
+
+def test_a_short_delay_gives_no_new_session(sim: SimController) -> None:
+    listen(sim)
+    join(sim, 2)
+    sim.freeze(INTERVAL_MS / 4)
+    sim.run(SESSION_MS - 1_000)
+    assert not is_fenced(sim, 2)
+    sim.run(1_000)
+    assert is_fenced(sim, 2)

@@ -1,0 +1,43 @@
+"""The metadata replica: an image of what is committed, and an active controller for exactly one term at a time."""
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.controller.sim_controller import FROM_A_NODE, NODE_ID, SimController
+
+
+def test_each_term_has_a_controller_of_its_own() -> None:
+    sim = SimController().start()
+    first = sim.replica.active
+    assert first is not None
+    sim.replica.leader_changed(None, 2)
+    assert sim.replica.active is None
+    sim.replica.leader_changed(NODE_ID, 3)
+    assert sim.replica.active is not None and sim.replica.active is not first
+
+
+def test_what_a_term_wrote_without_commit_is_unknown_to_the_next() -> None:
+    sim = SimController().start()
+    topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
+    written = sim.controller.create_topics(CreateTopicsRequest(topics=[topic]), FROM_A_NODE)
+    sim.replica.leader_changed(None, 2)
+    assert written.value.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+    sim.replica.leader_changed(NODE_ID, 3)
+    assert not sim.controller.create_topics(CreateTopicsRequest(topics=[topic]), FROM_A_NODE).done, "it is no duplicate"
+
+
+def test_a_request_in_turns_ends_with_the_term() -> None:
+    sim = SimController().start()
+    topics = [CreatableTopic(name=f"t{number}", num_partitions=1, replication_factor=1) for number in range(3_000)]
+    pending = sim.controller.create_topics(CreateTopicsRequest(topics=topics), FROM_A_NODE)
+    sim.replica.leader_changed(None, 2)
+    sim.run()
+    assert {topic.error_code for topic in pending.value.topics} == {ErrorCode.NOT_CONTROLLER}
+
+
+def test_timers_of_a_term_do_not_outlive_it() -> None:
+    sim = SimController().start()
+    epoch = sim.register(2)
+    sim.heartbeat(2, epoch)
+    sim.replica.leader_changed(None, 2)
+    sim.run(60_000)
+    assert sim.image.brokers[2].is_active, "only a leader fences"

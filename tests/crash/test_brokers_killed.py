@@ -1,0 +1,41 @@
+"""Brokers of a cluster that are killed while clients write: every acknowledged record is there, once and in order."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.real_cluster import RealCluster, running_cluster
+from tests.crash.test_killed_under_load import (
+    IDEMPOTENT,
+    PARTITIONS,
+    TOPIC,
+    Load,
+    create_topic,
+    stored_values,
+)
+
+ACKS_PER_ROUND = 1000
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[RealCluster]:
+    with running_cluster(tmp_path) as running:
+        yield running
+
+
+def test_every_acknowledged_record_is_there_after_each_broker_was_killed(cluster: RealCluster) -> None:
+    create_topic(cluster.bootstrap_servers, TOPIC)
+    load = Load(cluster.bootstrap_servers, **IDEMPOTENT)
+    load.wait_for_more(ACKS_PER_ROUND)
+    for node_id in cluster.nodes:
+        cluster.kill(node_id)
+        load.wait_for_more(ACKS_PER_ROUND)
+        cluster.start(node_id)
+        load.wait_for_more(ACKS_PER_ROUND)
+    load.finish()
+    for partition in range(PARTITIONS):
+        stored = stored_values(cluster.bootstrap_servers, partition)
+        assert [offset for offset, _ in stored] == list(range(len(stored)))
+        assert load.acknowledged[partition].items() <= dict(stored).items()
+        assert [value for _, value in stored] == load.sent[partition], "each once, in the order sent"

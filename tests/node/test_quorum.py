@@ -1,0 +1,86 @@
+"""Three nodes agree: they elect a controller, replicate the metadata log, and survive the loss of one."""
+
+from quire.protocol.messages.metadata_records import ConfigRecord
+from tests.node.sim_cluster import SimCluster
+
+
+def started(settings: dict[str, str] | None = None) -> SimCluster:
+    cluster = SimCluster(3, settings=settings).start()
+    cluster.until(lambda: len(cluster.active) == 1)
+    return cluster
+
+
+def write(cluster: SimCluster, value: str) -> None:
+    (leader,) = cluster.active
+    log = cluster[leader].metadata.log
+    record = ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value=value)
+    log.append([(record, 0)], cluster.clock.now_ms())
+
+
+def setting(cluster: SimCluster, node_id: int) -> str | None:
+    return cluster[node_id].image.broker_configs(None).get("log.retention.ms")
+
+
+def test_three_nodes_elect_one_controller_and_all_follow_it() -> None:
+    cluster = started()
+    (leader,) = cluster.active
+    cluster.until(lambda: all(cluster[node_id].metadata.log.leader_id == leader for node_id in (1, 2, 3)))
+    assert {cluster[node_id].metadata.log.epoch for node_id in (1, 2, 3)} == {1}
+    follower = cluster[leader % 3 + 1]
+    assert follower.metadata.leader_endpoint() == (leader, f"node-{leader}", 9093)
+
+
+def test_what_the_controller_writes_reaches_every_node() -> None:
+    cluster = started()
+    write(cluster, "1000")
+    cluster.until(lambda: all(setting(cluster, node_id) == "1000" for node_id in (1, 2, 3)))
+
+
+def test_the_others_elect_a_controller_when_theirs_is_cut_off_and_it_resigns() -> None:
+    cluster = started()
+    (old,) = cluster.active
+    others = [node_id for node_id in (1, 2, 3) if node_id != old]
+    for other in others:
+        cluster.network.cut(f"node-{old}", f"node-{other}")
+    cluster.until(lambda: any(node_id in cluster.active for node_id in others) and old not in cluster.active)
+    write(cluster, "2000")
+    cluster.network.heal()
+    cluster.until(lambda: all(setting(cluster, node_id) == "2000" for node_id in (1, 2, 3)))
+    assert cluster[old].metadata.log.epoch == max(cluster[node_id].metadata.log.epoch for node_id in others)
+
+
+def test_a_follower_that_was_away_too_long_gets_a_snapshot() -> None:
+    cluster = started(
+        {"metadata.log.max.record.bytes.between.snapshots": "500", "metadata.max.retention.bytes": "1000"}
+    )
+    (leader,) = cluster.active
+    away = leader % 3 + 1
+    for other in (1, 2, 3):
+        if other != away:
+            cluster.network.cut(f"node-{away}", f"node-{other}")
+    log = cluster[leader].metadata.log
+    behind = cluster[away].metadata.log.next_offset
+    number = 0
+    while log.start_offset <= behind:
+        number += 1
+        write(cluster, str(number))
+        cluster.clock.run_for(50)
+    cluster.network.heal()
+    cluster.until(lambda: setting(cluster, away) == str(number))
+    assert cluster[away].metadata.log.start_offset > behind
+    assert cluster.members[away].failures == []
+
+
+def test_a_controller_whose_disk_is_full_ends_its_term_when_the_others_elect_another() -> None:
+    cluster = started()
+    (old,) = cluster.active
+    cluster.members[old].disk.capacity_bytes = 0
+    write(cluster, "3000")
+    cluster.until(lambda: cluster.active != [old] and old not in cluster.active)
+    (new,) = cluster.active
+    assert new != old
+    cluster.until(lambda: cluster[old].metadata.log.leader_id == new)
+    assert cluster.members[old].failures == []
+    cluster.members[old].disk.capacity_bytes = None
+    write(cluster, "4000")
+    cluster.until(lambda: setting(cluster, old) == "4000")

@@ -1,0 +1,75 @@
+"""A partition that this node leads, on a simulated disk, with a test as its owner."""
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.records import Record, build_batch, iterate_records
+from quire.replication.commit_wait import CommitWait
+from quire.replication.leader_role import LeaderRole
+from quire.replication.partition import Partition
+from quire.replication.partition_owner import PartitionOwner
+from quire.replication.settings import PartitionSettings
+from quire.storage import Log, LogConfig
+from simulator.disk import SimDisk
+
+NOW = 1_700_000_000_000
+
+
+def records(*values: bytes, timestamp: int = NOW) -> list[Record]:
+    return [Record(number, timestamp, None, value) for number, value in enumerate(values)]
+
+
+def batch(*values: bytes, **settings: int) -> bytearray:
+    return build_batch(records(*values), **settings)  # type: ignore[arg-type]
+
+
+class Leader(PartitionOwner):
+    """Collects wake-ups and flushes instead of scheduling them."""
+
+    def __init__(
+        self,
+        settings: PartitionSettings | None = None,
+        isr: tuple[int, ...] = (1,),
+        log_config: LogConfig | None = None,
+    ) -> None:
+        self.disk = SimDisk()
+        self.disk.make_dirs("/data/t-0")
+        self.to_wake: list[LeaderRole] = []
+        self.to_flush: list[LeaderRole] = []
+        self.failures: list[OSError] = []
+        self.log = Log.open(self.disk, "/data/t-0", log_config or LogConfig(), clean=True, now_ms=NOW)
+        self.partition = Partition("t", bytes(16), 0, 1, self.log, settings or PartitionSettings(), self)
+        self.partition.become_leader(0, isr)
+
+    def high_watermark_advanced(self, leader: LeaderRole) -> None:
+        self.to_wake.append(leader)
+
+    def flush_wanted(self, leader: LeaderRole) -> None:
+        self.to_flush.append(leader)
+
+    def storage_failed(self, partition: Partition, error: OSError) -> None:
+        assert partition is self.partition
+        self.failures.append(error)
+
+    @property
+    def role(self) -> LeaderRole:
+        assert self.partition.leader is not None
+        return self.partition.leader
+
+    def append(self, *values: bytes, acks_all: bool = True, **settings: int) -> int:
+        return self.role.append(batch(*values, **settings), acks_all, NOW).base_offset
+
+    def read(self, offset: int, max_bytes: int = 1 << 20) -> list[bytes | None]:
+        data = self.partition.read(offset, max_bytes, at_least_one_batch=True, committed_only=False)
+        return [] if data is None else [record.value for record in iterate_records(data.read())]
+
+    def wake(self) -> None:
+        waking, self.to_wake[:] = list(self.to_wake), []
+        for leader in waking:
+            leader.wake_waiting_fetches()
+
+    def wait_for(self, offset: int, *, acks_all: bool = True) -> list[dict[LeaderRole, ErrorCode]]:
+        """What a write that waits for `offset` is told, as soon as it is told."""
+        told: list[dict[LeaderRole, ErrorCode]] = []
+        wait = CommitWait()
+        wait.when_done(told.append)
+        wait.wait_for(self.role, offset, acks_all=acks_all)
+        return told

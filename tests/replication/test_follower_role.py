@@ -1,0 +1,48 @@
+"""A partition's follower: where it fetches next, and how much of its log it keeps when the leader's differs."""
+
+import pytest
+
+from quire.replication.follower_role import FollowerRole
+from tests.replication.leader import Leader
+
+
+def follower_with(*epochs: tuple[int, int]) -> FollowerRole:
+    """Led the partition in these epochs, each with so many records, and follows another node now."""
+    leader = Leader()
+    for epoch, count in epochs:
+        leader.partition.become_leader(epoch, (1,))
+        for _ in range(count):
+            leader.append(b"x")
+    leader.partition.become_follower(2, 100)
+    follower = leader.partition.follower
+    assert follower is not None
+    return follower
+
+
+def test_a_follower_fetches_from_the_end_of_its_log_with_its_last_epoch() -> None:
+    assert follower_with((1, 3), (4, 2)).fetch_position == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end_offset", "kept"),
+    [
+        (4, 10, 5),  # The leader has more of this epoch.
+        (4, 4, 4),  # The leader has less of it.
+        (3, 4, 3),  # An epoch that this log does not have: back to the end of the one before.
+        (3, 2, 3),  # The same, and the leader's end of it says nothing about the epoch before.
+        (1, 2, 2),  # This leader's predecessor lost a part of epoch 1.
+    ],
+)
+def test_a_follower_keeps_what_both_logs_agree_on(epoch: int, end_offset: int, kept: int) -> None:
+    assert follower_with((1, 3), (4, 2)).truncation_offset(epoch, end_offset) == kept
+
+
+def test_a_follower_knows_whom_it_follows_and_ignores_what_is_older() -> None:
+    follower = follower_with((1, 1))
+    partition = follower.partition
+    assert (follower.leader_id, follower.leader_epoch) == (2, 100)
+    partition.become_follower(3, 99)
+    assert partition.follower is follower
+    partition.become_follower(3, 101)
+    assert partition.follower is not None and partition.follower.leader_id == 3
+    assert partition.leader_epoch == 101

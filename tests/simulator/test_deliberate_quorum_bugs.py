@@ -1,0 +1,63 @@
+"""Bugs put into the metadata quorum on purpose: the checks from inside must find each of them within a few seeds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from quire.raft.log_store import LogStore
+from quire.raft.messages import VoteRequest
+from quire.raft.replica import Replica
+from quire.raft.replicas import VoterSet
+from quire.raft.roles.candidate import Candidate
+from quire.raft.roles.role import Role
+from quire.raft.roles.unattached import Unattached
+from simulator.cluster_plan import quorum_plan_of
+from simulator.white_box.committed_check import SAME_IMAGE, SAME_LOG
+from simulator.white_box.quorum_check import ONE_CONTROLLER, ONE_LEADER, WATERMARK
+from simulator.white_box.scribe import IN_ORDER, KEPT
+from simulator.world import World
+
+MOST_SEEDS = 25
+QUICK = {"controller.quorum.election.timeout.ms": "150", "controller.quorum.fetch.timeout.ms": "300"}
+
+
+def broken_promise(nodes: int = 3, **faults: int) -> str:
+    """The promise that does not hold, with faults of the kind that the bug does not survive."""
+    for seed in range(MOST_SEEDS):
+        plan = quorum_plan_of(seed, nodes=nodes, scale=0.4)
+        plan = replace(
+            plan,
+            faults={name.replace("_", " "): weight for name, weight in faults.items()},
+            fault_pause_ms=150.0,
+            keeps_majority=False,
+            node_settings=plan.node_settings | QUICK,
+        )
+        outcome = World(seed, plan).run()
+        if outcome.violation is not None:
+            return outcome.violation.partition(":")[0]
+    return "none"
+
+
+def test_an_election_that_is_won_without_a_majority_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VoterSet, "majority", 1)
+    assert broken_promise(partition=1) in (ONE_LEADER, ONE_CONTROLLER, SAME_LOG)
+
+
+def test_a_voter_that_counts_what_is_not_on_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(self: LogStore, done: Callable[[int], None]) -> None:
+        done(self._log.end_offset)
+
+    monkeypatch.setattr(LogStore, "sync", hasty)
+    assert broken_promise(power_loss=1) in (SAME_LOG, SAME_IMAGE, KEPT, IN_ORDER, WATERMARK)
+
+
+def test_a_voter_that_votes_for_everyone_who_asks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that forgets its vote: two candidates may win the same epoch."""
+
+    def generous(self: Role, replica: Replica, request: VoteRequest) -> bool:
+        return replica.is_behind(request.last)
+
+    for role in (Role, Candidate, Unattached):
+        monkeypatch.setattr(role, "grants", generous)
+    assert broken_promise(5, kill=1, partition=2) in (ONE_LEADER, ONE_CONTROLLER, SAME_LOG)

@@ -1,0 +1,54 @@
+"""When a power loss may take records of a partition: only if no replica is left that has everything."""
+
+from simulator.ledger import Ledger, TopicBook
+from simulator.replicas import Replicas
+
+
+def replicas(*in_sync: str) -> Replicas:
+    found = Replicas()
+    found.are(in_sync)
+    return found
+
+
+def test_one_replica_loses_with_its_machine_and_with_no_other() -> None:
+    alone = replicas("a")
+    assert not alone.power_lost("b")
+    assert alone.power_lost("a")
+
+
+def test_while_it_is_unknown_who_holds_it_any_loss_counts() -> None:
+    assert Replicas().power_lost("a")
+
+
+def test_two_replicas_lose_only_if_both_lose_power_before_one_catches_up() -> None:
+    both = replicas("a", "b")
+    assert not both.power_lost("a")
+    assert both.power_lost("b")
+
+
+def test_a_replica_that_has_caught_up_again_counts_again() -> None:
+    both = replicas("a", "b")
+    assert not both.power_lost("a")
+    both.are(["b"])
+    both.are(["a", "b"])
+    assert not both.power_lost("b")
+
+
+def test_what_is_left_after_a_loss_is_the_truth() -> None:
+    both = replicas("a", "b")
+    assert not both.power_lost("a")
+    both.settled("a")
+    assert not both.power_lost("b")
+
+
+def test_a_loss_elsewhere_leaves_a_partition_alone_and_its_answers_valid() -> None:
+    ledger = Ledger()
+    topic = ledger.topics[bytes(16)] = TopicBook("t", bytes(16), 2, stays=True)
+    here, there = topic.partitions
+    here.replicas.are(["a"])
+    there.replicas.are(["b"])
+    here.flushed = there.flushed = 3
+    ledger.power_lost("a")
+    ledger.power_lost("a")
+    assert (here.era, there.era, ledger.era) == (2, 0, 2)
+    assert [here.surely_kept(era) for era in (0, 1, 2)] == [3, 3, 0]

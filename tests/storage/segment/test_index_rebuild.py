@@ -1,0 +1,83 @@
+"""A read that finds a wrong index of a large segment leaves the rebuilding to a job."""
+
+import pytest
+
+from quire.storage.log import Log
+from quire.storage.log_config import LogConfig
+from quire.storage.scanning.range_check import NotCheckedError, ReadCheck, read_checked
+from quire.storage.segment import lookup
+from quire.storage.segment.index_rebuild import IndexRebuild
+from simulator.disk import SimDisk
+from tests.storage.batches import FOLDER, NOW_MS, append_values, open_log
+
+CONFIG = LogConfig(index_interval_bytes=100)
+INDEX = f"{FOLDER}/{0:020d}.index"
+
+
+@pytest.fixture(autouse=True)
+def every_segment_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "REBUILT_AT_ONCE_BYTES", 0)
+
+
+@pytest.fixture
+def right(disk: SimDisk) -> bytes:
+    """The index of the first segment, before it is overwritten."""
+    log = open_log(disk, CONFIG)
+    append_values(log, *[bytes(50)] * 20)
+    log.roll(NOW_MS)
+    append_values(log, b"later")
+    log.close()
+    content = disk.read_file(INDEX)
+    assert len(content) > 16
+    disk.open(INDEX).pwritev([b"\x00\x00\x00\x05\x00\x00\x00\x07" * (len(content) // 8)], 0)
+    return content
+
+
+def needed(log: Log, offset: int) -> ReadCheck:
+    with pytest.raises(NotCheckedError) as caught:
+        log.read(offset, 10_000, in_job=True)
+    return caught.value.check
+
+
+def test_the_event_loop_leaves_it_to_a_job(disk: SimDisk, right: bytes) -> None:
+    log = open_log(disk, CONFIG, clean=True)
+    wrong = disk.read_file(INDEX)
+    rebuild = needed(log, 15)
+    assert isinstance(rebuild, IndexRebuild)
+    rebuild.run()
+    assert disk.read_file(INDEX) == wrong, "the job changes nothing"
+    rebuild.finish()
+    assert disk.read_file(INDEX) == right
+    assert not isinstance(needed(log, 15), IndexRebuild)
+    part = read_checked(lambda: log.read(15, 10_000, in_job=True))
+    assert part is not None and int.from_bytes(part.read()[:8], "big") == 15
+
+
+def test_two_reads_need_the_same_rebuild(disk: SimDisk, right: bytes) -> None:
+    log = open_log(disk, CONFIG, clean=True)
+    assert repr(needed(log, 15)) == repr(needed(log, 16))
+
+
+def test_one_of_a_segment_that_was_truncated_meanwhile_is_dropped(disk: SimDisk, right: bytes) -> None:
+    log = open_log(disk, CONFIG, clean=True)
+    rebuild = needed(log, 15)
+    rebuild.run()
+    log.truncate_to(10)
+    rebuild.finish()
+    assert log.end_offset == 10
+    append_values(log, b"new")
+    part = read_checked(lambda: log.read(10, 10_000, in_job=True))
+    assert part is not None and int.from_bytes(part.read()[:8], "big") == 10
+
+
+def test_other_look_ups_rebuild_at_once(disk: SimDisk, right: bytes) -> None:
+    log = open_log(disk, CONFIG, clean=True)
+    assert log.position_of(15).offset == 15
+    assert disk.read_file(INDEX) == right
+
+
+def test_a_small_segment_is_rebuilt_at_once(disk: SimDisk, right: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "REBUILT_AT_ONCE_BYTES", 1 << 20)
+    log = open_log(disk, CONFIG, clean=True)
+    assert not isinstance(needed(log, 15), IndexRebuild)
+    assert disk.read_file(INDEX) == right
