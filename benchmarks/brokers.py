@@ -33,7 +33,7 @@ class Broker(Protocol):
 
 
 class ProcessBroker:
-    """What both sides share: a process, a port, and patience."""
+    """What both sides share: a process, a port, and waiting until it answers."""
 
     name = ""
 
@@ -50,7 +50,7 @@ class ProcessBroker:
         return self._process.pid
 
     def start(self) -> float:
-        # A developer's shell may forbid byte code files; every start would then compile all modules anew.
+        # A developer's shell may forbid byte code files; every start would then compile all modules again.
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         with (self.folder / "log.txt").open("ab") as log:
             started = time.perf_counter()

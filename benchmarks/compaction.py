@@ -1,8 +1,9 @@
 """`python -m benchmarks.compaction`: compacting 1 GB of 1 KB records, nine of ten of which are out of date.
 
-Both sides are looked at from outside, in the same way: the topic is filled while `min.compaction.lag.ms` keeps the
-cleaner away; then it is let loose, and is done when `cleaner-offset-checkpoint` has reached the active segment. A
-second topic is compacted while a producer waits for one acknowledgement after the other, for what it does to others.
+Both sides are measured from outside, in the same way: the topic is filled while `min.compaction.lag.ms` prevents
+cleaning. Then the lag is removed, and cleaning is complete when `cleaner-offset-checkpoint` has reached the active
+segment. A second topic is compacted while a producer waits for each acknowledgement before it sends the next record,
+which shows how compaction affects latency.
 """
 
 import argparse
@@ -27,7 +28,7 @@ SIZE = 1_000
 NOT_YET_MS = 24 * 3600 * 1000
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(100 << 20), "min.compaction.lag.ms": str(NOT_YET_MS)}
 LOOK_SOON = {"log.cleaner.backoff.ms": "100"}
-"""The one setting that is not the default, on both sides: how long a cleaner sleeps that has nothing to do."""
+"""The only setting that is not the default, on both sides: how long an idle cleaner sleeps."""
 PATIENCE_S = 120
 
 
@@ -44,7 +45,7 @@ def create(broker: ProcessBroker, name: str, config: dict[str, str]) -> None:
 
 
 def fill(broker: ProcessBroker, topic: str) -> None:
-    """Every key ten times, in the same order each time, so that the last tenth of the log is what stays."""
+    """Every key ten times, in the same order each time, so that the last tenth of the log remains."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": 1})
     value = b"x" * SIZE
     for number in range(RECORDS):
@@ -76,7 +77,7 @@ def is_clean(data: Path, topic: str) -> bool:
 
 
 def compact(broker: ProcessBroker, topic: str) -> Seen:
-    """Lets the cleaner loose and waits until it is done."""
+    """Allows cleaning and waits until it is complete."""
     data = broker.folder / "data"
     before = highest = broker.resident_bytes()
     started = time.perf_counter()
@@ -134,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.compaction", description=__doc__.split("\n")[0])
     parser.add_argument("--quire-only", action="store_true", help="leave Apache Kafka out")
     arguments = parser.parse_args()
-    print("| compacting 1 GB | MB/s | MB of memory on top | ack p99 us before | ack p99 us meanwhile | |")
+    print("| compacting 1 GB | MB/s | MB of memory on top | ack p99 us before | ack p99 us during | |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="quire-compaction-") as name:
         folder = Path(name)

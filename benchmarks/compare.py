@@ -2,8 +2,8 @@
 
     python -m benchmarks.compare [--rounds 5] [--only produce-1k] [--quire-only] [--json FILE]
 
-The sides take turns; each measure is the median of its rounds. Apache Kafka is left out, and that is said, where Java
-or Maven are missing.
+The sides take turns; each measure is the median of its rounds. Without Java or Maven, Apache Kafka is left out, with a
+message.
 """
 
 import argparse
@@ -23,16 +23,16 @@ from benchmarks.machine import warm_memory, write_back
 
 PARTITIONS = 6
 WARM_UP_ROUNDS = 2
-"""A JVM goes on getting faster for several gigabytes; a second round costs a minute and is the least that is fair."""
+"""A JVM keeps getting faster for several gigabytes; a second warm-up round costs a minute, and is only fair."""
 SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
-"""Of both sides. By default a new group waits three seconds for members, and nothing else would be seen."""
+"""Settings of both sides. By default a new group waits three seconds for members, which would hide everything else."""
 Figures = dict[str, float]
 """Name of a figure with its unit -> value."""
 
 
 @dataclass(slots=True)
 class Side:
-    """One broker, the figures it has shown so far, and the topics it was given."""
+    """One broker, its figures so far, and its topics."""
 
     broker: ProcessBroker
     figures: dict[str, list[float]] = field(default_factory=dict)
@@ -135,7 +135,7 @@ MEASURES: dict[str, Callable[[Side], Figures]] = {
 
 
 def measure(sides: list[Side], names: list[str], rounds: int, folder: Path) -> list[float]:
-    """All measures in turns; the first rounds warm both sides and are thrown away. Returns the controls."""
+    """All measures in turns; the first rounds warm up both sides and are discarded. Returns the controls."""
     controls = []
     for number in range(1 - WARM_UP_ROUNDS, rounds + 1):
         for name in names:
@@ -151,7 +151,7 @@ def measure(sides: list[Side], names: list[str], rounds: int, folder: Path) -> l
 
 
 def start(side: Side, times: int) -> None:
-    """Starts and stops the broker a few times; the last start goes on running for the loads."""
+    """Starts and stops the broker a few times; after the last start it keeps running for the loads."""
     for number in range(times):
         side.add("start to first answer", {"s": side.broker.start()})
         if number < times - 1:
@@ -171,8 +171,8 @@ def table(sides: list[Side]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.compare", description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5, help="measured rounds after those that only warm (default 5)")
-    parser.add_argument("--only", default="", help="measure only what has this in its name")
+    parser.add_argument("--rounds", type=int, default=5, help="measured rounds after the warm-up (default 5)")
+    parser.add_argument("--only", default="", help="only the measures whose name contains this")
     parser.add_argument("--quire-only", action="store_true", help="leave Apache Kafka out")
     parser.add_argument("--json", type=Path, help="also write every figure of every round to this file")
     arguments = parser.parse_args()
@@ -199,7 +199,7 @@ def main() -> None:
 
 
 def apache_kafka_jars() -> Path | None:
-    """Where Apache Kafka is; None, and a word about it, where it cannot be had."""
+    """The folder of Apache Kafka; None, with a message, if it is not available."""
     from interop.apache_kafka import jars
     from interop.maven import NotAvailableError
 

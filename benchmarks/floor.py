@@ -1,7 +1,7 @@
-"""`python -m benchmarks.floor`: what the system alone takes for what every broker must have it do.
+"""`python -m benchmarks.floor`: the time that the system calls of any broker take.
 
-A process that checks nothing and knows no protocol receives a gigabyte through a socket and writes it into a file, and
-then answers small requests, each of which it writes before. No broker that keeps its log in files takes less.
+A process that checks nothing and knows no protocol receives a gigabyte through a socket and writes it to a file. Then
+it answers small requests and writes each of them first. No broker that keeps its log in files can be faster.
 """
 
 import multiprocessing

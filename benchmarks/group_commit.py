@@ -1,13 +1,13 @@
 """`python -m benchmarks.group_commit`: fsynced writes per second when fifty writers share an fsync.
 
 A topic with flush.messages=1 on a node of its own, and connections that each send one record of 100 bytes (acks=all),
-wait for the answer, which means fsynced, and send the next. Beside it the two ways of paying for every write alone: a
-bare loop of write and fdatasync on the same disk, and a single writer on Quire. The measures take turns, and the median
-of their rounds counts. Wanted: fifty writers get at least ten times the writes of one fsync per write.
+wait for the answer, which means fsynced, and send the next. For comparison, two ways with one fsync per write: a bare
+loop of write and fdatasync on the same disk, and a single writer on Quire. The measures take turns, and the median of
+their rounds counts. Goal: fifty writers get at least ten times the writes of one fsync per write.
 
-The factor is as large as an fsync is slow: writers that share one wait for it once, but each request still takes its
-time on the processor. So what the disk needs for one fsync is printed with it, and what the same fifty writers get
-where nothing is fsynced: no sharing can give more than that.
+The factor depends on how slow an fsync is: writers that share one wait for it once, but each request still takes
+processor time. So the time of one fsync is printed, too, and the rate of the same fifty writers without any fsync,
+which is the upper limit.
 """
 
 import argparse
@@ -49,7 +49,7 @@ class Measure:
 
 
 class Writer:
-    """One connection with one record under way."""
+    """One connection with one record in flight."""
 
     def __init__(self, port: int, frame: bytes) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -62,7 +62,7 @@ class Writer:
         self.socket.sendall(self._frame)
 
     def receive(self) -> float:
-        """Takes the answer; how long it took, in milliseconds."""
+        """Reads the answer; returns how long it took, in milliseconds."""
         answer = self.socket.recv(4096)
         assert len(answer) == 4 + int.from_bytes(answer[:4]), "an answer of this size comes in one piece"
         error = int.from_bytes(answer[ERROR_AT : ERROR_AT + 2], signed=True)

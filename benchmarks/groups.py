@@ -1,11 +1,11 @@
-"""`python -m benchmarks.groups`: what a node's groups cost: their heartbeats, their rebalances, and their loading.
+"""`python -m benchmarks.groups`: the cost of groups: heartbeats, rebalances, and loading.
 
-Wanted: 1,000 groups of 3 members that heartbeat take at most 15 % of one core; a classic group of 100 members over
-1,000 partitions is through its rebalance within 1 s of the last JoinGroup, and a consumer group's target for the same
-is computed within 50 ms; a million committed offsets, of which 100,000 are live, are loaded within 3 s and 120 MB.
+Goals: heartbeats of 1,000 groups of 3 members take at most 15 % of one core; a classic group of 100 members with 1,000
+partitions completes its rebalance within 1 s of the last JoinGroup, and the target assignment of a consumer group of
+that size is computed within 50 ms; a million committed offsets, of which 100,000 are live, load within 3 s and 120 MB.
 
-Members are sockets that say what a member says, one connection each, so that the broker sees what it would see of so
-many clients, and one process can be all of them.
+Members are plain sockets that send a member's requests, one connection each. To the broker they look like that many
+clients, but one process can run them all.
 """
 
 import argparse
@@ -111,14 +111,14 @@ class Member:
 
 
 def join(members: list[Member]) -> list[int]:
-    """Asks for all of them. What they say of themselves is new each time, so whoever comes first begins a round."""
+    """Sends JoinGroup for all of them. Their metadata changes each time, so the first one starts a rebalance."""
     for member in members:
         member.metadata += b"."
     return [member.ask_to_join() for member in members]
 
 
 def settle(members: list[Member], joins: list[int], assignment_bytes: int) -> None:
-    """Waits until all have joined, and have got what their leader gives them."""
+    """Waits until all have joined and got their assignments."""
     for member, sent in zip(members, joins, strict=True):
         member.joined(sent)
     assert len({member.generation for member in members}) == 1, "not all are in one generation"
@@ -196,7 +196,7 @@ def big_rebalance(folder: Path, members: int, partitions: int) -> None:
 
 
 def target(members: int, partitions: int) -> None:
-    """What each member of a consumer group should have: at first, and again when one more has come."""
+    """The target assignment of a consumer group: at first, and after one more member has joined."""
     topic = bytes(16)
     for name, assign in ASSIGNORS.items():
         group = {f"member-{number:03d}": AssignedMember(frozenset([topic]), {}) for number in range(members)}

@@ -1,7 +1,7 @@
-"""The loads: what a librdkafka client does to a broker, and how long that takes it.
+"""The loads: what a librdkafka client does to a broker, and how long it takes.
 
-Every function is one measured stretch of work against a running broker and returns what it saw; CPU is read by the
-caller from the broker's process. Producers that must not share a core's Python run as processes of their own.
+Every function is one measured load on a running broker and returns its figures; the caller reads the CPU time from the
+broker's process. Producers that must not share one Python interpreter run as separate processes.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ BATCH = 10_000
 
 @dataclass(slots=True)
 class Volume:
-    """A stretch of work by volume."""
+    """A load measured by volume."""
 
     seconds: float
     records: int
@@ -36,7 +36,7 @@ class Volume:
 
 @dataclass(slots=True)
 class Latency:
-    """A stretch of work by single round trips, in microseconds."""
+    """A load measured by single round trips, in microseconds."""
 
     p50_us: float
     p99_us: float
@@ -197,7 +197,7 @@ def open_connections(host: str, port: int, count: int) -> list[socket.socket]:
 
 
 def transactions_of_one_record(bootstrap: str, topic: str, count: int) -> Latency:
-    """Begin, one record, commit; one after the other."""
+    """Transactions of one record each, one at a time."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"bench-{topic}", "linger.ms": 0})
     producer.init_transactions(30)
     samples: list[float] = []

@@ -1,7 +1,7 @@
 """`python -m benchmarks.lookups`: what finding an offset or a point in time costs as a log grows to a million batches.
 
-Wanted: the logarithm. One log in one process, no network: each row appends ten times as many batches as the row before
-has, and asks for random offsets and times in all of it.
+Goal: logarithmic growth. One log in one process, no network: each row has ten times as many batches as the row before,
+and looks up random offsets and timestamps in all of them.
 """
 
 import random
@@ -23,7 +23,7 @@ START_MS = 1_700_000_000_000
 
 
 def grow(log: Log, batches: int) -> None:
-    """Appends until there are so many batches, each of one record and a millisecond later than the one before."""
+    """Appends until there are this many batches, each with one record, a millisecond after the one before."""
     while log.end_offset < batches:
         records = bytearray()
         for offset in range(log.end_offset, log.end_offset + AT_ONCE):
@@ -32,7 +32,7 @@ def grow(log: Log, batches: int) -> None:
 
 
 def us_each(question: Callable[[int], object], batches: int) -> float:
-    """The median of single questions, in microseconds, after as many that only warm."""
+    """The median of single lookups, in microseconds, after as many to warm up."""
     dice = random.Random(1)
     samples = []
     for _ in range(2 * QUESTIONS):

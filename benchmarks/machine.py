@@ -1,8 +1,8 @@
-"""The machine's own share in a figure: memory that has to be had from a host first, and what a bare pwrite gives.
+"""The influence of the machine on a figure: memory that the host has to provide first, and the speed of a bare pwrite.
 
-On a virtual machine a page that the guest has not used for a while is not there: the first write to it takes ten times
-as long, and counts as the broker's system time. So memory is warmed right before every single measurement, by writing
-a file and removing it, whose pages are then the next to be handed out.
+On a virtual machine a page that the guest has not used for a while is not backed by memory: the first write to it takes
+ten times as long, and counts as the broker's system time. So memory is warmed right before each measurement by writing
+and removing a file, whose pages are then the next to be allocated.
 """
 
 import os
@@ -12,15 +12,15 @@ from pathlib import Path
 CHUNK = b"x" * (1 << 20)
 TRIES = 8
 WARM_MEGABYTES_PER_SECOND = 2500
-"""What a bare pwrite gives where the memory is there. Cold, it is a few hundred."""
+"""The speed of a bare pwrite with warm memory. With cold memory it is a few hundred."""
 
 
 WARMED_BYTES = 2 << 30
-"""More than a measurement uses: the log, what the client has queued for it, and what is between them."""
+"""More than a measurement uses: the log, the client's queue, and the buffers between them."""
 
 
 def bare_pwrite_megabytes_per_second(folder: Path, size_bytes: int = WARMED_BYTES) -> float:
-    """How fast one process appends to a file here, with nothing else to do: the control of every volume figure."""
+    """How fast one process appends to a file here: the control for every throughput figure."""
     path = folder / "control"
     descriptor = os.open(path, os.O_CREAT | os.O_WRONLY)
     try:
@@ -34,7 +34,7 @@ def bare_pwrite_megabytes_per_second(folder: Path, size_bytes: int = WARMED_BYTE
 
 
 def warm_memory(folder: Path) -> float:
-    """Writes until memory is warm, or will not become so; the control, as it is when the measurement begins."""
+    """Writes until memory is warm, or does not get warmer; returns the control at the start of the measurement."""
     speed = 0.0
     for _ in range(TRIES):
         speed = bare_pwrite_megabytes_per_second(folder)
@@ -44,5 +44,5 @@ def warm_memory(folder: Path) -> float:
 
 
 def write_back() -> None:
-    """Lets the disk catch up, so that one side's dirty pages are not paid for by the other."""
+    """Waits for the disk, so that the dirty pages of one side do not slow the other down."""
     os.sync()

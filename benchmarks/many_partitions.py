@@ -1,6 +1,6 @@
 """`python -m benchmarks.many_partitions`: how long a node with 10,000 small partitions takes to start, and its memory.
 
-Wanted: the first answer within 8 s and at most 250 MB, after a clean stop as after a kill.
+Goal: the first answer within 8 s and at most 250 MB, after a clean stop and after a kill.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def main() -> None:
             print("|---|---|---|---|")
             broker.stop()
             restart(broker, "a clean stop")
-            # Every log is to end behind what is known to be on disk.
+            # Every log must end beyond its recovery point.
             fill(broker.bootstrap, topics, 1)
             broker.kill()
             restart(broker, "a kill")

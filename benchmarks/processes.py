@@ -1,4 +1,4 @@
-"""What the kernel knows of a process: CPU time, user and system apart, and resident memory."""
+"""Figures of a process from the kernel: user and system CPU time, and resident memory."""
 
 import contextlib
 import os
@@ -44,7 +44,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Everything below a process, whichever of its threads started it; what ends meanwhile is left out."""
+    """Everything below a process, whichever of its threads started it; those that have just ended are left out."""
     found: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):

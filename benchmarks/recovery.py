@@ -1,7 +1,7 @@
 """`python -m benchmarks.recovery`: how fast a log that was not closed is read and checked, from the page cache.
 
-Wanted: 1 GB/s at least. One log of one segment for each kind of batch, opened as after a crash with nothing known to be
-on disk: every checksum is compared, and indexes and producers are found again.
+Goal: at least 1 GB/s. One log of one segment for each kind of batch, opened as after a crash with recovery point 0:
+every checksum is compared, and indexes and producer state are rebuilt.
 """
 
 import sys

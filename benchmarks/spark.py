@@ -3,13 +3,13 @@
     python -m benchmarks.spark [--rows 2000000] [--rounds 3] [--only batch]
 
 Rows of 200 bytes, `local[2]`. The sides take turns in one Spark; each figure is the median of its rounds, after one to
-warm up. The connector comes from Maven, and is left out, and that is said, where it cannot be had.
+warm up. The connector comes from Maven; if it is not available, it is left out, with a message.
 
     batch      key, value, partition and offset of a topic to the noop sink
-    window     a stream over all there is in some micro-batches, counted in five-minute windows of event time; what it
-               takes to start a stream is told apart, since a stream is started once
+    window     a stream over the whole topic in several micro-batches, counted in five-minute windows of event time;
+               the start of the stream is reported separately, because a stream starts once
     trigger    how long a small micro-batch without state takes, beside Spark's own rate source
-    memory     the largest a Python worker became
+    memory     the largest size of a Python worker
 """
 
 import argparse
@@ -168,7 +168,7 @@ class Bench:
         whole_s = time.perf_counter() - started
         read = [(found["numInputRows"], found["durationMs"]["triggerExecution"]) for found in query.recentProgress]
         read = [(rows, ms) for rows, ms in read if rows]
-        # The first micro-batch has the workers started; it counts as part of the start.
+        # The first micro-batch starts the workers, so it counts as part of the start.
         seconds = sum(ms for _, ms in read[1:]) / 1000
         return Run(sum(rows for rows, _ in read[1:]), seconds, whole_s - seconds)
 
@@ -214,7 +214,7 @@ def new_batch(count: int) -> bytes:
 
 
 def trigger_ms(frame: DataFrame) -> float:
-    """Of micro-batches that had something to do, without the first, which finds everything cold."""
+    """Of micro-batches with records, without the first, which is cold."""
     with tempfile.TemporaryDirectory() as folder:
         writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
         query = writer.trigger(processingTime="0 seconds").start()
@@ -239,7 +239,7 @@ def cpu_s() -> float:
 
 @contextmanager
 def largest_worker() -> Iterator[Callable[[], int]]:
-    """How large a Python process below this one ever was, as seen ten times a second."""
+    """The largest size of a Python process below this one, sampled ten times a second."""
     largest = 0
     over = threading.Event()
 

@@ -2,12 +2,12 @@
 
     python -m benchmarks.spark_sink [--rows 1000000] [--rounds 3] [--only batch]
 
-Rows of 200 bytes with keys and no headers, `local[2]`, uncompressed; Spark makes them up as it goes. The sides take
+Rows of 200 bytes with keys and no headers, `local[2]`, uncompressed; Spark generates them. The sides take
 turns in one Spark; each figure is the median of its rounds, after one to warm up.
 
     batch      a batch job, at least once on both sides
     stream     micro-batches: exactly once, at least once, and the connector, which has no other; a round is a batch
-    small      how long a micro-batch of 100 rows takes, where what counts is what each batch costs by itself
+    small      how long a micro-batch of 100 rows takes: the fixed cost of a batch
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--only", choices=MEASURES)
     arguments = parser.parse_args()
     with Cluster() as cluster, session() as (spark, sides):
-        spark.sparkContext.setLogLevel("OFF")  # a query that is stopped in the middle of a batch says much about it
+        spark.sparkContext.setLogLevel("OFF")  # a query that is stopped during a batch logs a lot
         bench = SinkBench(spark, cluster.bootstrap_servers, sides)
         print(f"load of the machine when it began: {os.getloadavg()[0]:.1f}")
         for measure in [arguments.only] if arguments.only else MEASURES:
@@ -99,7 +99,7 @@ class SinkBench:
         return found
 
     def _stream(self, side: str, once: bool, rows: int, batches: int) -> list[float]:
-        """The seconds each of so many micro-batches took, from its planning to Spark's note that it is done."""
+        """The seconds that each of this many micro-batches took, from its plan to Spark's report that it is done."""
         source = self._spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows)
         frame = source.option("numPartitions", 2).load().selectExpr(*(part.format(id="value") for part in ROW))
         options = self._options() | ({"exactlyOnce": str(once).lower()} if side == "quire" else {})
@@ -115,7 +115,7 @@ class SinkBench:
         return times
 
     def _options(self) -> dict[str, str]:
-        """Where to: a topic of its own each time."""
+        """The options of the target: a new topic each time."""
         self._topics += 1
         topic = f"sink-{self._topics}"
         with BlockingClient(self._servers) as client:

@@ -1,7 +1,7 @@
 """`python -m benchmarks.sweep`: what a request costs as partitions, segments and connections grow.
 
-Wanted: nothing. Each table has one row per size, the same load in every row, and the broker's CPU time per request;
-beside it what idle connections weigh and how long a node with many partitions takes to start.
+Goal: no growth. Each table has one row per size, the same load in every row, and the broker's CPU time per request;
+also the memory of idle connections and the start time of a node with many partitions.
 """
 
 import socket

@@ -73,7 +73,7 @@ class ApacheKafka:
     def server(self, properties: Mapping[str, str], folder: Path, *, killed: bool = False) -> Iterator[str]:
         """Runs a broker with these settings; its first listener's address when it answers, stopped at the end.
 
-        Or `killed`: then nothing is flushed, closed or said.
+        With `killed` it is killed at the end instead.
         """
         process = self.start(properties, folder)
         try:
@@ -94,6 +94,10 @@ class ApacheKafka:
             return subprocess.Popen(
                 [*self._java("-Xmx512m"), "kafka.Kafka", str(path)], stdout=log, stderr=log, cwd=folder
             )
+
+    def server_command(self, properties_path: Path) -> list[str]:
+        """What runs a node of a cluster, with a small heap."""
+        return [*self._java("-Xmx256m"), "kafka.Kafka", str(properties_path)]
 
     def wait_until_it_serves(
         self, process: subprocess.Popen[bytes], properties: Mapping[str, str], folder: Path

@@ -16,13 +16,13 @@ _NOTHING_NEW = ("Log starting offset: ", "Snapshot end offset: ")
 
 
 class ComplaintError(AssertionError):
-    """DumpLogSegments said something besides what is in a file."""
+    """DumpLogSegments reported a problem."""
 
 
 def dump_directory(kafka: ApacheKafka, data_dir: Path) -> str:
     """What it says: a line for each thing, with `== path` above what is said of a file."""
     folders = sorted(path for path in data_dir.iterdir() if path.is_dir())
-    return "".join(_dump_folder(kafka, data_dir, folder) for folder in folders)
+    return "".join(dump_folder(kafka, data_dir, folder) for folder in folders)
 
 
 def _is_unused_index(path: Path) -> bool:
@@ -30,7 +30,8 @@ def _is_unused_index(path: Path) -> bool:
     return path.suffix in {".index", ".timeindex"} and path.stat().st_size > 0 and not path.read_bytes().strip(b"\0")
 
 
-def _dump_folder(kafka: ApacheKafka, data_dir: Path, folder: Path) -> str:
+def dump_folder(kafka: ApacheKafka, data_dir: Path, folder: Path) -> str:
+    """The same for one topic partition, or the metadata log."""
     files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not _is_unused_index(path))
     decoder = DECODERS.get(folder.name.rpartition("-")[0])
     options = ["--print-data-log", *([decoder] if decoder else [])]

@@ -2,7 +2,7 @@
 
     python -m interop.record_golden [SCENARIO ...]
 
-For each scenario of `interop.scenarios` a folder `tests/golden/kafka-<version>/<name>` is written anew:
+For each scenario of `interop.scenarios` a folder `tests/golden/kafka-<version>/<name>` is replaced:
 
     data/            the data directory as Apache Kafka left it, but for its lock file
     sizes.json       the true size of files that end in zeros: these are cut off here, and put back by the tests. A

@@ -1,7 +1,6 @@
-"""What an Apache Kafka is made to write, so that Quire can be shown to read it: one function for each kind of log.
+"""Data that Apache Kafka writes for tests which show that Quire can read it: one function for each kind of log.
 
-Records carry timestamps of their own, days apart, so that segments roll where the scenario wants it and not by the
-clock.
+Records have explicit timestamps, days apart, so that segments roll where the scenario wants it and not by the clock.
 """
 
 import time
@@ -89,7 +88,7 @@ def expired(server: Server) -> None:
 
 
 def compacted(server: Server) -> None:
-    """Keys overwritten and deleted in several segments, and the cleaner has been there, twice."""
+    """Keys overwritten and deleted in several segments, cleaned twice."""
     create(server, "compacted", config=COMPACT)
     producer = idempotent(server)
     send(producer, "compacted", 0, ("a", "1"), ("b", "1"), ("c", "1"), ("d", "1"))

@@ -69,7 +69,7 @@ def read(client: BlockingClient, topic: str, *, read_committed: bool = False, st
     while any(consumer.positions[place] < ends[place].offset for place in ends):
         client.loop.run_until(consumer.arrival(), timeout_ms=30_000)
         for fetched in consumer.poll():
-            found[fetched.place] += [record.value or b"" for record in fetched.records()]
+            found[fetched.topic_partition] += [record.value or b"" for record in fetched.records()]
     consumer.close()
     return [value for place in places(topic) for value in found[place]]
 

@@ -1,6 +1,6 @@
 """`quire transactions find-hanging` and `abort` on a transaction that hangs, which Apache Kafka can be made to have.
 
-Quire lets no record of a transaction in that its coordinator does not know of.
+Quire refuses records of a transaction that its coordinator does not know.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from interop.apache_kafka import ApacheKafka, settings
 from quire.protocol.messages.produce import ProduceResponse
 from quire.testing import WireConnection
 from tests.cli.command import quire
-from tests.cli.test_cli_transactions import begun, created, read_committed, shown
+from tests.cli.transactions.test_transactions import begun, created, read_committed, shown
 from tests.wire.batches import batch
 from tests.wire.raw import NAMES_UP_TO, produce_request
 
@@ -29,7 +29,7 @@ def servers(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def hang(servers: str, topic: str, producer_id: int) -> None:
-    """A record of a transaction that no coordinator knows, and so nobody will ever end."""
+    """A record of a transaction that no coordinator knows, and which will therefore never end."""
     records = batch([b"lost"], attributes=TRANSACTIONAL, producer_id=producer_id, producer_epoch=0, base_sequence=0)
     request = produce_request(topic, records)
     request.transactional_id = "nobody"
@@ -51,7 +51,7 @@ def test_a_transaction_that_hangs_is_found_and_aborted(servers: str) -> None:
 
     abort = ("transactions", "abort", topic, "--partition", "0", "--start-offset")
     elsewhere = quire(*abort, "0", servers=servers)
-    assert elsewhere.returncode == 4 and "there are some at 1, 3" in elsewhere.stderr.decode()
+    assert elsewhere.returncode == 4 and "there are open transactions at 1, 3" in elsewhere.stderr.decode()
     aborted = quire(*abort, "1", servers=servers)
     assert (aborted.returncode, aborted.stdout.decode()) == (
         0,

@@ -17,9 +17,9 @@ from interop.dump_log_segments import dump_directory
 from interop.librdkafka import read_everything
 from interop.record_golden import settled
 from interop.scenarios import COMPACT, SCENARIOS, WAIT_S, Scenario, Server, cleaned, create, wait_until
-from quire.cli.dump.files import dump_file
-from quire.cli.dump.read_only import ReadOnlyFile
-from quire.cli.dump.wanted import Wanted
+from quire.cli.storage.dump.files import dump_file
+from quire.cli.storage.dump.read_only import ReadOnlyFile
+from quire.cli.storage.dump.wanted import Wanted
 from quire.testing import Cluster
 from tests.golden.coordinated import Known, coordinated, when_replayed
 from tests.golden.kafka_dump import in_kafkas_words, parse

@@ -6,8 +6,8 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from interop.apache_kafka import ApacheKafka, settings
-from quire.storage import checkpoints
-from quire.storage.gap_mark import MARK
+from quire.storage.directory import checkpoints
+from quire.storage.recovery.gap_mark import MARK
 from quire.testing import Cluster, WireConnection
 from tests.wire.clients import Confluent, Message
 from tests.wire.raw import list_offset, topic_metadata

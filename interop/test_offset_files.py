@@ -5,8 +5,8 @@ from pathlib import Path
 from interop.apache_kafka import ApacheKafka
 from quire.testing import Cluster
 from tests.cli import command
-from tests.cli.group_members import commit
-from tests.cli.test_cli_groups import committed, filled
+from tests.cli.groups.group_members import commit
+from tests.cli.groups.test_groups import committed, filled
 
 TOOL = "consumer.group.ConsumerGroupCommand"
 

@@ -26,7 +26,9 @@ def servers(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield address
 
 
-@pytest.mark.parametrize("file", ["test_cli_groups.py", "test_cli_transactions.py", "test_consume_in_a_group.py"])
+@pytest.mark.parametrize(
+    "file", ["groups/test_groups.py", "transactions/test_transactions.py", "records/test_consume_group.py"]
+)
 def test_commands(servers: str, file: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", f"tests/cli/{file}"],

@@ -19,10 +19,10 @@ from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.partitioner import partition_for_key
 from quire.client.producer import Producer, ProducerConfig
 from quire.client.shell_blocking import BlockingClient
-from quire.inventory.reading import read, whole
-from quire.inventory.topics import places_of
 from quire.protocol.records import Compression
 from quire.testing import Cluster
+from quire_samples.inventory.reading import read, whole
+from quire_samples.inventory.topics import places_of
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 RECORDS = 500

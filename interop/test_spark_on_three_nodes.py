@@ -20,17 +20,17 @@ from quire.client.admin.configs import Resource, ResourceType, describe_configs
 from quire.client.admin.topics import NewTopic, create_topics
 from quire.client.producer import Producer
 from quire.client.shell_blocking import BlockingClient
-from quire.inventory.topics import ensure_topics
 from quire.spark.delta import DeltaSink
-from tests.cli.command import quire
-from tests.inventory.running import (
+from quire_samples.inventory.topics import ensure_topics
+from tests.samples.command import samples
+from tests.samples.inventory.running import (
     assert_every_command_was_carried_out_once,
     made_commands,
     own_config,
     records,
     send,
 )
-from tests.inventory.test_inventory_killed import Supervisor
+from tests.samples.inventory.test_inventory_killed import Supervisor
 from tests.wire.clients import eventually as soon
 
 eventually = partial(soon, wait_s=180)
@@ -123,7 +123,7 @@ def test_everything_comes_out_once_although_a_broker_is_killed(
             query.stop()
         copied = sorted(int(record.value or b"") for _, record in records(client, COPY))
         assert copied == list(range(RECORDS))
-    checked = quire("inventory", "check", "--events", config.topics.events, "--lake", lake, "--json", servers=servers)
+    checked = samples("inventory", "check", "--events", config.topics.events, "--lake", lake, "--json", servers=servers)
     report = json.loads(checked.stdout)
     assert (checked.returncode, report["agrees"], report["events_not_in_lake"]) == (0, True, 0), report
 
