@@ -25,19 +25,23 @@ NameChange: TypeAlias = tuple[tuple[str, "FileNode | FolderNode | None"], ...]
 
 
 class FileNode:
-    __slots__ = ("_platter", "_unsynced", "content", "modified_ms")
+    __slots__ = ("_lost_sectors", "_platter", "_unsynced", "content", "modified_ms")
 
     def __init__(self, content: bytes | bytearray = b"", modified_ms: int = 0) -> None:
         self.content = bytearray(content)
         self.modified_ms = modified_ms
         self._platter = bytearray(content)
         self._unsynced: list[FileChange] = []
+        self._lost_sectors: set[int] = set()
+        """Those that a failed sync did not write, as long as nothing writes to them again."""
 
     def write(self, data: bytes, position: int) -> None:
-        self._change((position, data))
+        _apply(self.content, (position, data))
+        self._unsynced.append(self._with_whole_sectors(position, data))
 
     def truncate(self, size: int) -> None:
-        self._change((size, None))
+        _apply(self.content, (size, None))
+        self._unsynced.append((size, None))
 
     def sync(self) -> None:
         for change in self._unsynced:
@@ -46,14 +50,22 @@ class FileNode:
 
     def fail_sync(self) -> None:
         """As Linux does after an I/O error: the pages count as clean, stay readable, and no later sync writes them."""
+        for change in self._unsynced:
+            self._lost_sectors.update(_sectors(change))
         self._unsynced.clear()
 
     def after_power_loss(self, random: SimRandom, *, reorder: bool) -> "FileNode":
         return FileNode(self._reordered(random) if reorder else self._torn_prefix(random), self.modified_ms)
 
-    def _change(self, change: FileChange) -> None:
-        self._unsynced.append(change)
-        _apply(self.content, change)
+    def _with_whole_sectors(self, position: int, data: bytes) -> FileChange:
+        """A sector goes to disk as a whole, with what a failed sync left in memory."""
+        lost = [sector for sector in _sectors((position, data)) if sector in self._lost_sectors]
+        if not lost:
+            return position, data
+        self._lost_sectors.difference_update(lost)
+        start = min(position, lost[0] * SECTOR)
+        end = max(position + len(data), (lost[-1] + 1) * SECTOR)
+        return start, bytes(self.content[start:end])
 
     def _torn_prefix(self, random: SimRandom) -> bytearray:
         found = bytearray(self._platter)

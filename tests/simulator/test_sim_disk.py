@@ -276,6 +276,18 @@ def test_bytes_of_a_failed_sync_stay_readable_and_are_not_durable_even_after_the
     assert disk.crash(SimRandom(1)).read_file("log") == b""
 
 
+def test_a_write_takes_what_a_failed_sync_left_in_its_sector_to_disk_but_nothing_of_other_sectors() -> None:
+    disk = SimDisk()
+    file = written(disk, "log", b"", sync=True)
+    file.pwritev([b"a" * 600], 0)
+    disk.fail_when(lambda operation: operation.kind == "sync")
+    with pytest.raises(OSError, match="Input/output"):
+        file.sync()
+    file.pwritev([b"b" * 10], 600)
+    file.sync()
+    assert disk.crash(SimRandom(1)).read_file("log") == bytes(512) + b"a" * 88 + b"b" * 10
+
+
 def test_a_full_disk_refuses_growth_and_tells_its_free_bytes() -> None:
     disk = SimDisk(capacity_bytes=100)
     file = written(disk, "log", b"x" * 60)
