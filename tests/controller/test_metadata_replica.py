@@ -41,3 +41,15 @@ def test_timers_of_a_term_do_not_outlive_it() -> None:
     sim.replica.leader_changed(None, 2)
     sim.run(60_000)
     assert sim.image.brokers[2].is_active, "only a leader fences"
+
+
+def test_a_wait_for_the_image_that_is_given_up_is_forgotten() -> None:
+    sim = SimController().start()
+    called: list[str] = []
+    next_offset = sim.image.offset + 1
+    forget = sim.replica.when_applied(next_offset, lambda: called.append("given up"))
+    sim.replica.when_applied(next_offset, lambda: called.append("waits"))
+    forget()
+    forget()
+    sim.register(2)
+    assert called == ["waits"]

@@ -2,7 +2,9 @@
 
 from quire.metadata.partition_image import UNASSIGNED_DIRECTORY
 from quire.node.partitions import opening
+from quire.protocol.errors import ErrorCode
 from tests.node.conftest import SimulatedNode
+from tests.node.partitions.test_opening import written_to
 
 SETTINGS = {"log.dirs": "/one,/two"}
 
@@ -50,6 +52,9 @@ def test_a_failed_directory_takes_its_replicas_out_of_service() -> None:
     node.clock.run_until(
         lambda: sorted(each.leader for each in node.node.image.topics_by_name["t"].partitions.values()) == [-1, 1]
     )
+    partitions = node.node.image.topics_by_name["t"].partitions
+    errors = {each.leader: written_to(node, index) for index, each in partitions.items()}
+    assert errors == {1: ErrorCode.NONE, -1: ErrorCode.KAFKA_STORAGE_ERROR}
 
 
 def test_a_broker_with_one_directory_has_nothing_to_report(node: SimulatedNode) -> None:

@@ -5,10 +5,13 @@ from typing import Any, cast
 import pytest
 
 from quire.config.broker_config import BrokerConfig
+from quire.controller.active_controller import ActiveController
 from quire.controller.metadata_replica import MetadataReplica
+from quire.controller.refusals import not_controller, refuse
 from quire.node.authorizer import AclOperation, Authorizer, Resource
 from quire.node.context import Context, Principal
 from quire.node.to_controller import CATCH_UP_MS, ToController
+from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import incremental_alter_configs as incremental
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -77,11 +80,12 @@ class OtherReplica:
     def when_leader_changes(self, callback: Any) -> None:
         self.leader_changed.append(callback)
 
-    def when_applied(self, offset: int, callback: Any) -> None:
+    def when_applied(self, offset: int, callback: Any) -> Any:
         if self.holds_back:
             self.waiting.append((offset, callback))
         else:
             callback()
+        return self.waiting.clear
 
     def changes_to(self, endpoint: tuple[int, str, int] | None) -> None:
         self.endpoint = endpoint
@@ -154,6 +158,7 @@ def test_an_image_that_stays_behind_delays_an_answer_only_so_long(broker: OtherB
     started_ms = broker.now_ms
     assert broker.settle(broker.create("t")).topics[0].error_code == ErrorCode.NONE
     assert CATCH_UP_MS <= broker.now_ms - started_ms < CATCH_UP_MS + 1_000
+    assert broker.replica.waiting == [], "nobody waits for the image any more"
 
 
 def test_a_request_waits_until_there_is_a_controller(broker: OtherBroker) -> None:
@@ -253,3 +258,19 @@ def test_a_local_request_goes_elsewhere_when_the_term_ends_before_its_answer(nod
     node.node.metadata.leader_changed(node.node.node_id, 99)
     node.clock.run_until(lambda: pending.done)
     assert pending.value.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+def test_a_request_that_changes_places_keeps_the_deadline_of_its_client(
+    node: SimulatedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t")], timeout_ms=3_000)
+    here: Pending[Any] = Pending()
+    monkeypatch.setattr(ActiveController, "create_topics", lambda active, request: here)
+    started_ms = node.clock.monotonic_ms()
+    pending = node.node.to_controller.create_topics(request, CLIENT)
+    node.clock.run_for(2_000)
+    node.node.metadata.leader_changed(None, 98)
+    here.complete(refuse(request, not_controller()))
+    node.clock.run_until(lambda: pending.done)
+    assert pending.value.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert node.clock.monotonic_ms() - started_ms == pytest.approx(3_000, abs=1)

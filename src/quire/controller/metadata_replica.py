@@ -102,12 +102,19 @@ class MetadataReplica:
         """Calls `callback` after each change of the leader, also to none."""
         self._when_leader_changes.append(callback)
 
-    def when_applied(self, offset: int, callback: Callable[[], None]) -> None:
-        """Calls `callback` when the image has the record at `offset`, now if it has."""
+    def when_applied(self, offset: int, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls `callback` when the image has the record at `offset`, now if it has; the result ends the wait."""
+        waiting = (offset, callback)
+
+        def forget() -> None:
+            if waiting in self._when_applied:
+                self._when_applied.remove(waiting)
+
         if self.image.offset >= offset:
             callback()
         else:
-            self._when_applied.append((offset, callback))
+            self._when_applied.append(waiting)
+        return forget
 
     # --- What the log reports
 

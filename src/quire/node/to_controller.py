@@ -211,9 +211,12 @@ class ToController:
         if self._replica.active is not None:
             return completed(True)
         reached: Pending[bool] = Pending()
+        waits: list[Callable[[], None]] = []
 
         def end(is_up_to_date: bool) -> None:
             timer.cancel()
+            for forget in waits:
+                forget()
             reached.complete_once(is_up_to_date)
 
         timer = self._clock.call_later(timeout_ms, lambda: end(False))
@@ -221,7 +224,7 @@ class ToController:
         def asked(response: DescribeQuorumResponse) -> None:
             committed = high_watermark(response)
             if committed is not None and not reached.done:
-                self._replica.when_applied(committed - 1, lambda: end(True))
+                waits.append(self._replica.when_applied(committed - 1, lambda: end(True)))
 
         def attempt() -> Pending[Any]:
             if self._replica.active is not None:
@@ -242,9 +245,14 @@ class ToController:
         *,
         purpose: Purpose = Purpose.FORWARDING,
         changes: bool = True,
+        deadline_ms: float | None = None,
     ) -> Pending[R]:
+        """`deadline_ms` is that of the first attempt."""
+        if deadline_ms is None:
+            deadline_ms = self._clock.monotonic_ms() + (timeout_ms if timeout_ms > 0 else self._request_timeout_ms)
         if self._replica.active is None and self._must_be_here(context):
             return completed(refuse(request, not_controller()))
+        sender = None if context is None else replace(context)  # A connection reuses its context.
         if self._replica.active is not None:
             here = command(self._replica.active, request)
             if self._must_be_here(context):
@@ -253,18 +261,16 @@ class ToController:
                 return here
             return self._or_elsewhere(
                 here,
-                lambda: self._send(request, command, context, timeout_ms, purpose=purpose, changes=changes),
+                lambda: self._send(request, command, sender, purpose=purpose, changes=changes, deadline_ms=deadline_ms),
             )
-        sender = None if context is None else replace(context)  # A connection reuses its context.
 
         def attempt() -> Pending[Any]:
             if self._replica.active is not None:
                 return command(self._replica.active, request)
             return self._call(purpose, request, sender)
 
-        return self._start(
-            attempt, request, timeout_ms if timeout_ms > 0 else self._request_timeout_ms, then_visible=changes
-        )
+        left_ms = max(0.0, deadline_ms - self._clock.monotonic_ms())
+        return self._start(attempt, request, left_ms, then_visible=changes)
 
     def _or_elsewhere(self, here: Pending[R], send_again: Callable[[], Pending[R]]) -> Pending[R]:
         """The outcome of a local call, or that of another attempt if this node's term ended before its outcome."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from quire.metadata.image import ClusterImage, TopicImage
+from quire.metadata.partition_image import NO_LEADER
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import ZERO
 from quire.replication.partition import Partition
@@ -59,6 +60,15 @@ class HostedPartitions:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
         if found is None or index not in found.partitions:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {topic}")
-        if found.partitions[index].leader != self._node_id:
-            return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another node leads {found.name}-{index}")
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {found.name}-{index} is offline")
+        leader = found.partitions[index].leader
+        if leader == self._node_id or (leader == NO_LEADER and self._is_offline_here(found, index)):
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {found.name}-{index} is offline")
+        who = "no node" if leader == NO_LEADER else "another node"
+        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{who} leads {found.name}-{index}")
+
+    def _is_offline_here(self, topic: TopicImage, index: int) -> bool:
+        """Whether this node has a replica without an open log; no longer when it has given up what it led, to stop."""
+        broker = self.image.brokers.get(self._node_id)
+        is_leaving = broker is not None and broker.in_controlled_shutdown
+        is_replica = self._node_id in topic.partitions[index].replicas
+        return is_replica and not is_leaving and (topic.topic_id, index) not in self.by_id
