@@ -52,7 +52,7 @@ def address(cluster: Cluster, node: int) -> str:
 
 def live(cluster: Cluster, asked: int) -> list[int]:
     """The brokers that a node names, past its proxies."""
-    return brokers_at(cluster._direct_address(asked))
+    return brokers_at(cluster._nodes.direct_address(asked))
 
 
 def test_all_nodes_serve_and_lead(cluster: Cluster) -> None:
@@ -187,7 +187,7 @@ TEST_PROCESS = """
     from quire.testing import Cluster
     cluster = Cluster(nodes=2)
     cluster.start()
-    print(*cluster.pids.values(), cluster._layout.network._process.pid, flush=True)
+    print(*cluster.pids.values(), cluster._nodes.layout.network._process.pid, flush=True)
     time.sleep(60)
 """
 
