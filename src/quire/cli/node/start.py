@@ -40,7 +40,8 @@ The controller listens on 127.0.0.1, on the port after the clients' (9093 by def
 
 \b
 With --nodes, node 2 listens 10 ports above node 1, and so on; its data is in node-2 of the data
-directory, and --set applies to all nodes. A node that dies is started again."""
+directory, and --set applies to all nodes. advertised.listeners is the address of node 1: the
+others advertise the same host, also 10 ports apart. A node that dies is started again."""
 )
 @click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
 @data_option
@@ -58,7 +59,7 @@ directory, and --set applies to all nodes. A node that dies is started again."""
     show_default=True,
     help="Level of the log on standard error.",
 )
-@click.option("-n", "--nodes", type=IntRange(min=1), metavar="N", help="Run a cluster of N nodes on this machine.")
+@click.option("--nodes", type=IntRange(min=1), metavar="N", help="Run a cluster of N nodes on this machine.")
 @click.option("--no-restart", is_flag=True, help="With --nodes: leave a node that dies stopped.")
 @click.option("--control-stdin", is_flag=True, hidden=True, help="Execute control lines; stop when they end.")
 def start(
