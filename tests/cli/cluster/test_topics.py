@@ -8,7 +8,7 @@ from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end,
 
 
 def test_a_topic_is_created_listed_described_grown_and_deleted(servers: str) -> None:
-    created = quire("topics", "create", "life", "-p", "2", "-c", "retention.ms=1000000", servers=servers)
+    created = quire("topics", "create", "life", "-p", "2", "-s", "retention.ms=1000000", servers=servers)
     assert (created.returncode, created.stdout) == (0, b"life: created (2 partitions, 1 replica)\n")
     listed = quire("topics", "list", servers=servers).stdout.decode().splitlines()
     assert listed[0].split() == ["NAME", "PARTITIONS", "REPLICAS"]
