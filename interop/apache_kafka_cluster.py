@@ -11,6 +11,8 @@ from tests.free_ports import free_ports
 NODES = 3
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 REPLICATED = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",

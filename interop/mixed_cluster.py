@@ -99,7 +99,7 @@ class MixedNode:
         }
         lines = [f"{key}={value}\n" for key, value in (_SETTINGS | own | dict(settings)).items()]
         self.settings_path.write_text("".join(lines))
-        given = ("-c", str(self.settings_path), "-t", CLUSTER_ID, *options)
+        given = ("-c", str(self.settings_path), "--cluster-id", CLUSTER_ID, *options)
         if self.plan.kind == "kafka":
             self._kafka.tool("kafka.tools.StorageTool", "format", *given)
         else:

@@ -129,7 +129,7 @@ def test_everything_comes_out_once_although_a_broker_is_killed(
 
 
 def assert_replicated(client: BlockingClient, topic: str) -> None:
-    """As far as three nodes allow."""
+    """As the brokers' defaults say: the inventory's topics name no replication factor."""
     client.run(client.cluster.refresh([topic]))
     partitions = client.cluster.metadata.topics[topic].partitions.values()
     assert {len(partition.replicas) for partition in partitions} == {3}

@@ -1,14 +1,13 @@
 """Every command that a script would call can print JSON."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from quire.cli.main import quire as root
 from tests.cli.command import quire
+from tests.cli.tree import leaves
 
 WITHOUT = {
     "start": "it prints one line, `ready HOST:PORT`",
@@ -17,20 +16,7 @@ WITHOUT = {
 }
 
 
-def leaves(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from leaves(command, f"{path}{name} ")
-        else:
-            yield f"{path}{name}", command
-
-
-@pytest.mark.parametrize(
-    ("name", "command"), list(leaves(root)), ids=lambda each: each if isinstance(each, str) else ""
-)
+@pytest.mark.parametrize(("name", "command"), list(leaves()), ids=lambda each: each if isinstance(each, str) else "")
 def test_a_command_prints_json_unless_it_has_nothing_to_tell_a_program(name: str, command: click.Command) -> None:
     has_json = any("--json" in parameter.opts for parameter in command.params)
     assert has_json != (name in WITHOUT)

@@ -40,14 +40,14 @@ def test_topic_settings_are_set_appended_taken_out_and_unset(servers: str) -> No
 
 
 def test_only_what_was_set_is_shown_unless_everything_is_asked_for(servers: str) -> None:
-    quire("topics", "create", "few", "-c", "max.message.bytes=2000", servers=servers)
+    quire("topics", "create", "few", "-s", "max.message.bytes=2000", servers=servers)
     assert value_of(servers, "topic", "few")["max.message.bytes"] == "2000"
     assert "segment.bytes" not in value_of(servers, "topic", "few")
     assert "segment.bytes" in value_of(servers, "topic", "few", "--all")
 
 
 def test_the_table_says_where_a_setting_comes_from(servers: str) -> None:
-    quire("topics", "create", "origin", "-c", "retention.ms=1", servers=servers)
+    quire("topics", "create", "origin", "-s", "retention.ms=1", servers=servers)
     lines = quire("configs", "describe", "topic", "origin", servers=servers).stdout.decode().splitlines()
     assert ["retention.ms", "1", "topic", "any", "time"] in [line.split() for line in lines]
 
@@ -150,6 +150,6 @@ def test_settings_of_features_that_quire_does_not_have_are_shown_as_fixed(server
 
 
 def test_a_kind_may_be_in_the_plural(servers: str) -> None:
-    quire("topics", "create", "plural", "-c", "retention.ms=1000000", servers=servers)
+    quire("topics", "create", "plural", "-s", "retention.ms=1000000", servers=servers)
     one, several = (quire("configs", "describe", kind, "plural", servers=servers) for kind in ("topic", "topics"))
     assert one.returncode == 0 and one.stdout == several.stdout

@@ -1,10 +1,14 @@
 import json
+import os
+import subprocess
 
-from tests.cli.command import quire
+import pytest
+
+from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire
 
 
 def test_a_topic_is_created_listed_described_grown_and_deleted(servers: str) -> None:
-    created = quire("topics", "create", "life", "-p", "2", "-c", "retention.ms=1000000", servers=servers)
+    created = quire("topics", "create", "life", "-p", "2", "-s", "retention.ms=1000000", servers=servers)
     assert (created.returncode, created.stdout) == (0, b"life: created (2 partitions, 1 replica)\n")
     listed = quire("topics", "list", servers=servers).stdout.decode().splitlines()
     assert listed[0].split() == ["NAME", "PARTITIONS", "REPLICAS"]
@@ -20,6 +24,38 @@ def test_a_topic_is_created_listed_described_grown_and_deleted(servers: str) -> 
     deleted = quire("topics", "delete", "life", "--yes", servers=servers)
     assert (deleted.returncode, deleted.stdout) == (0, b"life: deleted\n")
     assert quire("topics", "describe", "life", servers=servers).returncode == 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "code", "left"), [("n", [], 130, True), ("y", [], 0, False), ("", ["--yes"], 0, False)]
+)
+def test_delete_asks_at_a_terminal_unless_yes_is_given(
+    servers: str, answer: str, options: list[str], code: int, left: bool
+) -> None:
+    topic = f"asked-{answer}"
+    quire("topics", "create", topic, servers=servers)
+    ours, theirs = os.openpty()
+    try:
+        command = [*QUIRE, "topics", "delete", topic, *options]
+        started = subprocess.Popen(
+            command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment({"QUIRE_BOOTSTRAP": servers})
+        )
+        os.close(theirs)
+        with killed_at_the_end(started) as process:
+            if answer:
+                os.write(ours, f"{answer}\n".encode())
+            shown, _ = process.communicate(timeout=PATIENCE_S)
+    finally:
+        os.close(ours)
+    assert (b"with all records?" in shown) == bool(answer)
+    assert process.returncode == code
+    assert (quire("topics", "describe", topic, servers=servers).returncode == 0) == left
+
+
+def test_delete_does_not_ask_without_a_terminal(servers: str) -> None:
+    quire("topics", "create", "unasked", servers=servers)
+    deleted = quire("topics", "delete", "unasked", servers=servers)
+    assert (deleted.returncode, deleted.stdout) == (0, b"unasked: deleted\n")
 
 
 def test_the_table_of_a_topic_shows_where_its_records_begin_and_end(servers: str) -> None:

@@ -79,7 +79,7 @@ def test_a_dry_run_shows_what_would_be_sent_and_writes_nothing(servers: str, top
         "sent_before": 0,
         "passed_over": 1,
     }
-    shown = quire("dlq", "replay", topic, "-n", servers=servers).stdout.decode().splitlines()
+    shown = quire("dlq", "replay", topic, "--dry-run", servers=servers).stdout.decode().splitlines()
     assert [line.split() for line in shown[:3]] == [["LETTERS", "TO", "ERROR"], ["2", topic, "a"], ["1", topic, "b"]]
     assert shown[3] == f"3 dead letters would be sent back from {topic}.dlq"
     assert content(servers, topic) == []

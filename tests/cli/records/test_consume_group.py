@@ -119,13 +119,13 @@ def test_a_new_group_that_finds_nothing_at_the_end_commits_nothing_and_hears_whe
 
 
 def test_the_hint_to_a_group_that_has_read_everything_leads_to_the_records(servers: str) -> None:
-    topic = create(servers, "read-again", 1)
+    topic = create(servers, "hinted", 1)
     produce(servers, topic, 0, 3)
-    assert read(servers, topic, "--group", "again", "--from-beginning") == [0, 1, 2]
-    hint = quire("consume", topic, "--group", "again", servers=servers).stderr.decode()
+    assert read(servers, topic, "--group", "hinted", "--from-beginning") == [0, 1, 2]
+    hint = quire("consume", topic, "--group", "hinted", servers=servers).stderr.decode()
     advice = hint.split("`")[3]
     assert quire(*advice.split()[1:], servers=servers).returncode == 0, advice
-    assert read(servers, topic, "--group", "again") == [0, 1, 2]
+    assert read(servers, topic, "--group", "hinted") == [0, 1, 2]
 
 
 def test_a_filter_that_matches_nothing_leaves_the_group_where_it_is(servers: str) -> None:

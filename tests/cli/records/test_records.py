@@ -133,7 +133,7 @@ def test_a_large_file_is_written_whole_and_in_order_per_partition(servers: str, 
 
 
 def test_a_record_the_topic_does_not_take_is_an_error_with_advice(servers: str) -> None:
-    quire("topics", "create", "narrow", "-c", "max.message.bytes=1000", servers=servers)
+    quire("topics", "create", "narrow", "-s", "max.message.bytes=1000", servers=servers)
     result = quire("produce", "narrow", servers=servers, stdin=b"x" * 5000)
     assert result.returncode == 1
     assert "max.message.bytes" in result.stderr.decode()

@@ -57,7 +57,7 @@ def test_records_are_shown_when_asked_for(data: Path) -> None:
 
 
 def test_json_is_one_object_per_line_with_the_same_records(data: Path) -> None:
-    found = [json.loads(line) for line in run("--json", "-p", data / "orders-0").stdout.splitlines()]
+    found = [json.loads(line) for line in run("--json", "--print-data", data / "orders-0").stdout.splitlines()]
     records = [each for each in found if each["type"] == "record"]
     assert [each["offset"] for each in records] == list(range(10))
     assert records[0]["value"] == "first"
@@ -100,7 +100,7 @@ def test_verifying_says_nothing_of_entries_that_are_right(data: Path) -> None:
 
 
 def test_a_part_of_a_log_can_be_asked_for(data: Path) -> None:
-    result = run("--json", "-p", "--from-offset", 8, data / "orders-0")
+    result = run("--json", "--print-data", "--from-offset", 8, data / "orders-0")
     assert [json.loads(line)["offset"] for line in result.stdout.splitlines() if '"record"' in line] == [8, 9]
     one_each = run("--json", "--max-bytes", 1, data / "orders-0").stdout.splitlines()
     assert len([line for line in one_each if '"type":"batch"' in line]) == len(segments(data))

@@ -43,7 +43,7 @@ def test_another_nodes_or_clusters_directory_is_not_taken(tmp_path: Path) -> Non
     other_node = quire("storage", "format", "--data", str(tmp_path), "--node-id", "2", "--ignore-formatted")
     assert other_node.returncode == 1 and "belongs to node 1" in other_node.stderr.decode()
     other_cluster = quire(
-        "storage", "format", "--data", str(tmp_path), "-t", "4L6g3nShT-eMCtK--X86sw", "--ignore-formatted"
+        "storage", "format", "--data", str(tmp_path), "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--ignore-formatted"
     )
     assert other_cluster.returncode == 1 and "belongs to cluster" in other_cluster.stderr.decode()
 
@@ -120,7 +120,7 @@ def node_file(folder: Path, node_id: int = 1, **changes: str | None) -> str:
 
 def test_a_controller_of_several_is_formatted_with_the_first_voters(tmp_path: Path) -> None:
     config = node_file(tmp_path, 2)
-    done = quire("storage", "format", "-c", config, "-t", CLUSTER_ID, "--initial-controllers", VOTERS)
+    done = quire("storage", "format", "-c", config, "--cluster-id", CLUSTER_ID, "--initial-controllers", VOTERS)
     assert done.returncode == 0, done.stderr
     assert (info(tmp_path / "data")["node_id"], info(tmp_path / "data")["directory_id"]) == (2, TWO)
     folder = str(tmp_path / "data" / "__cluster_metadata-0")
@@ -148,7 +148,7 @@ def test_a_node_that_joins_is_formatted_without_voters(tmp_path: Path) -> None:
             "format",
             "-c",
             node_file(folder, 1 if static == changes else 3, **changes),
-            "-t",
+            "--cluster-id",
             CLUSTER_ID,
             *options,
         )
@@ -160,14 +160,14 @@ def test_formatting_that_would_not_make_a_cluster_says_what_to_do(tmp_path: Path
     broker = {"process_roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:9292"}
     static = {"controller_quorum_voters": "1@127.0.0.1:9093,2@127.0.0.1:9193"}
     cases: list[tuple[dict[str, str | None], list[str], str]] = [
-        ({}, ["-t", CLUSTER_ID], "add --initial-controllers with the controllers of a new cluster"),
+        ({}, ["--cluster-id", CLUSTER_ID], "add --initial-controllers with the controllers of a new cluster"),
         ({}, ["-I", VOTERS], "--cluster-id is missing"),
-        ({}, ["-t", CLUSTER_ID, "-I", VOTERS, "--standalone"], "contradict each other"),
-        ({}, ["-t", CLUSTER_ID, "-I", "1@127.0.0.1:9093"], "is not ID@HOST:PORT:DIRECTORY_ID"),
-        ({}, ["-t", CLUSTER_ID, "-I", f"5@127.0.0.1:9093:{ONE}"], "does not name this controller, node 1"),
-        ({**static}, ["-t", CLUSTER_ID, "-I", VOTERS], "the quorum is static"),
-        ({**broker}, ["-t", CLUSTER_ID, "--standalone"], "--standalone is for a controller"),
-        ({**broker}, ["-t", CLUSTER_ID, "-I", VOTERS], "which is only a broker"),
+        ({}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS, "--standalone"], "contradict each other"),
+        ({}, ["--cluster-id", CLUSTER_ID, "-I", "1@127.0.0.1:9093"], "is not ID@HOST:PORT:DIRECTORY_ID"),
+        ({}, ["--cluster-id", CLUSTER_ID, "-I", f"5@127.0.0.1:9093:{ONE}"], "does not name this controller, node 1"),
+        ({**static}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS], "the quorum is static"),
+        ({**broker}, ["--cluster-id", CLUSTER_ID, "--standalone"], "--standalone is for a controller"),
+        ({**broker}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS], "which is only a broker"),
         ({**broker}, [], "--cluster-id is missing"),
     ]
     for changes, options, advice in cases:

@@ -108,7 +108,7 @@ Examples:
 )
 @click.argument("kind", type=KINDS)
 @click.argument("name", required=False)
-@click.option("--set", "changed", type=Setting(), multiple=True, help="Change a setting; repeatable.")
+@click.option("-s", "--set", "changed", type=Setting(), multiple=True, help="Change a setting; repeatable.")
 @click.option("--unset", "removed", multiple=True, metavar="KEY", help="Reset to the default; repeatable.")
 @click.option("--append", "appended", type=Setting(), multiple=True, help="Add to a list; repeatable.")
 @click.option("--subtract", "subtracted", type=Setting(), multiple=True, help="Remove from a list; repeatable.")

@@ -79,7 +79,7 @@ Examples:
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("-p", "--partitions", type=IntRange(min=1), help="Number of partitions.  [default: the broker's]")
 @click.option("-r", "--replication-factor", type=IntRange(min=1), help="Copies of each partition.")
-@click.option("-c", "--set", "--config", "settings", type=Setting(), multiple=True, help="A setting; repeatable.")
+@click.option("-s", "--set", "--config", "settings", type=Setting(), multiple=True, help="A setting; repeatable.")
 @click.option(
     "--replica-assignment",
     "assignment",
@@ -231,7 +231,7 @@ Examples:
 )
 @click.argument("name", shell_complete=complete_topics)
 @click.option("-p", "--partitions", type=IntRange(min=1), help="New total number of partitions.")
-@click.option("--set", "changed", type=Setting(), multiple=True, help="Change a setting; repeatable.")
+@click.option("-s", "--set", "changed", type=Setting(), multiple=True, help="Change a setting; repeatable.")
 @click.option("--unset", "removed", multiple=True, metavar="KEY", help="Reset to the broker's value; repeatable.")
 @json_option
 @cluster_options

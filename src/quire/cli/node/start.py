@@ -40,7 +40,8 @@ The controller listens on 127.0.0.1, on the port after the clients' (9093 by def
 
 \b
 With --nodes, node 2 listens 10 ports above node 1, and so on; its data is in node-2 of the data
-directory, and --set applies to all nodes. A node that dies is started again."""
+directory, and --set applies to all nodes. advertised.listeners is the address of node 1: the
+others advertise the same host, also 10 ports apart. A node that dies is started again."""
 )
 @click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
 @data_option
@@ -58,7 +59,7 @@ directory, and --set applies to all nodes. A node that dies is started again."""
     show_default=True,
     help="Level of the log on standard error.",
 )
-@click.option("-n", "--nodes", type=IntRange(min=1), metavar="N", help="Run a cluster of N nodes on this machine.")
+@click.option("--nodes", type=IntRange(min=1), metavar="N", help="Run a cluster of N nodes on this machine.")
 @click.option("--no-restart", is_flag=True, help="With --nodes: leave a node that dies stopped.")
 @click.option("--control-stdin", is_flag=True, hidden=True, help="Execute control lines; stop when they end.")
 def start(
@@ -106,10 +107,22 @@ def _start_node(options: "StartOptions", *, control: bool) -> None:
     except ConfigError as error:
         raise Failure(name_options(error, data=data, path=path, listen=options.listen), EXIT_USAGE) from error
     _warn(config)
+    _refuse_folder_of_cluster(config.metadata_log_dir)
     try:
         run_node(config, _announce, control=control)
     except (ConfigError, NodeFailedError) as error:
         raise Failure(name_options(error, data=data or options.temporary_dir, path=path)) from error
+
+
+def _refuse_folder_of_cluster(folder: str) -> None:
+    from quire.cli.node.local.description import is_folder_of_cluster, node_count
+    from quire.real.disk import RealDisk
+
+    if is_folder_of_cluster(RealDisk(), folder):
+        raise Failure(
+            f"{folder} holds a cluster, not a single node; start it with --nodes {node_count(RealDisk(), folder)}, or "
+            "choose another folder with --data."
+        )
 
 
 def _start_cluster(count: int, options: "StartOptions", *, restart: bool) -> None:
@@ -129,17 +142,25 @@ def _start_cluster(count: int, options: "StartOptions", *, restart: bool) -> Non
     with ReservedPorts() as ports:
         try:
             now_ms = time.time_ns() // 1_000_000
-            nodes = prepare_cluster(count, options, ports, disk=RealDisk(), random=RealRandom(), now_ms=now_ms)
+            nodes = prepare_cluster(
+                count,
+                options,
+                ports,
+                check_ports=check_ports,
+                disk=RealDisk(),
+                random=RealRandom(),
+                now_ms=now_ms,
+            )
         except ConfigError as error:
             raise Failure(name_options(error, data=data, path=path, listen=options.listen), EXIT_USAGE) from error
         except DataDirectoryError as error:
             raise Failure(name_options(error, data=data, path=path)) from error
+        except NodeFailedError as error:
+            raise Failure(str(error)) from error
         _warn(nodes[0].config)
         try:
-            for node in nodes:
-                check_ports(node.config)
             Supervisor(nodes, restart=restart, announce=_announce).run()
-        except (NodeFailedError, ClusterFailedError) as error:
+        except ClusterFailedError as error:
             raise Failure(str(error)) from error
 
 

@@ -55,7 +55,7 @@ Examples:
     help="Leave those that have failed this often.",
 )
 @click.option("--again", is_flag=True, help="Also those that were sent back before.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only show what would be sent back.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be sent back.")
 @click.option("--from-beginning", is_flag=True, hidden=True, help="Has no effect: every replay begins there.")
 @json_option
 @cluster_options

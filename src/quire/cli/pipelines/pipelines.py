@@ -144,7 +144,7 @@ Examples:
   quire pipelines reset shop --yes --results"""
 )
 @click.argument("names", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Confirm; without this, nothing is removed.")
+@click.option("-y", "--yes", is_flag=True, help="Confirm; without this, nothing is removed.")
 @click.option("--results", is_flag=True, help="Also delete the topics that the pipeline writes.")
 @folder_options
 @json_option

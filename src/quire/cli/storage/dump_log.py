@@ -36,7 +36,7 @@ Examples:
 Exit code 1 if a file is damaged or contradicts another; it is shown up to the damage.""",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
-@click.option("-p", "--print-data", is_flag=True, help="Also print records: keys, values, headers.")
+@click.option("--print-data", is_flag=True, help="Also print records: keys, values, headers.")
 @click.option(
     "--as",
     "contents",

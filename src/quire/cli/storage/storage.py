@@ -56,11 +56,11 @@ Brokers, and controllers that join later, get --no-initial-controllers. A config
 controller.quorum.voters has a static quorum and needs none of these options.""",
 )
 @click.option("-c", "--config", "path", type=click.Path(exists=True, dir_okay=False), help="A server.properties.")
-@click.option("-t", "--cluster-id", metavar="UUID", help="Id of the cluster.  [default: a new one]")
+@click.option("--cluster-id", metavar="UUID", help="Id of the cluster.  [default: a new one]")
 @data_option
 @click.option("--node-id", type=IntRange(min=0), help="Id of the node.  [default: 1]")
 @click.option("-s", "--set", "assignments", type=Assignment(), multiple=True, help="A setting; repeatable.")
-@click.option("-g", "--ignore-formatted", is_flag=True, help="Keep directories that are already formatted.")
+@click.option("--ignore-formatted", is_flag=True, help="Keep directories that are already formatted.")
 @click.option("--standalone", is_flag=True, help="A quorum of this controller alone.  [default for a single node]")
 @click.option("-I", "--initial-controllers", "initial", metavar="VOTER,...", help="The controllers of a new cluster.")
 @click.option("-N", "--no-initial-controllers", "no_initial", is_flag=True, help="The node joins an existing cluster.")

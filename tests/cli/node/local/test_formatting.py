@@ -1,6 +1,8 @@
 """The folder of a local cluster: what is formatted once, and never again."""
 
+import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from quire.cli.node.local.description import FILE_NAME, read_description
 from quire.cli.node.local.formatting import prepare_cluster
 from quire.cli.node.local.plan import PlannedNode
 from quire.cli.node.local.ports import ReservedPorts
+from quire.cli.node.serve import NodeFailedError
+from quire.config.broker_config import BrokerConfig
 from quire.controller.format import format_node
 from quire.raft.snapshot_file import read_snapshot
 from quire.real.disk import RealDisk
@@ -20,10 +24,21 @@ from quire.storage.errors import DataDirectoryError
 FIRST = "00000000000000000000-0000000000.checkpoint"
 
 
-def prepare(folder: Path, count: int, listen: str = "127.0.0.1:19092") -> list[PlannedNode]:
+def prepare(
+    folder: Path,
+    count: int,
+    listen: str = "127.0.0.1:19092",
+    check_ports: Callable[[BrokerConfig], None] = lambda _: None,
+) -> list[PlannedNode]:
     with ReservedPorts() as ports:
         return prepare_cluster(
-            count, StartOptions(data=str(folder), listen=listen), ports, disk=RealDisk(), random=RealRandom(), now_ms=1
+            count,
+            StartOptions(data=str(folder), listen=listen),
+            ports,
+            check_ports=check_ports,
+            disk=RealDisk(),
+            random=RealRandom(),
+            now_ms=1,
         )
 
 
@@ -55,9 +70,29 @@ def test_the_next_start_finds_what_the_first_has_formatted(tmp_path: Path) -> No
     assert [node.config.topology.broker_listeners[0].port for node in again] == [29092, 29102, 29112]
 
 
-def test_nodes_that_are_added_are_brokers(tmp_path: Path) -> None:
+def test_a_start_that_fails_leaves_no_folders(tmp_path: Path) -> None:
+    def refuse(config: BrokerConfig) -> None:
+        if config.node_id == 3:
+            raise NodeFailedError("in use")
+
+    with pytest.raises(NodeFailedError):
+        prepare(tmp_path / "new", 3, check_ports=refuse)
+    assert not (tmp_path / "new").exists()
+    foreign = tmp_path / "foreign"
+    (foreign / "node-3").mkdir(parents=True)
+    (foreign / "node-3" / "thesis.txt").touch()
+    with pytest.raises(DataDirectoryError, match=r"contains thesis\.txt"):
+        prepare(foreign, 3)
+    assert [each.name for each in foreign.iterdir()] == ["node-3"]
+
+
+def test_nodes_that_are_added_are_brokers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     prepare(tmp_path, 1)
-    nodes = prepare(tmp_path, 3)
+    with caplog.at_level(logging.INFO):
+        nodes = prepare(tmp_path, 3)
+    assert caplog.messages == [
+        f"{tmp_path} holds a cluster of 1 node: adding node-2, node-3, only as brokers; controllers stay node-1"
+    ]
     assert [node.config.topology.is_controller for node in nodes] == [True, False, False]
     found = metas(tmp_path, 3)
     assert len({meta.cluster_id for meta in found if meta is not None}) == 1 and None not in found

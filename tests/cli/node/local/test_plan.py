@@ -73,6 +73,13 @@ def test_all_ports_and_folders_shift_alike(tmp_path: Path) -> None:
     assert node.config.metadata_log_dir == "/m/node-2"
 
 
+def test_an_advertised_address_is_that_of_the_first_node() -> None:
+    nodes = planned(3, "advertised.listeners=PLAINTEXT://broker.example:9092")
+    assert [str(each) for node in nodes for each in node.config.topology.advertised_listeners] == [
+        f"PLAINTEXT://broker.example:{port}" for port in (9092, 9102, 9112)
+    ]
+
+
 def test_free_ports_are_chosen_for_all() -> None:
     nodes = planned(3, ephemeral=True)
     ports = [listener.rpartition(":")[2] for node in nodes for listener in listeners(node)]

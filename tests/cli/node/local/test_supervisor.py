@@ -159,3 +159,12 @@ def test_a_port_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
         done = quire("start", "--nodes", "3", "--data", str(tmp_path / "d"), "--listen", f"127.0.0.1:{first}")
         assert done.returncode == 1
         assert f"port {port} of 127.0.0.1 (for clients) is in use" in done.stderr.decode(), done.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_start_without_nodes_in_the_folder_of_a_cluster_names_the_option(tmp_path: Path) -> None:
+    (tmp_path / "quire-cluster.properties").write_text("nodes=3\n")
+    done = quire("start", "--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert done.returncode == 1
+    assert "holds a cluster, not a single node; start it with --nodes 3" in done.stderr.decode(), done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["quire-cluster.properties"]

@@ -48,6 +48,18 @@ def read_description(disk: Disk, folder: str, listener: str) -> Description | No
         ) from error
 
 
+def is_folder_of_cluster(disk: Disk, folder: str) -> bool:
+    return disk.exists(f"{folder}/{FILE_NAME}")
+
+
+def node_count(disk: Disk, folder: str) -> str:
+    """The number of nodes of the cluster, for messages; N if the file is damaged."""
+    try:
+        return read_properties(disk.read_file(f"{folder}/{FILE_NAME}").decode())["nodes"].value
+    except (OSError, KeyError, ValueError, ConfigError):
+        return "N"
+
+
 def write_description(disk: Disk, folder: str, description: Description) -> None:
     lines = [
         "# The cluster that `quire start --nodes` runs from this folder.",

@@ -1,21 +1,40 @@
-"""Prepares the folder of a local cluster: its description, and the data directories of nodes that have none yet."""
+"""Prepares the folder of a local cluster: its description, and the data directories of nodes that have none yet.
+
+Everything that can be refused is checked before the first write, so a start that fails leaves no new folders.
+"""
+
+import logging
+from collections.abc import Callable
 
 from quire.cli.node.config import StartOptions
 from quire.cli.node.local.description import FILE_NAME, Description, read_description, write_description
 from quire.cli.node.local.plan import PlannedNode, first_voters, load_base, plan_nodes
 from quire.cli.node.local.ports import ReservedPorts
 from quire.config.broker_config import BrokerConfig
-from quire.controller.format import format_node, new_cluster_id
+from quire.console.output import count as counted
+from quire.controller.format import check_for_foreign_files, format_node, new_cluster_id
 from quire.raft.control_state import NO_VOTERS
 from quire.seams import Disk, Random
 from quire.storage.directory.meta_properties import read_meta
 from quire.storage.errors import DataDirectoryError, unusable_directory
 
+log = logging.getLogger("quire.supervisor")
+
 
 def prepare_cluster(
-    count: int, options: StartOptions, ports: ReservedPorts, *, disk: Disk, random: Random, now_ms: int
+    count: int,
+    options: StartOptions,
+    ports: ReservedPorts,
+    *,
+    check_ports: Callable[[BrokerConfig], None],
+    disk: Disk,
+    random: Random,
+    now_ms: int,
 ) -> list[PlannedNode]:
-    """The nodes, formatted and ready to start. ConfigError or DataDirectoryError if they cannot be."""
+    """The nodes, formatted and ready to start. ConfigError or DataDirectoryError if they cannot be.
+
+    `check_ports` raises if a node cannot listen; nothing has been written then.
+    """
     base = load_base(options)
     folder = base.metadata_log_dir
     try:
@@ -23,7 +42,12 @@ def prepare_cluster(
         nodes = plan_nodes(options, base, description, ports)
         ports.all_taken()
         _check_still_formatted(disk, nodes[: description.formatted], description)
+        for node in nodes:
+            check_ports(node.config)
         if description.formatted < count:
+            for node in nodes[description.formatted :]:
+                for directory in node.config.data_dirs:
+                    check_for_foreign_files(disk, directory)
             _format(disk, random, folder, description, nodes, now_ms)
     except OSError as error:
         raise unusable_directory(folder, error) from error
@@ -46,6 +70,14 @@ def _described(
         raise DataDirectoryError(
             f"{folder} holds a cluster of {known.nodes} nodes; start it with --nodes {known.nodes}, or choose another "
             "folder with --data."
+        )
+    if count > known.nodes:
+        log.info(
+            "%s holds a cluster of %s: adding %s, only as brokers; controllers stay %s",
+            folder,
+            counted(known.nodes, "node"),
+            ", ".join(f"node-{node_id}" for node_id in range(known.nodes + 1, count + 1)),
+            ", ".join(f"node-{voter.key.id}" for voter in known.voters),
         )
     return known._replace(nodes=count)
 
