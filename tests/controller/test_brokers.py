@@ -166,6 +166,17 @@ def test_a_broker_that_stops_hands_over_first_and_goes_then() -> None:
     assert after(image, last.records).brokers[1].fenced
 
 
+def test_a_broker_that_stops_waits_for_no_fenced_broker() -> None:
+    heartbeats = Heartbeats(9000)
+    heartbeats.heard(2, 5, 100, metadata_offset=80)
+    heartbeats.heard(3, 5, 100, metadata_offset=6)
+    image = cluster(topic(), partition(0, (1, 2)), brokers=3)
+    image = after(image, beat(image, heartbeats, want_shut_down=True).records)
+    assert not beat(image, heartbeats, want_shut_down=True).response.should_shut_down
+    image = after(image, brokers.fence(image, CONFIG, 3))
+    assert beat(image, heartbeats, want_shut_down=True).response.should_shut_down
+
+
 def test_the_only_broker_may_stop_without_an_heir() -> None:
     heartbeats = Heartbeats(9000)
     image = cluster(topic(), partition(0, (1,)))

@@ -127,10 +127,10 @@ def test_a_mistake_of_ours_in_the_middle_is_answered(monkeypatch: pytest.MonkeyP
     node = SimulatedNode().start()
     create = create_topics_manager._create
 
-    def broken(image, config, random, topic):  # type: ignore[no-untyped-def]
+    def broken(image, config, random, topic, settings):  # type: ignore[no-untyped-def]
         if topic.name == "new-3":
             raise KeyError("a bug")
-        return create(image, config, random, topic)
+        return create(image, config, random, topic, settings)
 
     monkeypatch.setattr(create_topics_manager, "_create", broken)
     answer = node.call(creation(5), 7, CreateTopicsResponse)

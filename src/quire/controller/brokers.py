@@ -193,7 +193,7 @@ def heartbeat(
 def _shut_down(
     image: ClusterImage, config: BrokerConfig, heartbeats: Heartbeats, broker: BrokerImage, next_offset: int
 ) -> tuple[list[Message], bool]:
-    """First its leaderships move away. Once every other broker has read that, it is fenced and may stop."""
+    """First its leaderships move away. Once every other active broker has read that, it is fenced and may stop."""
     leads = any(
         partition.leader == broker.broker_id
         for topic in image.topics_by_name.values()
@@ -201,7 +201,8 @@ def _shut_down(
     )
     if broker.fenced:
         return [], True
-    if not leads and heartbeats.others_know_of_shutdown(broker.broker_id):
+    active = {each.broker_id for each in image.brokers.values() if each.is_active}
+    if not leads and heartbeats.others_know_of_shutdown(broker.broker_id, active):
         return fence(image, config, broker.broker_id), True
     if broker.in_controlled_shutdown:
         return [], False

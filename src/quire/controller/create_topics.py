@@ -4,9 +4,10 @@ from collections import Counter
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
-from quire.config.topic_config import TopicConfig, validate_topic_configs
+from quire.config.topic_config import validate_topic_configs
 from quire.controller.assignments import check_assignment, new_partition
 from quire.controller.controller_result import Portions, check_record_count
+from quire.controller.described_settings import DescribedSettings
 from quire.controller.replica_placement import place_replicas
 from quire.controller.topic_names import check_new_topic_name
 from quire.metadata.image import TOPIC, ClusterImage
@@ -15,7 +16,6 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
-    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -39,10 +39,11 @@ def create_topics(
         response.topics = [refused(topic, error) for topic in request.topics]
         return response
     new_names: dict[str, str] = {}
+    settings = DescribedSettings(config)
     for topic in _without_repetitions(request, response):
         try:
             check_new_topic_name(image, topic.name, new_names)
-            created, records = _create(image, config, random, topic)
+            created, records = _create(image, config, random, topic, settings)
             yield [] if request.validate_only else records
         except ApiError as error:
             response.topics.append(refused(topic, error))
@@ -80,7 +81,7 @@ def _without_repetitions(request: CreateTopicsRequest, response: CreateTopicsRes
 
 
 def _create(
-    image: ClusterImage, config: BrokerConfig, random: Random, topic: CreatableTopic
+    image: ClusterImage, config: BrokerConfig, random: Random, topic: CreatableTopic, settings: DescribedSettings
 ) -> tuple[CreatableTopicResult, list[Message]]:
     overrides = _overrides(config, topic)
     if topic.assignments:
@@ -102,7 +103,7 @@ def _create(
         error_message=None,
         num_partitions=len(replicas),
         replication_factor=len(replicas[0]),
-        configs=_described(overrides, config),
+        configs=settings.of(overrides),
     )
     return answer, records
 
@@ -171,16 +172,3 @@ def _new_topic_id(image: ClusterImage, random: Random) -> bytes:
         topic_id = random.uuid()
         if topic_id not in image.topics_by_id:
             return topic_id
-
-
-def _described(overrides: dict[str, str], config: BrokerConfig) -> list[CreatableTopicConfigs]:
-    return [
-        CreatableTopicConfigs(
-            name=entry.name,
-            value=entry.value,
-            read_only=entry.read_only,
-            config_source=entry.source,
-            is_sensitive=entry.sensitive,
-        )
-        for entry in TopicConfig(overrides, config).describe()
-    ]

@@ -5,6 +5,7 @@ decides when one may be unfenced, and when one that is stopping may stop. This s
 the term of the active controller, and the next one gives every broker a full session.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 from math import inf
 
@@ -50,10 +51,13 @@ class Heartbeats:
     def start_shutdown(self, broker_id: int, offset: int) -> None:
         self._heard[broker_id].shutdown_offset = offset
 
-    def others_know_of_shutdown(self, broker_id: int) -> bool:
-        """Whether every other broker has read that this one leads no partition."""
+    def others_know_of_shutdown(self, broker_id: int, active: Container[int]) -> bool:
+        """Whether every other active broker has read that this one leads no partition.
+
+        As in Kafka, a fenced broker and one that stops too are not waited for: they serve no clients.
+        """
         offset = self._heard[broker_id].shutdown_offset
-        others = (known for id_, known in self._heard.items() if id_ != broker_id)
+        others = (known for id_, known in self._heard.items() if id_ != broker_id and id_ in active)
         return offset is None or all(known.metadata_offset >= offset for known in others)
 
     def silent(self, now_ms: float) -> list[int]:
