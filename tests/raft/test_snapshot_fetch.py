@@ -45,8 +45,8 @@ class Fetching:
         self.events: list[RaftEvent] = []
         self.wants: LogPosition | None = None
         outbox = Outbox(self, "cluster", self, Addresses(), clock=self.clock)
-        jobs = SimJobs(self.clock, SimRandom(1))
-        self.fetch = SnapshotFetch(ReplicaKey(1), self.step, outbox, self.disk, jobs, FOLDER)
+        self.jobs = SimJobs(self.clock, SimRandom(1))
+        self.fetch = SnapshotFetch(ReplicaKey(1), self.step, outbox, self.disk, self.jobs, FOLDER)
 
     def step(self, event: RaftEvent) -> Sequence[Effect]:
         self.events.append(event)
@@ -151,6 +151,24 @@ def test_what_is_dropped_is_removed() -> None:
     sim.fetch.stop()
     assert sim.names == []
     assert sim.disk.open_paths() == []
+
+
+def test_a_check_that_a_stop_comes_before_leaves_no_file_open() -> None:
+    sim = Fetching()
+    sim.start()
+    sim.send()
+    sim.jobs.stop()
+    sim.fetch.stop()
+    assert sim.names, "the check did not run"
+    assert sim.disk.open_paths() == []
+
+
+def test_no_file_is_open_between_two_parts() -> None:
+    sim = Fetching()
+    sim.start()
+    assert sim.disk.open_paths() == []
+    sim.send(end=50)
+    assert sim.names and sim.disk.open_paths() == []
 
 
 def test_a_whole_snapshot_that_the_machine_no_longer_wants_is_removed() -> None:

@@ -4,11 +4,14 @@ Every download has a file of its own, whose temporary name no other download use
 only when the log is replaced by it, after it was synced and read through once: a snapshot that was damaged on the way,
 that a crash cut short, or that the machine no longer wants, is never one. The log stays as it is; the machine decides
 whether the snapshot replaces it. What goes wrong here ends the fetch, not the node: the machine retries.
+
+The file is open only while a part is written, or while the job runs that checks it. So nothing is left open when the
+node stops, even if the job never begins.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from typing import NamedTuple
 
@@ -30,7 +33,6 @@ from quire.raft.replicas import ReplicaKey
 from quire.raft.snapshot_file import Snapshot
 from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
 from quire.seams import Disk, Jobs
-from quire.seams.disk import File
 
 log = logging.getLogger("quire.raft")
 
@@ -38,13 +40,12 @@ log = logging.getLogger("quire.raft")
 class _Download:
     """A file that parts are written to."""
 
-    __slots__ = ("asked", "file", "leader_id", "name", "position", "received_bytes")
+    __slots__ = ("asked", "leader_id", "name", "position", "received_bytes")
 
-    def __init__(self, leader_id: int, position: LogPosition, name: str, file: File) -> None:
+    def __init__(self, leader_id: int, position: LogPosition, name: str) -> None:
         self.leader_id = leader_id
         self.position = position
         self.name = name
-        self.file = file
         self.received_bytes = 0
         self.asked: SnapshotPartRequest | None = None
         """The request that is in progress."""
@@ -122,9 +123,9 @@ class SnapshotFetch:
 
     def _begin(self, leader_id: int, position: LogPosition) -> _Download:
         name = snapshot_file.download_name(position, next(self._numbers))
-        file = self._disk.open(self._path(name), create=True)
+        self._disk.open(self._path(name), create=True).close()
         log.info("metadata snapshot is fetched leader=%d end_offset=%d", leader_id, position.offset)
-        return _Download(leader_id, position, name, file)
+        return _Download(leader_id, position, name)
 
     def take(self, position: LogPosition) -> Snapshot:
         """The snapshot that replaces the log, which is on disk under its name from now on. Blocks."""
@@ -142,7 +143,6 @@ class SnapshotFetch:
     def _drop(self) -> None:
         download, self._download = self._download, None
         if download is not None:
-            download.file.close()
             self._remove(download.name)
 
     def _remove(self, name: str) -> None:
@@ -184,7 +184,8 @@ class SnapshotFetch:
 
     def _write(self, download: _Download, asked: SnapshotPartRequest, part: SnapshotPart) -> None:
         try:
-            download.file.pwritev([part.content], download.received_bytes)
+            with closing(self._disk.open(self._path(download.name))) as file:
+                file.pwritev([part.content], download.received_bytes)
         except OSError as error:
             self._give_up(error)
             return
@@ -230,10 +231,9 @@ class SnapshotFetch:
         self._jobs.submit(lambda: self._check(download), done, failed)
 
     def _check(self, download: _Download) -> Snapshot:
-        try:
-            download.file.sync()
-        finally:
-            download.file.close()
+        # A write that failed in the background is reported to the first sync after it, whichever handle that is of.
+        with closing(self._disk.open(self._path(download.name))) as file:
+            file.sync()
         snapshot = snapshot_file.read_snapshot(self._disk, self._folder, download.name)
         return snapshot._replace(position=download.position)
 
