@@ -38,11 +38,11 @@ def node(monkeypatch: pytest.MonkeyPatch) -> SimulatedNode:
 
 
 def commit(node: SimulatedNode, group: str, *partitions: int, metadata: str = "") -> list[int]:
-    places = [
+    commits = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata=metadata)
         for index in partitions
     ]
-    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=places)])
+    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=commits)])
     return [each.error_code for each in node.call(request, 8, OffsetCommitResponse).topics[0].partitions]
 
 
