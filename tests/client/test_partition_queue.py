@@ -27,7 +27,7 @@ def take_all(queue: PartitionQueue, identity: Identity | None = FIRST) -> list[B
 
 
 def introduced(*counts: int) -> tuple[PartitionQueue, list[Batch]]:
-    """A queue whose identity the broker has heard of, with the numbers from 1 on to give."""
+    """A queue whose producer id the broker knows; its next sequence number is 1."""
     queue, batches = queue_of(1, *counts)
     queue.delivered(queue.take(1, FIRST))
     return queue, batches[1:]

@@ -26,7 +26,7 @@ QUICK_TO_RETURN: dict[str, Any] = {
 }
 """What members need to be back soon after their only broker is."""
 SHORT_SESSION = {"session.timeout.ms": 3000}
-"""Whoever left a classic group in a rebalance that was not finished before the crash is waited for after it."""
+"""If a member left a classic group in a rebalance that the crash interrupted, the group waits for it afterwards."""
 
 
 class CommittingMember(ConfluentMember):

@@ -77,7 +77,7 @@ def test_a_group_is_deleted_in_as_many_steps_as_it_takes(node: SimulatedNode) ->
 
 
 def test_a_commit_that_is_too_large_to_be_kept_is_refused_and_changes_nothing(node: SimulatedNode) -> None:
-    """No client expects to hear of a message's size from a coordinator, and Kafka does not tell either."""
+    """No client expects an error about a message's size from a coordinator, and Kafka does not send one."""
     assert set(commit(node, GROUP, *range(10), metadata="m" * 3000)) == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert groups(node) == []
     assert commit(node, GROUP, 1, metadata="m" * 3000) == [ErrorCode.NONE]

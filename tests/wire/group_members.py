@@ -33,7 +33,7 @@ HEARTBEAT_MS = 100
 SESSION_MS = 10_000
 POLL_S = 0.02
 KAFKA_PYTHON_POLL_MS = 200
-"""It starts anew with every poll to wait for metadata and for the group, and gets nowhere when all are short."""
+"""Every poll starts again to wait for metadata and for the group, so short polls make no progress."""
 
 Partition = tuple[str, int]
 """A partition: its topic and number."""

@@ -1,4 +1,4 @@
-"""Transactions as applications use them: all of it or nothing, for whoever reads committed records."""
+"""Transactions as applications use them: all or nothing for a read_committed consumer."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -250,7 +250,7 @@ class Cluster:
             self._running_node(id_).pause()
 
     def resume(self, node: int | None = None) -> None:
-        """Ends `pause`: the nodes go on where they were. Does nothing if they are not paused."""
+        """Ends `pause`: the nodes continue where they were. Does nothing if they are not paused."""
         for id_ in self._chosen(node):
             if id_ in self._nodes:
                 self._nodes[id_].resume()

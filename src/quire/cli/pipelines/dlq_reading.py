@@ -79,7 +79,7 @@ class Sorter:
 
     @property
     def gone(self) -> list[str]:
-        """The topics of letters that were seen to not exist."""
+        """The topics of letters that are known not to exist."""
         return [topic for topic, gone in self._gone.items() if gone]
 
     def fate(self, letter: Letter) -> Fate:
