@@ -114,8 +114,8 @@ class Bench:
 
     def new_topic(self, name: str) -> str:
         self._client.run(create_topics(self._client.cluster, [NewTopic(name, PARTITIONS, 1)]))
-        places = {TopicPartition(name, partition): EARLIEST for partition in range(PARTITIONS)}
-        self._client.run(list_offsets(self._client.cluster, places))
+        topic_partitions = {TopicPartition(name, partition): EARLIEST for partition in range(PARTITIONS)}
+        self._client.run(list_offsets(self._client.cluster, topic_partitions))
         return name
 
     def fill(self) -> None:

@@ -72,9 +72,9 @@ class Copier:
         """Returns to the committed offsets: the aborted batch must be copied again."""
         while not stop.is_set():
             try:
-                for place in self._consumer.committed(self._consumer.assignment(), timeout=5):
-                    place.offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
-                    self._consumer.seek(place)
+                for partition in self._consumer.committed(self._consumer.assignment(), timeout=5):
+                    partition.offset = partition.offset if partition.offset >= 0 else OFFSET_BEGINNING
+                    self._consumer.seek(partition)
                 return
             except KafkaException as failure:
                 end_if_fatal(failure.args[0])
@@ -110,7 +110,7 @@ def end_if_fatal(error: KafkaError) -> None:
 def next_offsets(batch: list[Message]) -> list[TopicPartition]:
     """Where to continue in each partition after this batch."""
     offsets = {(message.topic(), message.partition()): message.offset() + 1 for message in batch}
-    return [TopicPartition(*place, offset) for place, offset in offsets.items()]
+    return [TopicPartition(*topic_partition, offset) for topic_partition, offset in offsets.items()]
 
 
 def main() -> None:

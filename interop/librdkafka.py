@@ -10,7 +10,7 @@ WAIT_S = 30.0
 
 
 def read_everything(bootstrap: str, like: Partitions) -> Partitions:
-    """The answer to be compared with: the same partitions and offsets, the records and what is committed read anew."""
+    """The expected result: the same partitions and offsets, with records and committed offsets read again."""
     return {name: {**found, **_partition(bootstrap, *name.rsplit("-", 1))} for name, found in like.items()}
 
 

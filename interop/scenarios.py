@@ -57,8 +57,8 @@ def plain(server: Server) -> None:
         send(producer, "plain", day, ("a", f"one {day}"), (None, f"no key {day}"), ("b", None), ("", ""))
         send(producer, "plain", day, ("c", "headers"), headers=[("trace", b"\x01\xff"), ("none", None), ("empty", b"")])
     admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
-    place = TopicPartition("plain", 0, 7)
-    admin.delete_records([place])[place].result(WAIT_S)
+    topic_partition = TopicPartition("plain", 0, 7)
+    admin.delete_records([topic_partition])[topic_partition].result(WAIT_S)
 
 
 def codecs(server: Server) -> None:
@@ -162,16 +162,16 @@ def coordinated(server: Server) -> list[object]:
         staying += members(server, f"{protocol}-staying", protocol, "first", "second")
     alone = Consumer({"bootstrap.servers": server.address, "group.id": "alone", "log_level": 0})
     for offset in (3, 5):
-        place = TopicPartition("orders", 0, offset, metadata=f"at {offset}")
-        alone.commit(offsets=[place, TopicPartition("shipments", 0, 10 * offset)], asynchronous=False)
+        topic_partition = TopicPartition("orders", 0, offset, metadata=f"at {offset}")
+        alone.commit(offsets=[topic_partition, TopicPartition("shipments", 0, 10 * offset)], asynchronous=False)
     idle, done, undone, under_way = (
         transaction_producer(server, name) for name in ("idle", "done", "undone", "under way")
     )
     for producer, partition in ((done, 1), (undone, 1), (under_way, 0)):
         producer.begin_transaction()
         send(producer, "orders", 0, ("a", "value"))
-        place = TopicPartition("orders", partition, 7)
-        producer.send_offsets_to_transaction([place], alone.consumer_group_metadata(), WAIT_S)
+        topic_partition = TopicPartition("orders", partition, 7)
+        producer.send_offsets_to_transaction([topic_partition], alone.consumer_group_metadata(), WAIT_S)
     done.commit_transaction()
     undone.abort_transaction()
     return [*staying, alone, idle, under_way]
@@ -200,7 +200,11 @@ def members(server: Server, group: str, protocol: str, *instances: str | None) -
     def divided() -> bool:
         for consumer in consumers:
             consumer.poll(0.1)
-        held = [(place.topic, place.partition) for consumer in consumers for place in consumer.assignment()]
+        held = [
+            (topic_partition.topic, topic_partition.partition)
+            for consumer in consumers
+            for topic_partition in consumer.assignment()
+        ]
         return len(held) == len(set(held)) == 3 and all(consumer.assignment() for consumer in consumers)
 
     wait_until(divided, f"{group} has divided its partitions")

@@ -54,24 +54,26 @@ def protocol(client: BlockingClient, request: pytest.FixtureRequest, monkeypatch
     return chosen
 
 
-def places(topic: str) -> list[TopicPartition]:
+def topic_partitions(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, index) for index in range(PARTITIONS)]
 
 
 def read(client: BlockingClient, topic: str, *, read_committed: bool = False, start: Start = BEGINNING) -> list[bytes]:
     """The values up to where the topic ends now, partition by partition."""
     ends = client.run(
-        list_offsets(client.cluster, dict.fromkeys(places(topic), LATEST), isolation_level=int(read_committed))
+        list_offsets(
+            client.cluster, dict.fromkeys(topic_partitions(topic), LATEST), isolation_level=int(read_committed)
+        )
     )
     consumer = Consumer(client.cluster, ConsumerConfig(read_committed=read_committed, max_wait_ms=50))
     client.run(consumer.assign(dict.fromkeys(ends, start)))
-    found: dict[TopicPartition, list[bytes]] = {place: [] for place in ends}
-    while any(consumer.positions[place] < ends[place].offset for place in ends):
+    found: dict[TopicPartition, list[bytes]] = {partition: [] for partition in ends}
+    while any(consumer.positions[partition] < ends[partition].offset for partition in ends):
         client.loop.run_until(consumer.arrival(), timeout_ms=30_000)
         for fetched in consumer.poll():
             found[fetched.topic_partition] += [record.value or b"" for record in fetched.records()]
     consumer.close()
-    return [value for place in places(topic) for value in found[place]]
+    return [value for partition in topic_partitions(topic) for value in found[partition]]
 
 
 def wait_until_read(client: BlockingClient, topic: str, expected: list[bytes]) -> None:
@@ -80,9 +82,9 @@ def wait_until_read(client: BlockingClient, topic: str, expected: list[bytes]) -
 
 
 def wait_until_committed(
-    client: BlockingClient, group: str, place: TopicPartition, expected: OffsetAndMetadata
+    client: BlockingClient, group: str, partition: TopicPartition, expected: OffsetAndMetadata
 ) -> None:
-    eventually(lambda: client.run(fetch_offsets(client.cluster, group, [place])) == {place: expected})
+    eventually(lambda: client.run(fetch_offsets(client.cluster, group, [partition])) == {partition: expected})
 
 
 def prepared(client: BlockingClient, topic: str, config: ProducerConfig) -> Producer:
@@ -134,12 +136,12 @@ def test_lost_answers_leave_no_duplicate_and_no_gap(servers: str, client: Blocki
 
 def test_transactions_with_offsets(client: BlockingClient, topic: str, protocol: int) -> None:
     producer = prepared(client, topic, ProducerConfig(transactional_id=f"id-{topic}", linger_ms=0))
-    group, place = f"group-{topic}", TopicPartition(topic, 0)
+    group, topic_partition = f"group-{topic}", TopicPartition(topic, 0)
     for number in range(6):
         producer.begin()
         for index in range(PARTITIONS):
             producer.send(topic, b"%d-%d" % (number, index), partition=index)
-        client.run(producer.send_offsets(group, {place: OffsetAndMetadata(number, f"after {number}")}))
+        client.run(producer.send_offsets(group, {topic_partition: OffsetAndMetadata(number, f"after {number}")}))
         if number % 3 == 1:
             client.loop.run_until(producer.flush(), timeout_ms=30_000)
             client.run(producer.abort())
@@ -148,7 +150,7 @@ def test_transactions_with_offsets(client: BlockingClient, topic: str, protocol:
     kept = [b"%d-%d" % (number, index) for index in range(PARTITIONS) for number in (0, 2, 3, 5)]
     wait_until_read(client, topic, kept)
     assert len(read(client, topic)) == 6 * PARTITIONS
-    wait_until_committed(client, group, place, OffsetAndMetadata(5, "after 5"))
+    wait_until_committed(client, group, topic_partition, OffsetAndMetadata(5, "after 5"))
 
 
 @pytest.mark.parametrize("api", ["InitProducerId", "Produce", "TxnOffsetCommit", "EndTxn"])
@@ -216,15 +218,17 @@ def test_offsets_are_committed_fetched_and_found_by_time(client: BlockingClient,
     for number in range(10):
         producer.send(topic, b"%d" % number, partition=0, timestamp_ms=1_700_000_000_000 + 1000 * number)
     flush(client, producer)
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     for wanted, offset in ((1_700_000_004_500, 5), (1_700_000_009_001, -1), (EARLIEST, 0), (LATEST, 10)):
-        assert client.run(list_offsets(client.cluster, {place: wanted}))[place].offset == offset
+        assert client.run(list_offsets(client.cluster, {topic_partition: wanted}))[topic_partition].offset == offset
     later = read(client, topic, start=Start(timestamp_ms=1_700_000_007_000))
     assert later == [b"7", b"8", b"9"]
-    offsets = {place: OffsetAndMetadata(7, "seven"), TopicPartition(topic, 1): OffsetAndMetadata(0)}
+    offsets = {topic_partition: OffsetAndMetadata(7, "seven"), TopicPartition(topic, 1): OffsetAndMetadata(0)}
     client.run(commit_offsets(client.cluster, f"group-{topic}", offsets))
     assert client.run(fetch_offsets(client.cluster, f"group-{topic}")) == offsets
-    assert client.run(fetch_offsets(client.cluster, f"group-{topic}", [place])) == {place: offsets[place]}
+    assert client.run(fetch_offsets(client.cluster, f"group-{topic}", [topic_partition])) == {
+        topic_partition: offsets[topic_partition]
+    }
 
 
 def test_on_asyncio(servers: str, client: BlockingClient, topic: str) -> None:

@@ -22,7 +22,7 @@ from quire.client.shell_blocking import BlockingClient
 from quire.protocol.records import Compression
 from quire.testing import Cluster
 from quire_samples.inventory.reading import read, whole
-from quire_samples.inventory.topics import places_of
+from quire_samples.inventory.topics import partitions_of
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 RECORDS = 500
@@ -222,13 +222,15 @@ def test_read_committed_sees_what_was_committed_and_nothing_else(
 
 def written_to(client: BlockingClient, topic: str) -> list[tuple[int, bytes | None, bytes | None, Any]]:
     found: list[tuple[int, bytes | None, bytes | None, Any]] = []
-    places = client.run(places_of(client.cluster, topic))
-    stretches = client.run(whole(client.cluster, places))
+    topic_partitions = client.run(partitions_of(client.cluster, topic))
+    stretches = client.run(whole(client.cluster, topic_partitions))
     client.run(
         read(
             client.cluster,
             stretches,
-            lambda place, record: found.append((place.partition, record.key, record.value, list(record.headers or []))),
+            lambda topic_partition, record: found.append(
+                (topic_partition.partition, record.key, record.value, list(record.headers or []))
+            ),
         )
     )
     return sorted(found, key=repr)

@@ -66,13 +66,13 @@ class OwnConsumer(OwnClient):
             self._expected = dict(consumer.positions)
             return consumer
 
-    def _moved(self, place: TopicPartition, offset: int) -> None:
-        self._expected[place] = offset
+    def _moved(self, partition: TopicPartition, offset: int) -> None:
+        self._expected[partition] = offset
 
     def _is_at_the_end(self) -> bool:
         return all(
-            self._expected[place] >= (book.stable_offset if self._read_committed else book.end_offset)
-            for place, book in self._books.items()
+            self._expected[partition] >= (book.stable_offset if self._read_committed else book.end_offset)
+            for partition, book in self._books.items()
         )
 
     def _poll(self, consumer: Consumer) -> None:

@@ -8,34 +8,38 @@ from collections.abc import Mapping
 from pyspark_quire.bounds import Bounds
 from pyspark_quire.loss import LossPolicy
 from pyspark_quire.positions import Position, Positions, begin_of, without_begins
-from pyspark_quire.subscription import Places
+from pyspark_quire.subscription import Partitions
 from quire.client.offsets import TopicPartition
 
 
-def available(start: Positions, places: Places, extent: Mapping[TopicPartition, Bounds], loss: LossPolicy) -> Positions:
+def available(
+    start: Positions, partitions: Partitions, extent: Mapping[TopicPartition, Bounds], loss: LossPolicy
+) -> Positions:
     """The current end of every partition. New partitions and topics are read from their beginning.
 
     Missing records are reported to `loss`; if it accepts them, reading continues with the existing ones. The position
     in a deleted topic is kept: if a topic of that name exists again, its id shows whether it is the same.
     """
-    ids = {place.topic: topic_id for place, topic_id in places.items()}
+    ids = {partition.topic: topic_id for partition, topic_id in partitions.items()}
     gone: Positions = {}
-    for place, before in start.items():
-        if place not in places:
+    for partition, before in start.items():
+        if partition not in partitions:
             if not before.gone:
-                loss.deleted(place, before.offset)
-            if ids.get(place.topic, before.topic_id) == before.topic_id:
-                gone[place] = before._replace(begin=None, gone=True)
-    topics = {place.topic: before.topic_id for place, before in start.items()}
+                loss.deleted(partition, before.offset)
+            if ids.get(partition.topic, before.topic_id) == before.topic_id:
+                gone[partition] = before._replace(begin=None, gone=True)
+    topics = {partition.topic: before.topic_id for partition, before in start.items()}
     there = {
-        place: Position(extent[place].latest, topic_id, _begin(place, topic_id, start, topics, extent[place], loss))
-        for place, topic_id in places.items()
+        partition: Position(
+            extent[partition].latest, topic_id, _begin(partition, topic_id, start, topics, extent[partition], loss)
+        )
+        for partition, topic_id in partitions.items()
     }
     return dict(sorted((gone | there).items()))
 
 
 def _begin(
-    place: TopicPartition,
+    partition: TopicPartition,
     topic_id: str,
     start: Positions,
     topics: Mapping[str, str],
@@ -43,20 +47,20 @@ def _begin(
     loss: LossPolicy,
 ) -> int | None:
     """Where to start, if not where the last micro-batch ended."""
-    before = start.get(place)
+    before = start.get(partition)
     if before is None:
-        if topics.get(place.topic) == topic_id and bounds.earliest > 0:
-            loss.overtaken(place, 0, bounds.earliest)  # a new partition has lost its first records already
+        if topics.get(partition.topic) == topic_id and bounds.earliest > 0:
+            loss.overtaken(partition, 0, bounds.earliest)  # a new partition has lost its first records already
         return bounds.earliest
     if before.topic_id != topic_id:
         if not before.gone:
-            loss.recreated(place, before.offset, before.topic_id, topic_id)
+            loss.recreated(partition, before.offset, before.topic_id, topic_id)
         return bounds.earliest
     if before.offset < bounds.earliest:
-        loss.overtaken(place, before.offset, bounds.earliest)
+        loss.overtaken(partition, before.offset, bounds.earliest)
         return bounds.earliest
     if before.offset > bounds.latest:
-        loss.beyond(place, before.offset, bounds.latest)
+        loss.beyond(partition, before.offset, bounds.latest)
         return bounds.latest
     return None
 
@@ -64,51 +68,57 @@ def _begin(
 def capped(start: Positions, end: Positions, target: Positions) -> Positions:
     """Not beyond `target`, the fixed end of a stream that stops by itself; never before `start`."""
     found: Positions = {}
-    for place, position in end.items():
-        limit = target.get(place)
-        begin = begin_of(place, start, position)
+    for partition, position in end.items():
+        limit = target.get(partition)
+        begin = begin_of(partition, start, position)
         if limit is not None and limit.topic_id == position.topic_id:
-            found[place] = position._replace(offset=max(begin, min(position.offset, limit.offset)))
-        elif place in start:
-            found[place] = position._replace(offset=begin)
+            found[partition] = position._replace(offset=max(begin, min(position.offset, limit.offset)))
+        elif partition in start:
+            found[partition] = position._replace(offset=begin)
     return found
 
 
 def count_new(start: Positions, end: Positions) -> int:
     """The number of offsets between the two."""
-    return sum(position.offset - begin_of(place, start, position) for place, position in end.items())
+    return sum(position.offset - begin_of(partition, start, position) for partition, position in end.items())
 
 
 def limited(start: Positions, end: Positions, max_offsets: int) -> Positions:
     """At most this many offsets, divided in proportion; one at least for each partition that has any, if possible."""
-    begins = {place: begin_of(place, start, position) for place, position in end.items()}
-    sizes = {place: position.offset - begins[place] for place, position in end.items()}
+    begins = {partition: begin_of(partition, start, position) for partition, position in end.items()}
+    sizes = {partition: position.offset - begins[partition] for partition, position in end.items()}
     if sum(sizes.values()) <= max_offsets:
         return end
     shares = _shares(sizes, max_offsets)
-    return {place: position._replace(offset=begins[place] + shares[place]) for place, position in end.items()}
+    return {
+        partition: position._replace(offset=begins[partition] + shares[partition])
+        for partition, position in end.items()
+    }
 
 
 def _shares(sizes: Mapping[TopicPartition, int], max_offsets: int) -> dict[TopicPartition, int]:
     """Divides fewer offsets than exist: one per partition that has any, the rest in proportion, then the remainder."""
-    largest_first = sorted((place for place in sizes if sizes[place]), key=lambda place: (-sizes[place], place))
+    not_empty = (partition for partition in sizes if sizes[partition])
+    largest_first = sorted(not_empty, key=lambda partition: (-sizes[partition], partition))
     shares = dict.fromkeys(sizes, 0) | dict.fromkeys(largest_first[:max_offsets], 1)
     left = max_offsets - sum(shares.values())
-    beyond = {place: sizes[place] - shares[place] for place in largest_first}
+    beyond = {partition: sizes[partition] - shares[partition] for partition in largest_first}
     total = sum(beyond.values())
-    for place in largest_first:
-        shares[place] += beyond[place] * left // total
+    for partition in largest_first:
+        shares[partition] += beyond[partition] * left // total
     left = max_offsets - sum(shares.values())
-    for place in largest_first:
-        if left and shares[place] < sizes[place]:
-            shares[place] += 1
+    for partition in largest_first:
+        if left and shares[partition] < sizes[partition]:
+            shares[partition] += 1
             left -= 1
     return shares
 
 
 def with_begins(start: Positions, end: Positions) -> Positions:
     """The same end, with the start of each partition included."""
-    return {place: position._replace(begin=begin_of(place, start, position)) for place, position in end.items()}
+    return {
+        partition: position._replace(begin=begin_of(partition, start, position)) for partition, position in end.items()
+    }
 
 
 def moved(start: Positions, end: Positions) -> bool:

@@ -10,9 +10,9 @@ from quire.protocol.records.arrow_columns import ArrowColumns
 from quire.protocol.records.arrow_native import fill_steps
 
 
-def to_record_batch(columns: ArrowColumns, place: TopicPartition, schema: pa.Schema) -> pa.RecordBatch:
+def to_record_batch(columns: ArrowColumns, topic_partition: TopicPartition, schema: pa.Schema) -> pa.RecordBatch:
     """The columns that `schema` names, in its order and with its types."""
-    arrays = [_BY_NAME[field.name](columns, place, field.type) for field in schema]
+    arrays = [_BY_NAME[field.name](columns, topic_partition, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -33,15 +33,15 @@ def _values(columns: ArrowColumns, _: TopicPartition, kind: pa.DataType) -> pa.A
     return _binary(kind, columns.row, columns.value_ends, columns.value_data, columns.value_bits)
 
 
-def _topics(columns: ArrowColumns, place: TopicPartition, kind: pa.DataType) -> pa.Array:
-    name = place.topic.encode()
+def _topics(columns: ArrowColumns, topic_partition: TopicPartition, kind: pa.DataType) -> pa.Array:
+    name = topic_partition.topic.encode()
     ends = memoryview(bytearray(4 * columns.row + 4)).cast("i")
     fill_steps(ends, len(name))
     return _binary(kind, columns.row, ends, memoryview(name * columns.row), None)
 
 
-def _partitions(columns: ArrowColumns, place: TopicPartition, kind: pa.DataType) -> pa.Array:
-    return _numbers(kind, pack("=i", place.partition) * columns.row, 4)
+def _partitions(columns: ArrowColumns, topic_partition: TopicPartition, kind: pa.DataType) -> pa.Array:
+    return _numbers(kind, pack("=i", topic_partition.partition) * columns.row, 4)
 
 
 def _offsets(columns: ArrowColumns, _: TopicPartition, kind: pa.DataType) -> pa.Array:

@@ -30,7 +30,7 @@ from pyspark_quire.options import (
 from pyspark_quire.reading import Split, read_split
 from pyspark_quire.spark_process import SentToTasks
 from pyspark_quire.splits import Range, plan_tasks
-from pyspark_quire.subscription import check_subscription, describe, find_places
+from pyspark_quire.subscription import check_subscription, describe, find_partitions
 from quire.client.cluster import Cluster
 from quire.client.offsets import EARLIEST, TopicPartition
 from quire.steps import Steps
@@ -58,17 +58,21 @@ class BatchReader(SentToTasks, DataSourceReader):
 
 def plan_batch(cluster: Cluster, options: Options) -> Steps[list[Range]]:
     """The offsets of every partition that the options select, checked against the existing ones."""
-    places = yield from find_places(cluster, options)
-    if not places:
+    partitions = yield from find_partitions(cluster, options)
+    if not partitions:
         raise QuireError(f"no topic matches {describe(options)}")
-    extent = yield from find_extent(cluster, options, places)
-    starts = yield from find_starts(cluster, options, starting_goals(options, places, EARLIEST), extent)
-    ends = yield from find_ends(cluster, ending_goals(options, places), extent)
+    extent = yield from find_extent(cluster, options, partitions)
+    starts = yield from find_starts(cluster, options, starting_goals(options, partitions, EARLIEST), extent)
+    ends = yield from find_ends(cluster, ending_goals(options, partitions), extent)
     held_up = yield from _find_held_up(cluster, options, extent, starts, ends)
     loss = LossPolicy(options[FAIL_ON_DATA_LOSS])
     return [
-        Range(place, topic_id, *_checked(place, starts[place], ends[place], extent[place], place in held_up, loss))
-        for place, topic_id in places.items()
+        Range(
+            partition,
+            topic_id,
+            *_checked(partition, starts[partition], ends[partition], extent[partition], partition in held_up, loss),
+        )
+        for partition, topic_id in partitions.items()
     ]
 
 
@@ -78,20 +82,24 @@ def _find_held_up(
     """The requested offset is beyond an open transaction: read_committed must not read it yet, but it is not lost."""
     if options[ISOLATION_LEVEL] != "read_committed":
         return []
-    beyond = [place for place, bounds in extent.items() if any(offsets[place] > bounds.latest for offsets in wanted)]
+    beyond = [
+        partition
+        for partition, bounds in extent.items()
+        if any(offsets[partition] > bounds.latest for offsets in wanted)
+    ]
     log = (yield from find_log(cluster, beyond)) if beyond else {}
-    return [place for place in beyond if log[place].latest > extent[place].latest]
+    return [partition for partition in beyond if log[partition].latest > extent[partition].latest]
 
 
 def _checked(
-    place: TopicPartition, start: int, end: int, bounds: Bounds, held_up: bool, loss: LossPolicy
+    partition: TopicPartition, start: int, end: int, bounds: Bounds, held_up: bool, loss: LossPolicy
 ) -> tuple[int, int]:
     if start > end and not (held_up and end == bounds.latest):
-        raise QuireError(f"{place} would be read from offset {start} to {end}: the start is after the end")
+        raise QuireError(f"{partition} would be read from offset {start} to {end}: the start is after the end")
     if (furthest := max(start, end)) > bounds.latest:
-        (loss.held_up if held_up else loss.beyond)(place, furthest, bounds.latest)
+        (loss.held_up if held_up else loss.beyond)(partition, furthest, bounds.latest)
         end = bounds.latest
     if start < bounds.earliest and start < end:
-        loss.overtaken(place, start, bounds.earliest)
+        loss.overtaken(partition, start, bounds.earliest)
         start = bounds.earliest
     return min(start, end), end

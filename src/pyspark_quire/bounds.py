@@ -43,12 +43,12 @@ class Bounds(NamedTuple):
 Goals = dict[TopicPartition, Goal]
 
 
-def starting_goals(options: Options, places: Iterable[TopicPartition], default: int) -> Goals:
-    return _goals(options, places, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP, STARTING_OFFSETS, default)
+def starting_goals(options: Options, partitions: Iterable[TopicPartition], default: int) -> Goals:
+    return _goals(options, partitions, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP, STARTING_OFFSETS, default)
 
 
-def ending_goals(options: Options, places: Iterable[TopicPartition]) -> Goals:
-    return _goals(options, places, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, ENDING_OFFSETS, LATEST)
+def ending_goals(options: Options, partitions: Iterable[TopicPartition]) -> Goals:
+    return _goals(options, partitions, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, ENDING_OFFSETS, LATEST)
 
 
 def check_batch_bounds(options: Options) -> None:
@@ -61,7 +61,7 @@ def check_batch_bounds(options: Options) -> None:
 
 def _goals(
     options: Options,
-    places: Iterable[TopicPartition],
+    partitions: Iterable[TopicPartition],
     everywhere: Option[int | None],
     by_time: Option[dict[TopicPartition, int] | None],
     by_offset: Option[int | dict[TopicPartition, int] | None],
@@ -69,22 +69,22 @@ def _goals(
 ) -> Goals:
     timestamp_ms = options[everywhere]
     if timestamp_ms is not None:
-        return {place: Goal(timestamp_ms=timestamp_ms) for place in places}
+        return {partition: Goal(timestamp_ms=timestamp_ms) for partition in partitions}
     times = options[by_time]
     if times is not None:
-        _check_places(by_time.name, times, places)
-        return {place: Goal(timestamp_ms=times[place]) for place in places}
+        _check_partitions(by_time.name, times, partitions)
+        return {partition: Goal(timestamp_ms=times[partition]) for partition in partitions}
     offsets = options[by_offset]
     if isinstance(offsets, dict):
-        _check_places(by_offset.name, offsets, places)
-        return {place: Goal(offset=offsets[place]) for place in places}
-    return {place: Goal(offset=default if offsets is None else offsets) for place in places}
+        _check_partitions(by_offset.name, offsets, partitions)
+        return {partition: Goal(offset=offsets[partition]) for partition in partitions}
+    return {partition: Goal(offset=default if offsets is None else offsets) for partition in partitions}
 
 
-def _check_places(name: str, given: Mapping[TopicPartition, int], places: Iterable[TopicPartition]) -> None:
-    there = dict.fromkeys(places)
-    missing = [str(place) for place in there if place not in given]
-    unknown = [str(place) for place in given if place not in there]
+def _check_partitions(name: str, given: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]) -> None:
+    there = dict.fromkeys(partitions)
+    missing = [str(partition) for partition in there if partition not in given]
+    unknown = [str(partition) for partition in given if partition not in there]
     if missing:
         raise OptionError(f"option {name} has no entry for {', '.join(missing)}; give every partition that is read")
     if unknown:
@@ -92,38 +92,39 @@ def _check_places(name: str, given: Mapping[TopicPartition, int], places: Iterab
 
 
 def find_extent(
-    cluster: Cluster, options: Options, places: Iterable[TopicPartition]
+    cluster: Cluster, options: Options, partitions: Iterable[TopicPartition]
 ) -> Steps[dict[TopicPartition, Bounds]]:
     """The first and the last offset that can be read now; with read_committed the end is before open transactions."""
-    return (yield from find_log(cluster, places, isolation_level=int(options[ISOLATION_LEVEL] == "read_committed")))
+    return (yield from find_log(cluster, partitions, isolation_level=int(options[ISOLATION_LEVEL] == "read_committed")))
 
 
 def find_log(
-    cluster: Cluster, places: Iterable[TopicPartition], *, isolation_level: int = 0
+    cluster: Cluster, partitions: Iterable[TopicPartition], *, isolation_level: int = 0
 ) -> Steps[dict[TopicPartition, Bounds]]:
     """The first offset and the end of each log, including open transactions."""
-    wanted = list(places)
+    wanted = list(partitions)
     latest = yield from list_offsets(cluster, dict.fromkeys(wanted, LATEST), isolation_level=isolation_level)
     earliest = yield from list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
     # The beginning is requested second, and may have moved past the end.
     return {
-        place: Bounds(earliest[place].offset, max(earliest[place].offset, latest[place].offset)) for place in wanted
+        partition: Bounds(earliest[partition].offset, max(earliest[partition].offset, latest[partition].offset))
+        for partition in wanted
     }
 
 
 def find_extent_from(
-    cluster: Cluster, options: Options, places: Iterable[TopicPartition], reached: Mapping[TopicPartition, int]
+    cluster: Cluster, options: Options, partitions: Iterable[TopicPartition], reached: Mapping[TopicPartition, int]
 ) -> Steps[dict[TopicPartition, Bounds]]:
     """The same for a reader at these offsets: if a transaction before them is open, nothing is new and nothing is lost.
 
     This happens if a stream changes to read_committed, or starts at given offsets.
     """
-    extent = yield from find_extent(cluster, options, places)
-    ahead = [place for place, bounds in extent.items() if reached.get(place, 0) > bounds.latest]
+    extent = yield from find_extent(cluster, options, partitions)
+    ahead = [partition for partition, bounds in extent.items() if reached.get(partition, 0) > bounds.latest]
     whole = (yield from find_log(cluster, ahead)) if ahead else {}
     return extent | {
-        place: Bounds(bounds.earliest, max(extent[place].latest, min(reached[place], bounds.latest)))
-        for place, bounds in whole.items()
+        partition: Bounds(bounds.earliest, max(extent[partition].latest, min(reached[partition], bounds.latest)))
+        for partition, bounds in whole.items()
     }
 
 
@@ -145,19 +146,19 @@ def find_ends(
 def _find(
     cluster: Cluster, goals: Goals, extent: Mapping[TopicPartition, Bounds], strategy: str | None
 ) -> Steps[dict[TopicPartition, int]]:
-    times = {place: goal.timestamp_ms for place, goal in goals.items() if goal.timestamp_ms is not None}
+    times = {partition: goal.timestamp_ms for partition, goal in goals.items() if goal.timestamp_ms is not None}
     at_time = (yield from list_offsets(cluster, times)) if times else {}
     found: dict[TopicPartition, int] = {}
-    for place, goal in goals.items():
-        bounds = extent[place]
+    for partition, goal in goals.items():
+        bounds = extent[partition]
         if goal.offset is not None:
-            found[place] = {EARLIEST: bounds.earliest, LATEST: bounds.latest}.get(goal.offset, goal.offset)
+            found[partition] = {EARLIEST: bounds.earliest, LATEST: bounds.latest}.get(goal.offset, goal.offset)
             continue
-        offset = at_time[place].offset
+        offset = at_time[partition].offset
         if offset < 0 and strategy is not None:
             raise QuireError(
-                f"{place} has no record at or after timestamp {goal.timestamp_ms}; "
+                f"{partition} has no record at or after timestamp {goal.timestamp_ms}; "
                 f"with {strategy}=latest it would be read from its end"
             )
-        found[place] = bounds.latest if offset < 0 else min(offset, bounds.latest)
+        found[partition] = bounds.latest if offset < 0 else min(offset, bounds.latest)
     return found

@@ -45,7 +45,7 @@ def fetch_ranges(client: BlockingClient, options: Options, parts: Sequence[Range
 
     `LossPolicy` decides about records that no longer exist.
     """
-    reached = {part.place: part.start for part in parts}
+    reached = {part.topic_partition: part.start for part in parts}
     try:
         for fetched in _fetch(client, options, parts, [part.start for part in parts]):
             reached[fetched.topic_partition] = fetched.next_offset
@@ -55,7 +55,7 @@ def fetch_ranges(client: BlockingClient, options: Options, parts: Sequence[Range
             raise QuireError(str(error)) from error
         loss = LossPolicy(options[FAIL_ON_DATA_LOSS])
         for part in parts:
-            yield from _fetch_past_loss(client, options, part, reached[part.place], loss)
+            yield from _fetch_past_loss(client, options, part, reached[part.topic_partition], loss)
 
 
 def _fetch_past_loss(
@@ -73,9 +73,9 @@ def _fetch_past_loss(
             return
         except ApiError as error:
             if error.code not in _GONE:
-                raise QuireError(f"{part.place} cannot be read at offset {position}: {error}") from error
+                raise QuireError(f"{part.topic_partition} cannot be read at offset {position}: {error}") from error
             refused = error
-    raise QuireError(f"{part.place} cannot be read at offset {position}: {refused}") from refused
+    raise QuireError(f"{part.topic_partition} cannot be read at offset {position}: {refused}") from refused
 
 
 def _fetch(
@@ -88,17 +88,18 @@ def _fetch(
     )
     consumer = Consumer(client.cluster, config)
     patience_ms = options[POLL_TIMEOUT_MS]
-    beginnings = {part.place: Start(offset=start) for part, start in zip(parts, starts, strict=True)}
-    ends = {part.place: part.end for part in parts}
+    beginnings = {part.topic_partition: Start(offset=start) for part, start in zip(parts, starts, strict=True)}
+    ends = {part.topic_partition: part.end for part in parts}
     try:
         run_patiently(client, lambda _: consumer.assign(beginnings, ends), patience_ms)
-        while left := [part for part in parts if consumer.positions[part.place] < part.end]:
+        while left := [part for part in parts if consumer.positions[part.topic_partition] < part.end]:
             try:
                 client.loop.run_until(consumer.arrival(), patience_ms)
             except TimedOutError:
                 sentence = (
-                    f"{left[0].place} returned nothing within {patience_ms / 1000:g} s at offset "
-                    f"{consumer.positions[left[0].place]}, although it should have records up to {left[0].end}"
+                    f"{left[0].topic_partition} returned nothing within {patience_ms / 1000:g} s at offset "
+                    f"{consumer.positions[left[0].topic_partition]}, although it should have records up to "
+                    f"{left[0].end}"
                 )
                 if _end_too_early(client, left, patience_ms):
                     raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, sentence) from None
@@ -115,15 +116,19 @@ def _fetch(
 def _check_ids(cluster: Cluster, parts: Sequence[Range]) -> None:
     """The records may be from a new topic of the same name: the client follows that, but a task must not."""
     for part in parts:
-        topic = cluster.metadata.topics.get(part.place.topic)
+        topic = cluster.metadata.topics.get(part.topic_partition.topic)
         if topic is None or to_text(topic.topic_id) != part.topic_id:
-            raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {part.place.topic} was deleted or created again")
+            raise ApiError(
+                ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {part.topic_partition.topic} was deleted or created again"
+            )
 
 
 def _end_too_early(client: BlockingClient, parts: Sequence[Range], patience_ms: float) -> bool:
     """Whether a partition was truncated after the plan was made; an open transaction does not count."""
-    extent = run_patiently(client, lambda cluster: find_log(cluster, [part.place for part in parts]), patience_ms)
-    return any(extent[part.place].latest < part.end for part in parts)
+    extent = run_patiently(
+        client, lambda cluster: find_log(cluster, [part.topic_partition for part in parts]), patience_ms
+    )
+    return any(extent[part.topic_partition].latest < part.end for part in parts)
 
 
 def _what_is_left(
@@ -134,17 +139,17 @@ def _what_is_left(
         return part, position
     found = run_patiently(client, lambda cluster: find_part(cluster, part), options[POLL_TIMEOUT_MS])
     if found is None:
-        loss.deleted(part.place, position, part.end)
+        loss.deleted(part.topic_partition, position, part.end)
         return part, part.end
     topic_id, bounds = found
     if topic_id != part.topic_id:
-        loss.recreated(part.place, position, part.topic_id, topic_id, part.end)
+        loss.recreated(part.topic_partition, position, part.topic_id, topic_id, part.end)
         return part, part.end
     if position < bounds.earliest:
-        loss.overtaken(part.place, position, min(bounds.earliest, part.end))
+        loss.overtaken(part.topic_partition, position, min(bounds.earliest, part.end))
         position = bounds.earliest
     if part.end > bounds.latest:
-        loss.beyond(part.place, part.end, bounds.latest)
+        loss.beyond(part.topic_partition, part.end, bounds.latest)
         part = part._replace(end=bounds.latest)
     return part, position
 
@@ -156,12 +161,16 @@ def find_part(cluster: Cluster, part: Range) -> Steps[tuple[str, Bounds] | None]
     """
     topic: Topic | None = None
     for _ in range(ASK_AGAIN_TIMES):
-        yield from cluster.refresh([part.place.topic])
-        topic = cluster.metadata.topics.get(part.place.topic)
-        if topic is not None and to_text(topic.topic_id) == part.topic_id and part.place.partition in topic.partitions:
+        yield from cluster.refresh([part.topic_partition.topic])
+        topic = cluster.metadata.topics.get(part.topic_partition.topic)
+        if (
+            topic is not None
+            and to_text(topic.topic_id) == part.topic_id
+            and part.topic_partition.partition in topic.partitions
+        ):
             break
         yield from sleep(cluster.clock, ASK_AGAIN_MS)
-    if topic is None or part.place.partition not in topic.partitions:
+    if topic is None or part.topic_partition.partition not in topic.partitions:
         return None
-    extent = yield from find_log(cluster, [part.place])
-    return to_text(topic.topic_id), extent[part.place]
+    extent = yield from find_log(cluster, [part.topic_partition])
+    return to_text(topic.topic_id), extent[part.topic_partition]

@@ -24,7 +24,7 @@ from pyspark_quire.options import (
     Options,
 )
 from pyspark_quire.positions import Position, Positions
-from pyspark_quire.subscription import Places
+from pyspark_quire.subscription import Partitions
 from quire.client.cluster import Cluster
 from quire.client.group_offsets import OffsetAndMetadata, commit_offsets, fetch_offsets
 from quire.protocol.errors import ApiError
@@ -39,7 +39,9 @@ def group_id(options: Options) -> str:
     if chosen is not None:
         return chosen
     topics = (
-        options[SUBSCRIBE] or [place.topic for place in options[ASSIGN] or []] or [options[SUBSCRIBE_PATTERN] or ""]
+        options[SUBSCRIBE]
+        or [partition.topic for partition in options[ASSIGN] or []]
+        or [options[SUBSCRIBE_PATTERN] or ""]
     )
     return "-".join([options[GROUP_ID_PREFIX], *dict.fromkeys(topics)])[:249]
 
@@ -50,16 +52,16 @@ class GroupProgress:
         starting = [options[STARTING_TIMESTAMP], options[STARTING_BY_TIMESTAMP], options[STARTING_OFFSETS]]
         self._digest = hashlib.sha256(repr(starting).encode()).hexdigest()[:16]
 
-    def remembered(self, cluster: Cluster, places: Places) -> Steps[Positions]:
+    def remembered(self, cluster: Cluster, partitions: Partitions) -> Steps[Positions]:
         """Where a stream with these options started, if it never finished its first micro-batch; else nothing."""
         try:
-            committed = yield from fetch_offsets(cluster, self.group_id, places)
+            committed = yield from fetch_offsets(cluster, self.group_id, partitions)
         except ApiError as error:
             raise QuireError(f"group {self.group_id} cannot return the start of this stream: {error}") from error
         return {
-            place: Position(committed[place].offset, topic_id)
-            for place, topic_id in places.items()
-            if place in committed and committed[place].metadata == self._mark(topic_id)
+            partition: Position(committed[partition].offset, topic_id)
+            for partition, topic_id in partitions.items()
+            if partition in committed and committed[partition].metadata == self._mark(topic_id)
         }
 
     def remember(self, cluster: Cluster, initial: Positions) -> Steps[None]:
@@ -78,8 +80,8 @@ class GroupProgress:
 
     def _commit(self, cluster: Cluster, positions: Positions, *, marked: bool) -> Steps[None]:
         offsets = {
-            place: OffsetAndMetadata(position.offset, self._mark(position.topic_id) if marked else "")
-            for place, position in positions.items()
+            partition: OffsetAndMetadata(position.offset, self._mark(position.topic_id) if marked else "")
+            for partition, position in positions.items()
         }
         if offsets:
             yield from commit_offsets(cluster, self.group_id, offsets)

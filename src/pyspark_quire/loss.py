@@ -21,43 +21,43 @@ class LossPolicy:
         self.fail = fail
         self.skipped = 0
 
-    def overtaken(self, place: TopicPartition, wanted: int, earliest: int) -> None:
+    def overtaken(self, partition: TopicPartition, wanted: int, earliest: int) -> None:
         """The partition begins after the next offset to be read."""
         self._report(
-            f"{place}: offsets {wanted} to {earliest - 1} are gone, the partition begins at {earliest} now "
+            f"{partition}: offsets {wanted} to {earliest - 1} are gone, the partition begins at {earliest} now "
             "(retention or delete-records was faster than the job)",
             earliest - wanted,
         )
 
-    def beyond(self, place: TopicPartition, wanted: int, latest: int) -> None:
+    def beyond(self, partition: TopicPartition, wanted: int, latest: int) -> None:
         """The partition ends before the next offset: it was truncated or created again."""
         self._report(
-            f"{place}: offset {wanted} is not there, the partition ends at {latest} "
+            f"{partition}: offset {wanted} is not there, the partition ends at {latest} "
             "(it was truncated, or this checkpoint or offset is from another topic)",
             wanted - latest,
         )
 
-    def held_up(self, place: TopicPartition, wanted: int, stable: int) -> None:
+    def held_up(self, partition: TopicPartition, wanted: int, stable: int) -> None:
         """The offset may exist, beyond an open transaction; nothing is lost."""
         self._report(
-            f"{place}: offset {wanted} cannot be read yet with read_committed, a transaction is open from offset "
+            f"{partition}: offset {wanted} cannot be read yet with read_committed, a transaction is open from offset "
             f"{stable} on (the last stable offset); {OPEN_ADVICE}, end there, or read with read_uncommitted",
             wanted - stable,
         )
 
     def recreated(
-        self, place: TopicPartition, read_up_to: int, old_id: str, new_id: str, planned_to: int | None = None
+        self, partition: TopicPartition, read_up_to: int, old_id: str, new_id: str, planned_to: int | None = None
     ) -> None:
         """`planned_to` is the planned end, if known: the old topic had records up to there, which are lost."""
         self._report(
-            f"{place}: topic {place.topic} was deleted and created again (id {old_id} became {new_id}) "
+            f"{partition}: topic {partition.topic} was deleted and created again (id {old_id} became {new_id}) "
             f"after offset {read_up_to} had been reached; later records of the old topic are lost",
             0 if planned_to is None else planned_to - read_up_to,
         )
 
-    def deleted(self, place: TopicPartition, read_up_to: int, planned_to: int | None = None) -> None:
+    def deleted(self, partition: TopicPartition, read_up_to: int, planned_to: int | None = None) -> None:
         self._report(
-            f"{place} does not exist any more; it was read up to offset {read_up_to}",
+            f"{partition} does not exist any more; it was read up to offset {read_up_to}",
             0 if planned_to is None else planned_to - read_up_to,
         )
 

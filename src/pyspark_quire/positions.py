@@ -46,8 +46,10 @@ def from_json(found: Any) -> Positions:
         for topic, part in found.items():
             begins, gone = part.get("begins", {}), part.get("gone", [])
             for partition, offset in part["offsets"].items():
-                place = TopicPartition(topic, int(partition))
-                positions[place] = Position(int(offset), part["id"], begins.get(partition), place.partition in gone)
+                topic_partition = TopicPartition(topic, int(partition))
+                positions[topic_partition] = Position(
+                    int(offset), part["id"], begins.get(partition), int(partition) in gone
+                )
     except (AttributeError, KeyError, TypeError, ValueError):
         raise QuireError(
             f"the checkpoint has {found!r} where offsets of format quire should be; it is from another source"
@@ -55,11 +57,11 @@ def from_json(found: Any) -> Positions:
     return positions
 
 
-def begin_of(place: TopicPartition, start: Positions, end: Position) -> int:
+def begin_of(partition: TopicPartition, start: Positions, end: Position) -> int:
     """Where the micro-batch that ends at `end` begins to read a partition."""
     if end.begin is not None:
         return end.begin
-    before = start.get(place)
+    before = start.get(partition)
     if before is None or before.topic_id != end.topic_id:
         return 0
     return before.offset
@@ -68,16 +70,16 @@ def begin_of(place: TopicPartition, start: Positions, end: Position) -> int:
 def ranges_between(start: Positions, end: Positions) -> list[Range]:
     """What the micro-batch from `start` to `end` reads."""
     found: list[Range] = []
-    for place, position in sorted(end.items()):
-        begin = begin_of(place, start, position)
+    for partition, position in sorted(end.items()):
+        begin = begin_of(partition, start, position)
         if begin > position.offset:
             raise QuireError(
-                f"{place} would be read from offset {begin} to {position.offset}: the start is after the end, "
+                f"{partition} would be read from offset {begin} to {position.offset}: the start is after the end, "
                 "so start and end are from different streams"
             )
-        found.append(Range(place, position.topic_id, begin, position.offset))
+        found.append(Range(partition, position.topic_id, begin, position.offset))
     return found
 
 
 def without_begins(positions: Positions) -> Positions:
-    return {place: position._replace(begin=None) for place, position in positions.items()}
+    return {partition: position._replace(begin=None) for partition, position in positions.items()}

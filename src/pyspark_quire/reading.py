@@ -42,7 +42,9 @@ def read_split(options: Options, schema: StructType, partition: InputPartition) 
 def _read(options: Options, schema: StructType, partition: Split) -> Generator[pa.RecordBatch, None, None]:
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with_headers = "headers" in schema.names
-    gatherers = {part.place: ArrowGatherer(part.start, part.end, with_headers=with_headers) for part in partition.parts}
+    gatherers = {
+        part.topic_partition: ArrowGatherer(part.start, part.end, with_headers=with_headers) for part in partition.parts
+    }
     assert len(gatherers) == len(partition.parts)
     with borrow(options) as client:
         for fetched in fetch_ranges(client, options, partition.parts):

@@ -130,9 +130,9 @@ class RowProducer:
             delivery = self._producer.send_encoded(name, partition, lane.take(), count, self._client.loop.now_ms())
             delivery.done.when_done(partial(self._delivered, delivery.topic_partition))
 
-    def _delivered(self, place: TopicPartition, error: Exception | None) -> None:
+    def _delivered(self, topic_partition: TopicPartition, error: Exception | None) -> None:
         if error is not None and self._failure is None:
-            self._failure = QuireError(f"rows could not be written to {place}: {error}")
+            self._failure = QuireError(f"rows could not be written to {topic_partition}: {error}")
 
     def _bound_open_batches(self) -> None:
         """With many partitions, batches are sent before they are full."""

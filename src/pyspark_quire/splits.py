@@ -20,7 +20,7 @@ SMALL_OFFSETS = 4096
 class Range(NamedTuple):
     """Offsets of one partition: from `start` up to `end`, which is excluded."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     topic_id: str
     start: int
     end: int

@@ -39,7 +39,7 @@ from pyspark_quire.positions import Position, Positions, from_json, ranges_betwe
 from pyspark_quire.reading import Split, read_split
 from pyspark_quire.spark_process import SentToTasks
 from pyspark_quire.splits import plan_tasks
-from pyspark_quire.subscription import check_subscription, describe, find_places, foreign
+from pyspark_quire.subscription import check_subscription, describe, find_partitions, foreign
 from quire.client.cluster import Cluster
 from quire.client.offsets import LATEST
 from quire.steps import Steps
@@ -103,12 +103,12 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def _advance(self, cluster: Cluster, before: Positions) -> Steps[Positions]:
         yield from self._commit(cluster, before)
-        known = {place: position.topic_id for place, position in before.items() if not position.gone}
-        gone = {place.topic for place, position in before.items() if position.gone}
-        places = yield from find_places(cluster, self._options, known, gone)
-        reached = {place: position.offset for place, position in before.items()}
-        extent = yield from find_extent_from(cluster, self._options, places, reached)
-        end = available(before, places, extent, self._loss)
+        known = {partition: position.topic_id for partition, position in before.items() if not position.gone}
+        gone = {partition.topic for partition, position in before.items() if position.gone}
+        partitions = yield from find_partitions(cluster, self._options, known, gone)
+        reached = {partition: position.offset for partition, position in before.items()}
+        extent = yield from find_extent_from(cluster, self._options, partitions, reached)
+        end = available(before, partitions, extent, self._loss)
         self._latest = without_begins(end)
         return end
 
@@ -119,7 +119,7 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         done = without_begins(done)
         if done == self._committed:
             return
-        there = {place: position for place, position in done.items() if not position.gone}
+        there = {partition: position for partition, position in done.items() if not position.gone}
         yield from self._progress.commit(cluster, there)
         self._committed = done
 
@@ -157,10 +157,10 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def _check(self, positions: Positions) -> None:
         """Refuses the checkpoint of another query, whose offsets mean nothing here."""
-        there = [place for place, position in positions.items() if not position.gone]
+        there = [partition for partition, position in positions.items() if not position.gone]
         strange = foreign(self._options, there)
         if strange and (self._loss.fail or len(strange) == len(there)):
-            names = ", ".join(sorted({place.topic for place in strange}))
+            names = ", ".join(sorted({partition.topic for partition in strange}))
             raise QuireError(
                 f"the checkpoint has offsets of {names}, which this stream does not read ({describe(self._options)}); "
                 "give every stream a checkpoint of its own"
@@ -169,25 +169,31 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
 
 def find_initial(cluster: Cluster, options: Options, progress: GroupProgress) -> Steps[Positions]:
     """Where a new stream starts according to the options; `latest` and timestamps are resolved only once."""
-    places = yield from find_places(cluster, options)
-    goals = starting_goals(options, places, LATEST)
-    passing = {place: goal for place, goal in goals.items() if goal.offset == LATEST or goal.timestamp_ms is not None}
+    partitions = yield from find_partitions(cluster, options)
+    goals = starting_goals(options, partitions, LATEST)
+    passing = {
+        partition: goal for partition, goal in goals.items() if goal.offset == LATEST or goal.timestamp_ms is not None
+    }
     if passing:
-        remembered = yield from progress.remembered(cluster, {place: places[place] for place in passing})
+        remembered = yield from progress.remembered(
+            cluster, {partition: partitions[partition] for partition in passing}
+        )
         if remembered:
             # Partitions without a mark are new, and are read from their beginning.
-            places = {place: topic_id for place, topic_id in places.items() if place not in passing}
-            goals = {place: goals[place] for place in places}
+            partitions = {partition: topic_id for partition, topic_id in partitions.items() if partition not in passing}
+            goals = {partition: goals[partition] for partition in partitions}
     else:
         remembered = {}
-    extent = yield from find_extent(cluster, options, places)
+    extent = yield from find_extent(cluster, options, partitions)
     starts = yield from find_starts(cluster, options, goals, extent)
-    initial = remembered | {place: Position(starts[place], topic_id) for place, topic_id in places.items()}
+    initial = remembered | {
+        partition: Position(starts[partition], topic_id) for partition, topic_id in partitions.items()
+    }
     yield from progress.remember(cluster, initial)
     return dict(sorted(initial.items()))
 
 
 def _find_ends(cluster: Cluster, options: Options) -> Steps[Positions]:
-    places = yield from find_places(cluster, options, lenient=True)
-    extent = yield from find_extent(cluster, options, places)
-    return {place: Position(extent[place].latest, topic_id) for place, topic_id in places.items()}
+    partitions = yield from find_partitions(cluster, options, lenient=True)
+    extent = yield from find_extent(cluster, options, partitions)
+    return {partition: Position(extent[partition].latest, topic_id) for partition, topic_id in partitions.items()}

@@ -14,7 +14,7 @@ from quire.steps import Steps, sleep
 
 CHOICES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 
-Places = dict[TopicPartition, str]
+Partitions = dict[TopicPartition, str]
 """Partitions in order, each with its topic's id: a topic that was created again has another id."""
 
 ASK_AGAIN_MS = 200
@@ -41,26 +41,26 @@ def describe(options: Options) -> str:
     return f"{SUBSCRIBE.name} {', '.join(names)}"
 
 
-def foreign(options: Options, places: Iterable[TopicPartition]) -> list[TopicPartition]:
+def foreign(options: Options, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """The partitions among these that the options do not select."""
     pattern, assigned = options[SUBSCRIBE_PATTERN], options[ASSIGN]
     if pattern is not None:
         matches = re.compile(pattern).fullmatch
-        return [place for place in places if not matches(place.topic)]
+        return [partition for partition in partitions if not matches(partition.topic)]
     if assigned is not None:
-        return [place for place in places if place not in assigned]
+        return [partition for partition in partitions if partition not in assigned]
     names = options.required(SUBSCRIBE)
-    return [place for place in places if place.topic not in names]
+    return [partition for partition in partitions if partition.topic not in names]
 
 
-def find_places(
+def find_partitions(
     cluster: Cluster,
     options: Options,
     known: Mapping[TopicPartition, str] | None = None,
     gone: Collection[str] = (),
     *,
     lenient: bool = False,
-) -> Steps[Places]:
+) -> Steps[Partitions]:
     """The partitions that exist now. A selected topic that does not exist is an error, unless `lenient`.
 
     If a `known` partition or a named topic is missing, the request is repeated a few times: a broker that is starting,
@@ -71,12 +71,17 @@ def find_places(
     for _ in range(ASK_AGAIN_TIMES):
         names = yield from _find_names(cluster, options)
         there = cluster.metadata.topics
-        found = {place: topic_id for name in names if name in there for place, topic_id in _partitions(there[name])}
+        found = {
+            partition: topic_id
+            for name in names
+            if name in there
+            for partition, topic_id in _with_topic_id(there[name])
+        }
         missing = [name for name in names if name not in there and name not in gone]
-        if not missing and all(found.get(place) == before[place] for place in before):
+        if not missing and all(found.get(partition) == before[partition] for partition in before):
             break
         yield from sleep(cluster.clock, ASK_AGAIN_MS)
-    excused = {place.topic for place in before}.union(gone)
+    excused = {partition.topic for partition in before}.union(gone)
     for name in names:
         topic = cluster.metadata.topics.get(name)
         if topic is not None:
@@ -90,7 +95,7 @@ def find_places(
     return found if assigned is None else _chosen(found, assigned, None if lenient else excused)
 
 
-def _partitions(topic: Topic) -> list[tuple[TopicPartition, str]]:
+def _with_topic_id(topic: Topic) -> list[tuple[TopicPartition, str]]:
     return [(TopicPartition(topic.name, index), to_text(topic.topic_id)) for index in sorted(topic.partitions)]
 
 
@@ -100,7 +105,7 @@ def _find_names(cluster: Cluster, options: Options) -> Steps[list[str]]:
         yield from cluster.refresh(None)
         matches = re.compile(pattern).fullmatch
         return sorted(name for name, topic in cluster.metadata.topics.items() if matches(name) and not topic.internal)
-    names = options.required(SUBSCRIBE) if assigned is None else sorted({place.topic for place in assigned})
+    names = options.required(SUBSCRIBE) if assigned is None else sorted({partition.topic for partition in assigned})
     yield from cluster.refresh(names)
     return names
 
@@ -110,10 +115,11 @@ def _check(topic: Topic) -> None:
         raise QuireError(f"topic {topic.name} cannot be read now ({topic.error.name})")
 
 
-def _chosen(places: Places, assigned: list[TopicPartition], excused: Collection[str] | None) -> Places:
+def _chosen(existing: Partitions, assigned: list[TopicPartition], excused: Collection[str] | None) -> Partitions:
     """The assigned partitions; a missing one is an error, unless its topic is excused (None: all are)."""
-    for place in assigned:
-        if place not in places and excused is not None and place.topic not in excused:
-            count = sum(other.topic == place.topic for other in places)
-            raise QuireError(f"topic {place.topic} has no partition {place.partition}; it has {count}, from 0 on")
-    return {place: places[place] for place in assigned if place in places}
+    for topic_partition in assigned:
+        topic, number = topic_partition
+        if topic_partition not in existing and excused is not None and topic not in excused:
+            count = sum(other.topic == topic for other in existing)
+            raise QuireError(f"topic {topic} has no partition {number}; it has {count}, from 0 on")
+    return {partition: existing[partition] for partition in assigned if partition in existing}

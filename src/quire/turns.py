@@ -39,5 +39,5 @@ class Turns:
                 if self._clock.monotonic_ms() >= until_ms:
                     break
         finally:
-            # If a piece fails, those behind it still run.
+            # If a piece fails, the ones after it still run.
             self._schedule()

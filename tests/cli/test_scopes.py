@@ -40,7 +40,7 @@ def test_it_is_shown_as_it_is_written(text: str) -> None:
 
 
 def test_partitions_of_several_topics_stand_in_one_cell() -> None:
-    places = [TopicPartition("orders", 0), TopicPartition("orders", 2), TopicPartition("users", 1)]
-    assert by_topic(places) == {"orders": [0, 2], "users": [1]}
-    assert in_one_cell(places) == "orders:0,2 users:1"
+    partitions = [TopicPartition("orders", 0), TopicPartition("orders", 2), TopicPartition("users", 1)]
+    assert by_topic(partitions) == {"orders": [0, 2], "users": [1]}
+    assert in_one_cell(partitions) == "orders:0,2 users:1"
     assert in_one_cell([]) == "-"

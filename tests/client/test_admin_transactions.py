@@ -10,12 +10,12 @@ from quire.protocol.messages.init_producer_id import InitProducerIdRequest
 from quire.protocol.messages.list_transactions import ListTransactionsRequest
 from tests.client.model_coordinators import CoordinatedCluster, ModelTransaction
 
-PLACE = TopicPartition("t", 0)
+TOPIC_PARTITION = TopicPartition("t", 0)
 
 
 def with_transactions() -> CoordinatedCluster:
     model = CoordinatedCluster(nodes=2)
-    model.transactions["b"] = ModelTransaction(1, 10, [PLACE])
+    model.transactions["b"] = ModelTransaction(1, 10, [TOPIC_PARTITION])
     model.transactions["a"] = ModelTransaction(2, 20, state="CompleteCommit")
     return model
 
@@ -59,7 +59,7 @@ def test_what_rests_is_not_under_way() -> None:
     rests, goes_on = model.run(describe_transactions(model.client(), ["a", "b"])).values()
     assert not isinstance(rests, ApiError) and not isinstance(goes_on, ApiError)
     assert (rests.under_way, goes_on.under_way) == (False, True)
-    assert goes_on.partitions == [PLACE]
+    assert goes_on.partitions == [TOPIC_PARTITION]
 
 
 def test_terminating_waits_until_the_old_transaction_is_aborted() -> None:

@@ -21,9 +21,9 @@ def test_round_robin_goes_on_with_the_next_member_at_the_next_topic() -> None:
 def test_each_partition_goes_to_one_member_that_subscribes_to_its_topic(name: str) -> None:
     subscriptions = {"a": ["t"], "b": ["t", "u"], "c": ["u", "deleted"], "d": []}
     assigned = ASSIGNORS[name](subscriptions, {"t": 7, "u": 3})
-    given = sorted((place, member) for member, places in assigned.items() for place in places)
-    assert [place for place, _ in given] == [
+    given = sorted((partition, member) for member, partitions in assigned.items() for partition in partitions)
+    assert [partition for partition, _ in given] == [
         TopicPartition(t, n) for t, count in (("t", 7), ("u", 3)) for n in range(count)
     ]
-    assert all(place.topic in subscriptions[member] for place, member in given)
+    assert all(partition.topic in subscriptions[member] for partition, member in given)
     assert set(assigned) == set(subscriptions), "a member without partitions has an assignment too"

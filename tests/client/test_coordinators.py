@@ -11,25 +11,25 @@ from quire.protocol.messages.list_groups import ListGroupsRequest
 from quire.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.client.model_coordinators import CoordinatedCluster
 
-PLACE = TopicPartition("t", 0)
+TOPIC_PARTITION = TopicPartition("t", 0)
 
 
 def three_groups() -> CoordinatedCluster:
     model = CoordinatedCluster(nodes=3)
     for node, name in enumerate(["a", "b", "c"], 1):
-        model.group(name, node, offsets={PLACE: node})
+        model.group(name, node, offsets={TOPIC_PARTITION: node})
     return model
 
 
 def offset_of(found: dict[str, Offsets | ApiError], name: str) -> int:
     offsets = found[name]
     assert not isinstance(offsets, ApiError), offsets
-    return offsets[PLACE].offset
+    return offsets[TOPIC_PARTITION].offset
 
 
 def test_each_coordinator_is_asked_once_for_all_of_its_groups() -> None:
     model = three_groups()
-    model.group("also on 1", 1, offsets={PLACE: 9})
+    model.group("also on 1", 1, offsets={TOPIC_PARTITION: 9})
     found = model.run(committed_offsets(model.client(), ["a", "b", "c", "also on 1"]))
     assert [offset_of(found, name) for name in ("a", "b", "c", "also on 1")] == [1, 2, 3, 9]
     assert sorted(model.asked(OffsetFetchRequest)) == [1, 2, 3]
@@ -122,17 +122,19 @@ def test_offsets_are_committed_and_deleted_through_a_coordinator_that_moved() ->
     model.run(committed_offsets(cluster, ["a"]))
     for coordinator in (2, 3):
         model.groups["a"].coordinator = coordinator
-        assert model.run(set_offsets(cluster, "a", {PLACE: OffsetAndMetadata(40 + coordinator)})) == {PLACE: None}
-        assert model.groups["a"].offsets == {PLACE: 40 + coordinator}
+        assert model.run(set_offsets(cluster, "a", {TOPIC_PARTITION: OffsetAndMetadata(40 + coordinator)})) == {
+            TOPIC_PARTITION: None
+        }
+        assert model.groups["a"].offsets == {TOPIC_PARTITION: 40 + coordinator}
     model.groups["a"].coordinator = 1
-    assert model.run(delete_offsets(cluster, "a", [PLACE])) == {PLACE: None}
+    assert model.run(delete_offsets(cluster, "a", [TOPIC_PARTITION])) == {TOPIC_PARTITION: None}
     assert model.groups["a"].offsets == {}
 
 
 def test_committing_from_outside_while_there_are_members_says_so() -> None:
     model = CoordinatedCluster()
     model.group("busy", state="Stable")
-    refused = model.run(set_offsets(model.client(), "busy", {PLACE: OffsetAndMetadata(1)}))[PLACE]
+    refused = model.run(set_offsets(model.client(), "busy", {TOPIC_PARTITION: OffsetAndMetadata(1)}))[TOPIC_PARTITION]
     assert refused is not None and refused.code == ErrorCode.NON_EMPTY_GROUP
     assert "busy has members" in str(refused)
 
@@ -141,7 +143,7 @@ def test_offsets_of_a_group_that_does_not_exist_are_none_and_cannot_be_deleted()
     model = CoordinatedCluster()
     assert model.run(committed_offsets(model.client(), ["nobody"])) == {"nobody": {}}
     with pytest.raises(ApiError) as caught:
-        model.run(delete_offsets(model.client(), "nobody", [PLACE]))
+        model.run(delete_offsets(model.client(), "nobody", [TOPIC_PARTITION]))
     assert caught.value.code == ErrorCode.GROUP_ID_NOT_FOUND
 
 

@@ -5,7 +5,7 @@ from quire.client.fetched import AbortedTransaction, Fetched
 from quire.client.offsets import TopicPartition
 from quire.protocol.records import ControlRecordType, Record, build_batch, build_control_batch
 
-PLACE = TopicPartition("t", 0)
+TOPIC_PARTITION = TopicPartition("t", 0)
 
 
 def batch(base_offset: int, *values: bytes, producer_id: int = -1) -> bytes:
@@ -30,7 +30,7 @@ def marker(base_offset: int, kind: ControlRecordType, producer_id: int) -> bytes
 
 
 def values(data: bytes, *, start: int = 0, aborted: list[AbortedTransaction] | None = None) -> list[bytes | None]:
-    fetched = Fetched(PLACE, start, 0, 0, data, aborted or [])
+    fetched = Fetched(TOPIC_PARTITION, start, 0, 0, data, aborted or [])
     return [record.value for record in fetched.records()]
 
 

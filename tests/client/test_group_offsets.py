@@ -8,20 +8,20 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.client.model_coordinators import CoordinatedCluster
 
-PLACE = TopicPartition("t", 0)
+TOPIC_PARTITION = TopicPartition("t", 0)
 
 
 def test_what_was_committed_is_fetched() -> None:
     model = CoordinatedCluster(nodes=2)
     cluster = model.client()
-    model.run(commit_offsets(cluster, "g", {PLACE: OffsetAndMetadata(5)}))
-    assert model.run(fetch_offsets(cluster, "g")) == {PLACE: OffsetAndMetadata(5)}
+    model.run(commit_offsets(cluster, "g", {TOPIC_PARTITION: OffsetAndMetadata(5)}))
+    assert model.run(fetch_offsets(cluster, "g")) == {TOPIC_PARTITION: OffsetAndMetadata(5)}
     assert model.run(fetch_offsets(cluster, "never seen")) == {}
 
 
 def test_only_the_partitions_wanted_are_asked_for() -> None:
     model = CoordinatedCluster()
-    model.run(fetch_offsets(model.client(), "g", [PLACE, TopicPartition("u", 3), TopicPartition("t", 1)]))
+    model.run(fetch_offsets(model.client(), "g", [TOPIC_PARTITION, TopicPartition("u", 3), TopicPartition("t", 1)]))
     request = model.requests[-1][1]
     assert isinstance(request, OffsetFetchRequest)
     topics = request.groups[0].topics
@@ -31,9 +31,9 @@ def test_only_the_partitions_wanted_are_asked_for() -> None:
 
 def test_an_open_transaction_is_waited_for() -> None:
     model = CoordinatedCluster()
-    model.group("g").offsets[PLACE] = 5
+    model.group("g").offsets[TOPIC_PARTITION] = 5
     model.unstable("g", times=3)
-    assert model.run(fetch_offsets(model.client(), "g")) == {PLACE: OffsetAndMetadata(5)}
+    assert model.run(fetch_offsets(model.client(), "g")) == {TOPIC_PARTITION: OffsetAndMetadata(5)}
 
 
 def test_a_transaction_that_stays_open_is_an_error_after_the_request_timeout() -> None:
@@ -46,13 +46,15 @@ def test_a_transaction_that_stays_open_is_an_error_after_the_request_timeout() -
 
 def test_who_need_not_be_certain_does_not_wait() -> None:
     model = CoordinatedCluster()
-    model.group("g").offsets[PLACE] = 5
+    model.group("g").offsets[TOPIC_PARTITION] = 5
     model.unstable("g", times=1_000_000)
-    assert model.run(fetch_offsets(model.client(), "g", require_stable=False)) == {PLACE: OffsetAndMetadata(5)}
+    assert model.run(fetch_offsets(model.client(), "g", require_stable=False)) == {
+        TOPIC_PARTITION: OffsetAndMetadata(5)
+    }
 
 
 def test_a_refused_commit_is_raised() -> None:
     model = CoordinatedCluster()
     model.group("g", state="Stable")
     with pytest.raises(ApiError, match="has members"):
-        model.run(commit_offsets(model.client(), "g", {PLACE: OffsetAndMetadata(5)}))
+        model.run(commit_offsets(model.client(), "g", {TOPIC_PARTITION: OffsetAndMetadata(5)}))

@@ -9,7 +9,7 @@ from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer
 from tests.client.model_cluster import ModelCluster
 
-PLACE = TopicPartition("t", 0)
+TOPIC_PARTITION = TopicPartition("t", 0)
 BOUNDS = Bounds(100, 200)
 
 
@@ -28,22 +28,22 @@ BOUNDS = Bounds(100, 200)
         (Goal(To.SHIFT, -10), 150, 140),
         (Goal(To.SHIFT, -10), 105, 100),
         (Goal(To.SHIFT, 0), 20, 100),
-        (Goal(To.GIVEN, offsets={PLACE: 180}), None, 180),
+        (Goal(To.GIVEN, offsets={TOPIC_PARTITION: 180}), None, 180),
     ],
 )
 def test_every_goal_has_its_offset(goal: Goal, before: int | None, after: int) -> None:
-    move = plan_move(PLACE, before, BOUNDS, goal)
+    move = plan_move(TOPIC_PARTITION, before, BOUNDS, goal)
     assert (move.before, move.after, move.lag) == (before, after, 200 - after)
 
 
 @pytest.mark.parametrize(("at_time", "after"), [(130, 130), (-1, 200)])
 def test_a_time_is_the_first_record_since_then_or_the_end(at_time: int, after: int) -> None:
-    assert plan_move(PLACE, 150, BOUNDS, Goal(To.TIME, 1), at_time).after == after
+    assert plan_move(TOPIC_PARTITION, 150, BOUNDS, Goal(To.TIME, 1), at_time).after == after
 
 
 def test_what_was_never_committed_cannot_be_shifted() -> None:
     with pytest.raises(ClientError, match="t-0"):
-        plan_move(PLACE, None, BOUNDS, Goal(To.SHIFT, 1))
+        plan_move(TOPIC_PARTITION, None, BOUNDS, Goal(To.SHIFT, 1))
 
 
 @given(
@@ -55,7 +55,7 @@ def test_what_was_never_committed_cannot_be_shifted() -> None:
 )
 def test_wherever_it_goes_the_partition_has_it(to: To, number: int, before: int, first: int, length: int) -> None:
     bounds = Bounds(first, first + length)
-    move = plan_move(PLACE, before, bounds, Goal(to, number))
+    move = plan_move(TOPIC_PARTITION, before, bounds, Goal(to, number))
     assert bounds.first_offset <= move.after <= bounds.end_offset
     assert move.lag >= 0
     assert move.after == move.wanted or not bounds.first_offset <= move.wanted <= bounds.end_offset

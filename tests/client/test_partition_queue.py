@@ -3,15 +3,15 @@ from quire.client.offsets import TopicPartition
 from quire.client.partition_queue import PartitionQueue
 from quire.protocol.records import Record
 
-PLACE = TopicPartition("t", 0)
+TOPIC_PARTITION = TopicPartition("t", 0)
 FIRST, SECOND = Identity(7, 0), Identity(7, 1)
 
 
 def queue_of(*counts: int) -> tuple[PartitionQueue, list[Batch]]:
-    queue = PartitionQueue(PLACE)
+    queue = PartitionQueue(TOPIC_PARTITION)
     batches = []
     for order, count in enumerate(counts):
-        batch = Batch(PLACE, order, deadline_ms=1000)
+        batch = Batch(TOPIC_PARTITION, order, deadline_ms=1000)
         batch.extend([Record(value=b"v") for _ in range(count)], count)
         queue.open = batch
         queue.close_open()
@@ -27,7 +27,7 @@ def take_all(queue: PartitionQueue, identity: Identity | None = FIRST) -> list[B
 
 
 def introduced(*counts: int) -> tuple[PartitionQueue, list[Batch]]:
-    """A queue whose identity the broker has heard of, with the numbers from 1 on to give."""
+    """A queue whose producer id the broker knows; its next sequence number is 1."""
     queue, batches = queue_of(1, *counts)
     queue.delivered(queue.take(1, FIRST))
     return queue, batches[1:]

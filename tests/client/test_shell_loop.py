@@ -95,7 +95,7 @@ def test_a_name_that_does_not_resolve_says_so_in_words() -> None:
 
 
 def test_a_name_with_several_addresses_is_tried_until_one_takes_it() -> None:
-    """localhost is often ::1 first; a server on 127.0.0.1 alone must be found all the same."""
+    """localhost is often ::1 first; a server on 127.0.0.1 alone must still be found."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         transport, _ = connect(BlockingLoop(), "localhost", server.getsockname()[1])
         assert transport.peer.startswith("127.0.0.1:")

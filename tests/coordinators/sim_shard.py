@@ -154,7 +154,7 @@ class SimShard(Generic[M]):
             append.answer(ErrorCode.NONE)
 
     def fail(self, reason: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE, *, kept: int = 0) -> None:
-        """Of what was held back nobody hears that it is committed, although the first `kept` appends are in the log."""
+        """Appends that were held back are never reported as committed, although the first `kept` are in the log."""
         failed, self._appends = self._appends, deque()
         for number, append in enumerate(failed):
             if number < kept:

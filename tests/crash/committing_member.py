@@ -9,7 +9,7 @@ import confluent_kafka
 from quire.protocol.errors import ErrorCode
 from quire.testing import WireConnection
 from tests.wire.clients import eventually
-from tests.wire.group_members import ConfluentMember, Place
+from tests.wire.group_members import ConfluentMember, Partition
 from tests.wire.raw_offsets import committed
 
 EVERY = 10
@@ -26,12 +26,12 @@ QUICK_TO_RETURN: dict[str, Any] = {
 }
 """What members need to be back soon after their only broker is."""
 SHORT_SESSION = {"session.timeout.ms": 3000}
-"""Whoever left a classic group in a rebalance that was not finished before the crash is waited for after it."""
+"""If a member left a classic group in a rebalance that the crash interrupted, the group waits for it afterwards."""
 
 
 class CommittingMember(ConfluentMember):
     def __init__(self, bootstrap: str, group: str, topics: Sequence[str], **settings: Any) -> None:
-        self.acknowledged: dict[Place, int] = {}
+        self.acknowledged: dict[Partition, int] = {}
         """The offset that each partition was told to be committed at, last."""
         self.commits = 0
         is_classic = settings.get("group.protocol") != "consumer"
@@ -43,11 +43,11 @@ class CommittingMember(ConfluentMember):
         if message.error() is not None or len(self.received) % EVERY:
             return
         try:
-            (place,) = consumer.commit(message=message, asynchronous=False)
+            (topic_partition,) = consumer.commit(message=message, asynchronous=False)
         except confluent_kafka.KafkaException:
             return  # no answer, or one that says no: nothing was promised
-        if place.error is None:
-            self.acknowledged[place.topic, place.partition] = place.offset
+        if topic_partition.error is None:
+            self.acknowledged[topic_partition.topic, topic_partition.partition] = topic_partition.offset
             self.commits += 1
 
 
@@ -69,26 +69,26 @@ class Members(ExitStack):
         return made
 
 
-def promised(members: Iterable[CommittingMember]) -> dict[Place, int]:
+def promised(members: Iterable[CommittingMember]) -> dict[Partition, int]:
     """The furthest offset of each partition that any of them was told to be committed."""
-    furthest: dict[Place, int] = {}
+    furthest: dict[Partition, int] = {}
     for each in members:
-        for place, offset in list(each.acknowledged.items()):
-            furthest[place] = max(offset, furthest.get(place, 0))
+        for partition, offset in list(each.acknowledged.items()):
+            furthest[partition] = max(offset, furthest.get(partition, 0))
     return furthest
 
 
-def kept(bootstrap: str, group: str, places: Iterable[Place]) -> dict[Place, int]:
+def kept(bootstrap: str, group: str, topic_partitions: Iterable[Partition]) -> dict[Partition, int]:
     """What is committed, as soon as the coordinator has loaded it."""
     with WireConnection(bootstrap) as connection:
-        found: dict[Place, int] = {}
+        found: dict[Partition, int] = {}
 
         def answered() -> bool:
-            for place in places:
-                answer = committed(connection, group, *place, version=7)
+            for topic_partition in topic_partitions:
+                answer = committed(connection, group, *topic_partition, version=7)
                 if answer.error_code != ErrorCode.NONE:
                     return False
-                found[place] = answer.committed_offset
+                found[topic_partition] = answer.committed_offset
             return True
 
         eventually(lambda: _or_false(answered))

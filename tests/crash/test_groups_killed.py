@@ -59,7 +59,7 @@ def kill_between_rebalances(cluster: Cluster, kills: int, settings: dict[str, An
             before = promised(group.everyone)
             cluster.restart()
             after = kept(bootstrap, GROUP, before)
-            assert all(after[place] >= offset for place, offset in before.items()), (before, after)
+            assert all(after[partition] >= offset for partition, offset in before.items()), (before, after)
             wait_until_shared_out(members, TOPIC, PARTITIONS)
         eventually(lambda: everything_is_read(group.everyone))
     assert "Traceback" not in cluster.log()

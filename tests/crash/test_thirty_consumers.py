@@ -94,7 +94,7 @@ def come_and_go(cluster: Cluster, changes: int, settings: dict[str, Any]) -> Non
         wait_until_read(group.everyone, {(p, offset) for p, end in ends.items() for offset in range(end)})
         before = promised(group.everyone)
         after = kept(bootstrap, GROUP, before)
-        assert {place: offset for place, offset in before.items() if after[place] < offset} == {}, after
+        assert {partition: offset for partition, offset in before.items() if after[partition] < offset} == {}, after
     assert_one_owner_at_a_time(group.everyone)
     assert "Traceback" not in cluster.log()
 
@@ -129,4 +129,4 @@ def assert_one_owner_at_a_time(members: list[CommittingMember]) -> None:
     owned = sorted(each for member in members for each in member.owned)
     assert len(owned) >= PARTITIONS
     for earlier, later in itertools.pairwise(owned):
-        assert earlier.place != later.place or earlier.end_s <= later.start_s, (earlier, later)
+        assert earlier.topic_partition != later.topic_partition or earlier.end_s <= later.start_s, (earlier, later)

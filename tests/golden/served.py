@@ -18,40 +18,42 @@ Partitions = dict[str, dict[str, Any]]
 def everything(bootstrap: str) -> Partitions:
     """By `topic-partition`: its start and end, the last stable offset, all records, and which ones are committed."""
     with BlockingClient(bootstrap, client_id="everything", request_timeout_ms=30_000) as client:
-        places = _places(client)
+        partitions = _topic_partitions(client)
         start, end, stable = (
-            client.run(list_offsets(client.cluster, dict.fromkeys(places, at), isolation_level=isolation))
+            client.run(list_offsets(client.cluster, dict.fromkeys(partitions, at), isolation_level=isolation))
             for at, isolation in ((EARLIEST, 0), (LATEST, 0), (LATEST, 1))
         )
-        records = _read(client, {place: end[place].offset for place in places}, read_committed=False)
-        committed = _read(client, {place: stable[place].offset for place in places}, read_committed=True)
+        records = _read(client, {partition: end[partition].offset for partition in partitions}, read_committed=False)
+        committed = _read(
+            client, {partition: stable[partition].offset for partition in partitions}, read_committed=True
+        )
         return {
-            str(place): {
-                "start": start[place].offset,
-                "end": end[place].offset,
-                "last_stable": stable[place].offset,
-                "records": [_shown(record) for record in records[place]],
-                "committed": [record.offset for record in committed[place]],
+            str(partition): {
+                "start": start[partition].offset,
+                "end": end[partition].offset,
+                "last_stable": stable[partition].offset,
+                "records": [_shown(record) for record in records[partition]],
+                "committed": [record.offset for record in committed[partition]],
             }
-            for place in places
+            for partition in partitions
         }
 
 
-def _places(client: BlockingClient) -> list[TopicPartition]:
-    places = []
+def _topic_partitions(client: BlockingClient) -> list[TopicPartition]:
+    topic_partitions = []
     for name, topic in sorted(client.run(describe_topics(client.cluster)).items()):
         assert not isinstance(topic, ApiError), topic
-        places += [TopicPartition(name, partition) for partition in sorted(topic.partitions)]
-    return places
+        topic_partitions += [TopicPartition(name, partition) for partition in sorted(topic.partitions)]
+    return topic_partitions
 
 
 def _read(
     client: BlockingClient, ends: dict[TopicPartition, int], *, read_committed: bool
 ) -> dict[TopicPartition, list[Record]]:
     consumer = Consumer(client.cluster, ConsumerConfig(read_committed=read_committed, max_wait_ms=10))
-    found: dict[TopicPartition, list[Record]] = {place: [] for place in ends}
-    client.run(consumer.assign(dict.fromkeys((place for place, end in ends.items() if end), BEGINNING)))
-    while any(offset < ends[place] for place, offset in consumer.positions.items()):
+    found: dict[TopicPartition, list[Record]] = {partition: [] for partition in ends}
+    client.run(consumer.assign(dict.fromkeys((partition for partition, end in ends.items() if end), BEGINNING)))
+    while any(offset < ends[partition] for partition, offset in consumer.positions.items()):
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
             found[fetched.topic_partition] += fetched.records()

@@ -106,7 +106,7 @@ def test_a_server_that_stops_waits_for_the_request_in_progress_of_a_client_that_
     assert stopped == []
     if finishes:
         world.complete()
-        assert stopped == [], "whoever completes a request does not expect that everything is over when it is done"
+        assert stopped == [], "completing a request must not end everything before the caller returns"
     world.clock.run_for(0 if finishes else 1000)
     assert stopped == [True]
     assert world.handled == [b"park...1"]

@@ -64,7 +64,7 @@ def test_partitions_are_spread_by_count_also_after_a_restart_and_after_deletions
 @pytest.mark.parametrize("code", [errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("kind", ["write", "sync", "create"])
 def test_a_directory_that_fails_goes_offline_alone(kind: str, code: int, caplog: pytest.LogCaptureFixture) -> None:
-    """Broken or suddenly read-only, whatever call is the first to hear of it."""
+    """Broken or suddenly read-only, whichever call fails first."""
     node, first, second = two_topics()
     node.disk.fail_when(lambda operation: operation.path.startswith("/two/") and operation.kind == kind, code, times=99)
     partition = node.node.partitions.leader(second, None, 0).partition

@@ -38,11 +38,11 @@ def node(monkeypatch: pytest.MonkeyPatch) -> SimulatedNode:
 
 
 def commit(node: SimulatedNode, group: str, *partitions: int, metadata: str = "") -> list[int]:
-    places = [
+    commits = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata=metadata)
         for index in partitions
     ]
-    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=places)])
+    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=commits)])
     return [each.error_code for each in node.call(request, 8, OffsetCommitResponse).topics[0].partitions]
 
 
@@ -77,7 +77,7 @@ def test_a_group_is_deleted_in_as_many_steps_as_it_takes(node: SimulatedNode) ->
 
 
 def test_a_commit_that_is_too_large_to_be_kept_is_refused_and_changes_nothing(node: SimulatedNode) -> None:
-    """No client expects to hear of a message's size from a coordinator, and Kafka does not tell either."""
+    """No client expects an error about a message's size from a coordinator, and Kafka does not send one."""
     assert set(commit(node, GROUP, *range(10), metadata="m" * 3000)) == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert groups(node) == []
     assert commit(node, GROUP, 1, metadata="m" * 3000) == [ErrorCode.NONE]

@@ -38,7 +38,7 @@ def format_folder(disk: SimDisk, voters: VoterSet = VOTERS) -> SimDisk:
 
 
 class SimLog:
-    """Implements LogListener: the values of all settings it heard of, in order, are its state."""
+    """Implements LogListener: its state is the values of all settings it was given, in order."""
 
     def __init__(
         self,

@@ -216,7 +216,7 @@ def test_requests_of_an_old_epoch_or_for_another_directory_are_refused() -> None
     meant_for = ReplicaKey(FOLLOWER, b"x" * 16)
     [wrong] = sent(machine.step(Received(OTHER, BeginEpoch(6, OTHER, meant_for))), EpochAnswer)
     assert (wrong.epoch, wrong.error) == (6, ErrorCode.INVALID_VOTER_KEY)
-    assert machine.core.leader_id == OTHER, "the leader is known all the same"
+    assert machine.core.leader_id == OTHER, "the leader is still known"
     request = VoteRequest(7, ReplicaKey(OTHER), LogPosition(5, 999), voter=meant_for)
     [vote] = sent(machine.step(Received(OTHER, request)), VoteAnswer)
     assert (vote.epoch, vote.granted, vote.error) == (7, False, ErrorCode.INVALID_VOTER_KEY)

@@ -9,7 +9,7 @@ from tests.simulator.expected_violation import expect
 
 
 class Run:
-    """Two members, which are heard of, of a group that reads two partitions."""
+    """Two live members of a group that reads two partitions."""
 
     def __init__(self) -> None:
         self.ticks = Ticks()

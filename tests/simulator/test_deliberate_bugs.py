@@ -75,7 +75,7 @@ def test_an_acknowledgement_without_a_write_is_found(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Log, "append", forgetful)
     promises = ("an offset keeps its record", "the high watermark never goes back for a reader", "errors have a cause")
-    assert broken_promise() in promises, "or whoever waits for the disk to have it waits in vain"
+    assert broken_promise() in promises, "or a wait for the sync never ends"
 
 
 def test_producers_forgotten_by_their_partition_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

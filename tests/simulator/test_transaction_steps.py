@@ -27,7 +27,7 @@ TIMEOUT_MS = 1_000
 
 BOTH = pytest.mark.parametrize("protocol", [1, 2])
 COMMIT, ABORT = "committed", "aborted"
-UNHEARD = "asked to be committed by a producer that is gone before it hears of it"
+UNHEARD = "committed by a producer that is gone before it gets the response"
 REPLACED = "aborted by the next producer"
 TIMED_OUT = "aborted by its timeout"
 EVERY_WAY = pytest.mark.parametrize("end", [COMMIT, ABORT, UNHEARD, REPLACED, TIMED_OUT])

@@ -91,8 +91,8 @@ def make_topic(client: BlockingClient) -> MakeTopic:
             if isinstance(refused, Exception):
                 raise refused
         # The controller answers a little before the partitions are served; this waits for them.
-        places = {TopicPartition(topic, partition): EARLIEST for partition in range(partitions)}
-        client.run(list_offsets(client.cluster, places))
+        topic_partitions = {TopicPartition(topic, partition): EARLIEST for partition in range(partitions)}
+        client.run(list_offsets(client.cluster, topic_partitions))
         return topic
 
     return make

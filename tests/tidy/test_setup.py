@@ -1,4 +1,4 @@
-"""Where there is no C compiler Quire installs all the same, interpreted."""
+"""Quire installs without a C compiler, and then runs interpreted."""
 
 import runpy
 from pathlib import Path

@@ -33,11 +33,11 @@ HEARTBEAT_MS = 100
 SESSION_MS = 10_000
 POLL_S = 0.02
 KAFKA_PYTHON_POLL_MS = 200
-"""It starts anew with every poll to wait for metadata and for the group, and gets nowhere when all are short."""
+"""Every poll starts again to wait for metadata and for the group, so short polls make no progress."""
 
-Place = tuple[str, int]
+Partition = tuple[str, int]
 """A partition: its topic and number."""
-Places = frozenset[Place]
+Partitions = frozenset[Partition]
 
 
 class Got(NamedTuple):
@@ -50,7 +50,7 @@ class Got(NamedTuple):
 class Owned(NamedTuple):
     """From when to when a member had a partition, as it was told."""
 
-    place: Place
+    topic_partition: Partition
     start_s: float
     end_s: float
 
@@ -59,13 +59,13 @@ class GroupMember:
     """One consumer that subscribed, and the thread that polls it."""
 
     def __init__(self, name: str) -> None:
-        self.assigned: Places = frozenset()
-        self.events: list[tuple[str, Places]] = []
+        self.assigned: Partitions = frozenset()
+        self.events: list[tuple[str, Partitions]] = []
         self.owned: list[Owned] = []
         """What it was asked to give up. Who lost a partition without being asked cannot know since when."""
         self.received: list[Got] = []
         self.error: BaseException | None = None
-        self._since_s: dict[Place, float] = {}
+        self._since_s: dict[Partition, float] = {}
         self._stopping = False
         self._tasks: queue.SimpleQueue[tuple[Callable[[Any], Any], Future[Any]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -98,13 +98,13 @@ class GroupMember:
         raise NotImplementedError
 
     def _happened(self, what: str, partitions: Iterable[Any]) -> None:
-        places, now_s = _places(partitions), time.monotonic()
-        self.events.append((what, places))
-        for place in places:
+        changed, now_s = _as_tuples(partitions), time.monotonic()
+        self.events.append((what, changed))
+        for partition in changed:
             if what == "assigned":
-                self._since_s[place] = now_s
-            elif (start_s := self._since_s.pop(place, None)) is not None and what == "revoked":
-                self.owned.append(Owned(place, start_s, now_s))
+                self._since_s[partition] = now_s
+            elif (start_s := self._since_s.pop(partition, None)) is not None and what == "revoked":
+                self.owned.append(Owned(partition, start_s, now_s))
 
     def _next_tasks(self) -> Iterator[tuple[Callable[[Any], Any], Future[Any]]]:
         while not self._tasks.empty():
@@ -143,14 +143,14 @@ class ConfluentMember(GroupMember):
         try:
             consumer.subscribe(
                 self._topics,
-                on_assign=lambda _, places: self._happened("assigned", places),
-                on_revoke=lambda _, places: self._happened("revoked", places),
-                on_lost=lambda _, places: self._happened("lost", places),
+                on_assign=lambda _, partitions: self._happened("assigned", partitions),
+                on_revoke=lambda _, partitions: self._happened("revoked", partitions),
+                on_lost=lambda _, partitions: self._happened("lost", partitions),
             )
             while not self._stopping:
                 self._do_tasks(consumer)
                 message = consumer.poll(POLL_S)
-                self.assigned = _places(consumer.assignment())
+                self.assigned = _as_tuples(consumer.assignment())
                 if message is not None:
                     self._take(consumer, message)
         finally:
@@ -216,7 +216,7 @@ class KafkaPythonMember(GroupMember):
                 self._do_tasks(consumer)
                 for records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS).values():
                     self.received += [Got(r.topic, r.partition, r.offset, r.value) for r in records]
-                self.assigned = _places(consumer.assignment())
+                self.assigned = _as_tuples(consumer.assignment())
                 # kafka-python 3.0 forgets a join that it began because topics changed, when a poll ends in its middle.
                 if consumer._coordinator.rejoining:
                     consumer._coordinator.request_rejoin()
@@ -273,7 +273,7 @@ class AiokafkaMember(GroupMember):
                 await self._do_awaitable_tasks(consumer)
                 for records in (await consumer.getmany(timeout_ms=int(POLL_S * 1000))).values():
                     self.received += [Got(r.topic, r.partition, r.offset, r.value) for r in records]
-                self.assigned = _places(consumer.assignment())
+                self.assigned = _as_tuples(consumer.assignment())
         finally:
             await consumer.stop()
             self.assigned = frozenset()
@@ -308,7 +308,7 @@ def member(
 
 def shared_out(members: Sequence[GroupMember], topic: str, partitions: int) -> bool:
     """Whether each partition belongs to exactly one of the members, and none of them has much more than the others."""
-    owned = [place for each in members for place in each.assigned]
+    owned = [partition for each in members for partition in each.assigned]
     sizes = [len(each.assigned) for each in members]
     return sorted(owned) == [(topic, number) for number in range(partitions)] and max(sizes) - min(sizes) <= 1
 
@@ -326,5 +326,5 @@ def wait_until_shared_out(members: Sequence[GroupMember], topic: str, partitions
         raise AssertionError(f"not shared out in time: {[(sorted(m.assigned), m.events) for m in members]}") from None
 
 
-def _places(partitions: Iterable[Any]) -> Places:
+def _as_tuples(partitions: Iterable[Any]) -> Partitions:
     return frozenset((each.topic, each.partition) for each in partitions)

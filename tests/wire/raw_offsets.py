@@ -54,13 +54,13 @@ def commit(
     leader_epoch: int = -1,
 ) -> ErrorCode:
     """Commits one offset; without a member id as somebody outside the group."""
-    place = OffsetCommitRequestPartition(
+    offset_commit = OffsetCommitRequestPartition(
         partition_index=partition,
         committed_offset=offset,
         committed_leader_epoch=leader_epoch,
         committed_metadata=metadata,
     )
-    named = OffsetCommitRequestTopic(name=topic, partitions=[place])
+    named = OffsetCommitRequestTopic(name=topic, partitions=[offset_commit])
     if version >= TOPIC_IDS_FROM:
         named.topic_id = topic_metadata(connection, topic).topic_id
     request = OffsetCommitRequest(

@@ -127,8 +127,8 @@ class Txn:
         attributes: int = TRANSACTIONAL,
         transactional_id: str | None = "",
     ) -> ErrorCode:
-        place = (topic, partition)
-        base = self._sequences.get(place, 0) if sequence is None else sequence
+        topic_partition = (topic, partition)
+        base = self._sequences.get(topic_partition, 0) if sequence is None else sequence
         records = batch(
             values,
             attributes=attributes,
@@ -144,7 +144,7 @@ class Txn:
             request.topic_data[0].topic_id = topic_metadata(self.connection, topic).topic_id
         answer = self.connection.call(request, chosen, ProduceResponse).responses[0].partition_responses[0]
         if answer.error_code == ErrorCode.NONE:
-            self._sequences[place] = base + len(values)
+            self._sequences[topic_partition] = base + len(values)
         return ErrorCode(answer.error_code)
 
     def add_offsets(self, group: str, *, version: int = ADD_OFFSETS_NEWEST) -> ErrorCode:
@@ -162,12 +162,12 @@ class Txn:
         metadata: str = "",
         **member: Any,
     ) -> ErrorCode:
-        place = TxnOffsetCommitRequestPartition(
+        offset_commit = TxnOffsetCommitRequestPartition(
             partition_index=partition, committed_offset=offset, committed_metadata=metadata
         )
         request = TxnOffsetCommitRequest(
             group_id=group,
-            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[place])],
+            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[offset_commit])],
             **self.identity,
             **member,
         )

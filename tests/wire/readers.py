@@ -44,13 +44,13 @@ def read_confluent(bootstrap: str, topic: str, isolation: str = COMMITTED, parti
 def read_kafka_python(bootstrap: str, topic: str, isolation: str = COMMITTED, partition: int = 0) -> list[bytes]:
     consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation)
     try:
-        place = kafka.TopicPartition(topic, partition)
-        consumer.assign([place])
-        consumer.seek_to_beginning(place)
-        end = consumer.end_offsets([place])[place]
+        topic_partition = kafka.TopicPartition(topic, partition)
+        consumer.assign([topic_partition])
+        consumer.seek_to_beginning(topic_partition)
+        end = consumer.end_offsets([topic_partition])[topic_partition]
         values: list[bytes] = []
         deadline = time.monotonic() + WAIT_S
-        while consumer.position(place) < end:
+        while consumer.position(topic_partition) < end:
             assert time.monotonic() < deadline, f"the end at {end} did not come, after {len(values)} records"
             for records in consumer.poll(timeout_ms=200).values():
                 values += [record.value for record in records]
@@ -64,12 +64,12 @@ def read_aiokafka(bootstrap: str, topic: str, isolation: str = COMMITTED, partit
         consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation)
         await consumer.start()
         try:
-            place = aiokafka.TopicPartition(topic, partition)
-            consumer.assign([place])
-            await consumer.seek_to_beginning(place)
-            end = (await consumer.end_offsets([place]))[place]
+            topic_partition = aiokafka.TopicPartition(topic, partition)
+            consumer.assign([topic_partition])
+            await consumer.seek_to_beginning(topic_partition)
+            end = (await consumer.end_offsets([topic_partition]))[topic_partition]
             values: list[bytes] = []
-            while await consumer.position(place) < end:
+            while await consumer.position(topic_partition) < end:
                 for records in (await consumer.getmany(timeout_ms=200)).values():
                     values += [record.value for record in records]
             return values

@@ -133,8 +133,8 @@ def test_offsets_are_listed_altered_and_read_on_from_there(
 ) -> None:
     topic, group = make_topic(2), new_group()
     Confluent().produce(bootstrap, topic, [Message(b"%d" % n) for n in range(5)])
-    places = [TopicPartition(topic, 0, 3), TopicPartition(topic, 1, 0)]
-    (altered,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)]).values()
+    partitions = [TopicPartition(topic, 0, 3), TopicPartition(topic, 1, 0)]
+    (altered,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, partitions)]).values()
     assert [each.error for each in altered.result(WAIT_S).topic_partitions] == [None, None]
     (found,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
     assert {(each.partition, each.offset) for each in found.result(WAIT_S).topic_partitions} == {(0, 3), (1, 0)}
@@ -151,8 +151,8 @@ def test_the_offsets_of_a_group_that_is_used_cannot_be_altered(
         wait_until_shared_out([one], topic, 1)
         wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 3)])
         (altered,) = admin.alter_consumer_group_offsets([wanted]).values()
-        (place,) = altered.result(WAIT_S).topic_partitions
-        assert place.error.code() == KafkaError.UNKNOWN_MEMBER_ID
+        (partition,) = altered.result(WAIT_S).topic_partitions
+        assert partition.error.code() == KafkaError.UNKNOWN_MEMBER_ID
 
 
 def test_kafka_python_alters_resets_and_deletes_offsets(
@@ -160,19 +160,19 @@ def test_kafka_python_alters_resets_and_deletes_offsets(
 ) -> None:
     topic, group = make_topic(), new_group()
     Confluent().produce(bootstrap, topic, [Message(b"%d" % n) for n in range(5)])
-    place = kafka.TopicPartition(topic, 0)
-    altered = kafka_python.alter_group_offsets(group, {place: OffsetAndMetadata(2, "by hand", -1)})
-    assert altered == {place: NoError}
-    assert kafka_python.list_group_offsets(group) == {group: {place: OffsetAndMetadata(2, "by hand", -1)}}
-    kafka_python.reset_group_offsets(group, {place: 4})
-    assert kafka_python.list_group_offsets({group: [place]})[group][place].offset == 4
+    partition = kafka.TopicPartition(topic, 0)
+    altered = kafka_python.alter_group_offsets(group, {partition: OffsetAndMetadata(2, "by hand", -1)})
+    assert altered == {partition: NoError}
+    assert kafka_python.list_group_offsets(group) == {group: {partition: OffsetAndMetadata(2, "by hand", -1)}}
+    kafka_python.reset_group_offsets(group, {partition: 4})
+    assert kafka_python.list_group_offsets({group: [partition]})[group][partition].offset == 4
     with member(bootstrap, group, [topic]) as one:
         wait_until_shared_out([one], topic, 1)
-        refused = kafka_python.delete_group_offsets(group, [place])
-        assert refused == {place: GroupSubscribedToTopicError}
-        refused = kafka_python.alter_group_offsets(group, {place: OffsetAndMetadata(2, "", -1)})
-        assert refused == {place: UnknownMemberIdError}
-    assert kafka_python.delete_group_offsets(group, [place]) == {place: NoError}
+        refused = kafka_python.delete_group_offsets(group, [partition])
+        assert refused == {partition: GroupSubscribedToTopicError}
+        refused = kafka_python.alter_group_offsets(group, {partition: OffsetAndMetadata(2, "", -1)})
+        assert refused == {partition: UnknownMemberIdError}
+    assert kafka_python.delete_group_offsets(group, [partition]) == {partition: NoError}
     assert kafka_python.list_group_offsets(group) == {group: {}}
 
 

@@ -199,7 +199,7 @@ def test_members_wait_for_the_leader_to_assign(
     assert sync(connection, group, led, given).assignment == b"one"
     assert waiting.sync().assignment == b"two"
     assert state_of(connection, group) == "Stable"
-    assert sync(other, group, followed).assignment == b"two", "whoever asks again gets the same"
+    assert sync(other, group, followed).assignment == b"two", "a repeated request gets the same assignment"
     assert sync(other, group, followed, {followed.member_id: b"more"}).assignment == b"two", "and cannot change it"
 
 
@@ -305,7 +305,7 @@ def test_a_member_that_does_not_join_again_in_time_is_left_behind(
 def test_a_member_that_joins_and_never_syncs_is_left_behind(
     connection: WireConnection, other: WireConnection, new_group: NewName
 ) -> None:
-    """Heartbeats do not save it: after the rebalance timeout the others begin anew."""
+    """Heartbeats do not save it: after the rebalance timeout the others rebalance without it."""
     group = new_group()
     led, followed = two_joined(connection, other, group, rebalance_timeout_ms=300)
     sync(connection, group, led, {})

@@ -13,7 +13,7 @@ from tests.wire.raw_groups import LEAVE_NEWEST, stable_alone, state_of
 from tests.wire.test_group_configs import SESSION, alter, value_of
 
 SESSION_MS = 30_000
-"""Longer than anything is waited for here: whoever is gone before has been heard."""
+"""Longer than any wait in these tests: a member that is removed earlier has sent its leave request."""
 FETCH_MS = 1000
 
 

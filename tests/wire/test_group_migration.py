@@ -51,7 +51,7 @@ def test_cooperative_consumers_keep_what_they_may_keep_on_the_way(
         wait_until_shared_out([old], topic, 4)
         with member(bootstrap, group, [topic], **NEWER) as newer:
             wait_until_shared_out([old, newer], topic, 4)
-            given_up = [places for what, places in old.events if what != "assigned" and places]
+            given_up = [partitions for what, partitions in old.events if what != "assigned" and partitions]
             assert given_up == [newer.assigned]
 
 

@@ -57,13 +57,13 @@ def test_more_than_can_be_kept_at_once_is_refused(
     """In the words of a coordinator that could not write, which says nothing of messages and their size."""
     count = 300
     topic, group = make_topic(count), new_group()
-    places = [
+    partitions = [
         OffsetCommitRequestPartition(
             partition_index=index, committed_offset=1, committed_metadata="m" * LONGEST_METADATA
         )
         for index in range(count)
     ]
-    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=places)])
+    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions)])
     (answered,) = connection.call(request, COMMIT_NEWEST - 1, OffsetCommitResponse).topics
     assert {each.error_code for each in answered.partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert committed(connection, group, topic).committed_offset == -1
@@ -131,13 +131,13 @@ def test_unknown_topics_and_partitions_are_refused_one_by_one(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(), new_group()
-    place = OffsetCommitRequestPartition(partition_index=0, committed_offset=4)
+    existing = OffsetCommitRequestPartition(partition_index=0, committed_offset=4)
     beyond = OffsetCommitRequestPartition(partition_index=1, committed_offset=4)
     request = OffsetCommitRequest(
         group_id=group,
         topics=[
-            OffsetCommitRequestTopic(name=topic, partitions=[place, beyond]),
-            OffsetCommitRequestTopic(name=f"{topic}-nowhere", partitions=[place]),
+            OffsetCommitRequestTopic(name=topic, partitions=[existing, beyond]),
+            OffsetCommitRequestTopic(name=f"{topic}-nowhere", partitions=[existing]),
         ],
     )
     answer = connection.call(request, 9, OffsetCommitResponse)
@@ -155,8 +155,8 @@ def test_unknown_topics_and_partitions_are_refused_one_by_one(
 @pytest.mark.parametrize("topic_id", [bytes(16), NOWHERE], ids=["no id", "an unknown id"])
 def test_unknown_topic_ids_are_refused(connection: WireConnection, new_group: NewName, topic_id: bytes) -> None:
     group = new_group()
-    place = OffsetCommitRequestPartition(partition_index=0, committed_offset=4)
-    named = OffsetCommitRequestTopic(topic_id=topic_id, partitions=[place])
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=4)
+    named = OffsetCommitRequestTopic(topic_id=topic_id, partitions=[partition])
     answer = connection.call(OffsetCommitRequest(group_id=group, topics=[named]), TOPIC_IDS_FROM, OffsetCommitResponse)
     (refused,) = answer.topics
     assert refused.topic_id == topic_id

@@ -24,8 +24,8 @@ class ConfluentOffsets:
         self._consumer = consumer
 
     def commit(self, topic: str, offset: int, metadata: str = "") -> Any:
-        place = TopicPartition(topic, 0, offset, metadata)
-        (done,) = self._consumer.commit(offsets=[place], asynchronous=False)
+        partition = TopicPartition(topic, 0, offset, metadata)
+        (done,) = self._consumer.commit(offsets=[partition], asynchronous=False)
         assert done.error is None
 
     def committed(self, topic: str) -> Any:
@@ -49,8 +49,8 @@ class AiokafkaOffsets:
         self._consumer = consumer
 
     async def commit(self, topic: str, offset: int, metadata: str = "") -> Any:
-        place = aiokafka.TopicPartition(topic, 0)
-        await self._consumer.commit({place: (offset, metadata)})
+        partition = aiokafka.TopicPartition(topic, 0)
+        await self._consumer.commit({partition: (offset, metadata)})
 
     async def committed(self, topic: str) -> Any:
         return await self._consumer.committed(aiokafka.TopicPartition(topic, 0))
@@ -132,11 +132,13 @@ def test_an_asynchronous_commit_is_told_when_it_is_done(
 ) -> None:
     topic, group = make_topic(), new_group()
     told: list[tuple[Any, list[Any]]] = []
-    settings: dict[str, Any] = {"on_commit": lambda error, places: told.append((error, [p.offset for p in places]))}
+    settings: dict[str, Any] = {
+        "on_commit": lambda error, partitions: told.append((error, [p.offset for p in partitions]))
+    }
     with member(bootstrap, group, [topic], **settings) as one:
         wait_until_shared_out([one], topic, 1)
-        place = TopicPartition(topic, 0, 5)
-        one.do(lambda consumer: consumer.commit(offsets=[place], asynchronous=True))
+        partition = TopicPartition(topic, 0, 5)
+        one.do(lambda consumer: consumer.commit(offsets=[partition], asynchronous=True))
         eventually(lambda: told == [(None, [5])])
 
 

@@ -58,7 +58,7 @@ def test_headers_null_keys_and_null_values_are_kept_apart_from_empty_ones(
 
 
 def test_a_record_may_be_nothing_but_an_offset(bootstrap: str, make_topic: MakeTopic) -> None:
-    """The Python clients refuse to send one, and read it all the same."""
+    """The Python clients refuse to send one, but they can read it."""
     topic = make_topic()
     Confluent().produce(bootstrap, topic, [Message(None, key=None)])
     for reader in CLIENTS:

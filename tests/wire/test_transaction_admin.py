@@ -148,10 +148,10 @@ def test_an_administrator_aborts_what_hangs_in_one_partition(
 ) -> None:
     topic = make_topic()
     producer = began(connection, new_transactional_id(), topic, 2)
-    place = kafka.TopicPartition(topic, 0)
-    (active,) = kafka_python.describe_producers([place])[place].active_producers
+    partition = kafka.TopicPartition(topic, 0)
+    (active,) = kafka_python.describe_producers([partition])[partition].active_producers
     assert active.current_transaction_start_offset == 0
-    kafka_python.abort_transaction(AbortTransactionSpec(place, producer.producer_id, producer.epoch))
+    kafka_python.abort_transaction(AbortTransactionSpec(partition, producer.producer_id, producer.epoch))
     assert list_offset(connection, topic, -1, isolation_level=1).offset == 2
 
 

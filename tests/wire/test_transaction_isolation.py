@@ -164,14 +164,14 @@ def test_a_transaction_covers_all_of_its_partitions(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     first, second = make_topic(3), make_topic(2)
-    places = [(first, number) for number in range(3)] + [(second, number) for number in range(2)]
+    topic_partitions = [(first, number) for number in range(3)] + [(second, number) for number in range(2)]
     producer = Txn(connection, new_transactional_id()).init()
-    for topic, number in places:
+    for topic, number in topic_partitions:
         assert producer.produce(topic, b"one", b"two", partition=number) == ErrorCode.NONE
-    assert all(stable(connection, topic, number) == 0 for topic, number in places)
+    assert all(stable(connection, topic, number) == 0 for topic, number in topic_partitions)
     producer.commit()
     wait_until_over(producer)
-    assert all(stable(connection, topic, number) == 3 for topic, number in places)
+    assert all(stable(connection, topic, number) == 3 for topic, number in topic_partitions)
 
 
 def stable(connection: WireConnection, topic: str, partition: int) -> int:

@@ -1,4 +1,4 @@
-"""Transactions as applications use them: all of it or nothing, for whoever reads committed records."""
+"""Transactions as applications use them: all or nothing for a read_committed consumer."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -72,15 +72,17 @@ def test_a_transaction_covers_several_partitions_and_topics(
     bootstrap: str, make_topic: MakeTopic, producer: Any
 ) -> None:
     first, second = make_topic(2), make_topic(1)
-    places = [(first, 0), (first, 1), (second, 0)]
+    topic_partitions = [(first, 0), (first, 1), (second, 0)]
     for end, value in ((producer.abort, b"aborted"), (producer.commit, b"committed")):
         producer.begin()
-        for topic, partition in places:
+        for topic, partition in topic_partitions:
             producer.send(topic, value, partition)
         producer.flush()
-        assert all(read_confluent(bootstrap, topic, COMMITTED, partition) == [] for topic, partition in places)
+        assert all(
+            read_confluent(bootstrap, topic, COMMITTED, partition) == [] for topic, partition in topic_partitions
+        )
         end()
-    for topic, partition in places:
+    for topic, partition in topic_partitions:
         eventually(partial(reads, read_confluent, bootstrap, topic, [b"committed"], partition))
 
 

@@ -14,7 +14,7 @@ from aiokafka.producer import AIOKafkaProducer
 
 from tests.wire.clients import WAIT_S
 
-Places = Mapping[tuple[str, int], int]
+Offsets = Mapping[tuple[str, int], int]
 """Offsets by topic and partition."""
 
 
@@ -29,7 +29,7 @@ class TransactionalProducer(Protocol):
         """Waits until everything is written; fails as the first that could not be."""
         ...
 
-    def send_offsets(self, group: str, offsets: Places) -> None:
+    def send_offsets(self, group: str, offsets: Offsets) -> None:
         """For a group, by its name alone; who has a consumer says more, see `ConfluentProducer`."""
         ...
 
@@ -67,16 +67,18 @@ class ConfluentProducer:
     def flush(self) -> None:
         assert self.producer.flush(WAIT_S) == 0
 
-    def send_offsets(self, group: str, offsets: Places) -> None:
+    def send_offsets(self, group: str, offsets: Offsets) -> None:
         settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": group, "log_level": 0}
         outsider = confluent_kafka.Consumer(settings)
         self.send_offsets_of(outsider, offsets)
         outsider.close()
 
-    def send_offsets_of(self, consumer: Any, offsets: Places) -> None:
+    def send_offsets_of(self, consumer: Any, offsets: Offsets) -> None:
         """As a member of the group, whose generation counts."""
-        places = [confluent_kafka.TopicPartition(*place, offset) for place, offset in offsets.items()]
-        self.producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), WAIT_S)
+        converted = [
+            confluent_kafka.TopicPartition(*topic_partition, offset) for topic_partition, offset in offsets.items()
+        ]
+        self.producer.send_offsets_to_transaction(converted, consumer.consumer_group_metadata(), WAIT_S)
 
     def commit(self) -> None:
         self.producer.commit_transaction(WAIT_S)
@@ -114,11 +116,12 @@ class KafkaPythonProducer:
         for each in sent:
             each.get(WAIT_S)
 
-    def send_offsets(self, group: str, offsets: Places) -> None:
-        places = {
-            kafka.TopicPartition(*place): kafka.OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()
+    def send_offsets(self, group: str, offsets: Offsets) -> None:
+        converted = {
+            kafka.TopicPartition(*topic_partition): kafka.OffsetAndMetadata(offset, "", -1)
+            for topic_partition, offset in offsets.items()
         }
-        self.producer.send_offsets_to_transaction(places, group)
+        self.producer.send_offsets_to_transaction(converted, group)
 
     def commit(self) -> None:
         self.producer.commit_transaction()
@@ -163,9 +166,9 @@ class AiokafkaProducer:
         for each in sent:
             await each
 
-    def send_offsets(self, group: str, offsets: Places) -> None:
-        places = {aiokafka.TopicPartition(*place): offset for place, offset in offsets.items()}
-        self._run(self.producer.send_offsets_to_transaction(places, group))
+    def send_offsets(self, group: str, offsets: Offsets) -> None:
+        converted = {aiokafka.TopicPartition(*topic_partition): offset for topic_partition, offset in offsets.items()}
+        self._run(self.producer.send_offsets_to_transaction(converted, group))
 
     def commit(self) -> None:
         self._run(self.producer.commit_transaction())

@@ -23,8 +23,10 @@ class Scope(NamedTuple):
     def __str__(self) -> str:
         return f"{self.topic}:{','.join(map(str, self.partitions))}" if self.partitions else self.topic
 
-    def covers(self, place: TopicPartition) -> bool:
-        return place.topic == self.topic and (not self.partitions or place.partition in self.partitions)
+    def covers(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition.topic == self.topic and (
+            not self.partitions or topic_partition.partition in self.partitions
+        )
 
 
 class ScopeType(click.ParamType[Scope]):
@@ -43,7 +45,7 @@ class ScopeType(click.ParamType[Scope]):
 def resolve(client: BlockingClient, scopes: Sequence[Scope]) -> list[TopicPartition]:
     """The partitions of the scopes, each once; ends the command if some do not exist, and names all of them."""
     found = client.run(describe_topics(client.cluster, [scope.topic for scope in scopes]))
-    places: dict[TopicPartition, None] = {}
+    topic_partitions: dict[TopicPartition, None] = {}
     missing: dict[str, ApiError] = {}
     without: list[ApiError] = []
     for scope in scopes:
@@ -52,13 +54,13 @@ def resolve(client: BlockingClient, scopes: Sequence[Scope]) -> list[TopicPartit
             missing[scope.topic] = topic
             continue
         for partition in scope.partitions or sorted(topic.partitions):
-            place = TopicPartition(scope.topic, partition)
+            topic_partition = TopicPartition(scope.topic, partition)
             if partition in topic.partitions:
-                places[place] = None
+                topic_partitions[topic_partition] = None
             else:
                 without.append(_no_partition(topic, partition))
     fail_with_all([*topic_failures(client, missing), *map(explain, without)])
-    return list(places)
+    return list(topic_partitions)
 
 
 def _no_partition(topic: Topic, partition: int) -> ApiError:
@@ -68,13 +70,13 @@ def _no_partition(topic: Topic, partition: int) -> ApiError:
     )
 
 
-def in_one_cell(places: Sequence[TopicPartition]) -> str:
+def in_one_cell(topic_partitions: Sequence[TopicPartition]) -> str:
     """`orders:0,1 users:3`: the notation of the command line."""
-    return " ".join(f"{topic}:{numbers(indexes)}" for topic, indexes in by_topic(places).items()) or "-"
+    return " ".join(f"{topic}:{numbers(indexes)}" for topic, indexes in by_topic(topic_partitions).items()) or "-"
 
 
-def by_topic(places: Sequence[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(topic_partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
     topics: dict[str, list[int]] = {}
-    for place in places:
-        topics.setdefault(place.topic, []).append(place.partition)
+    for topic_partition in topic_partitions:
+        topics.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     return topics

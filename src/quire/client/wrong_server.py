@@ -18,7 +18,7 @@ _SHOWN_BYTES = 40
 
 
 class WrongServerError(UnreachableError):
-    """A server listens at the address, but no broker for clients."""
+    """A server listens at the address, but it is not a broker for clients."""
 
 
 def what_answered(first: bytes) -> str:

@@ -9,4 +9,4 @@ class ConfigError(Exception):
 
 
 class ContradictionError(ConfigError):
-    """Options and settings of which only one can count. The sentence names them as the user wrote them."""
+    """Options and settings that exclude each other. The sentence names them as the user wrote them."""

@@ -20,7 +20,7 @@ FREE_PORT = "127.0.0.1:0"
 _MAP = "listener.security.protocol.map"
 _PLAIN = "PLAINTEXT"
 _SYNONYMS = (("log.dirs", "log.dir"), *(names for names in BROKER_SYNONYMS.values() if len(names) > 1))
-"""Names of one thing; the first one that is set counts."""
+"""Names of the same setting; the first one that is set counts."""
 
 
 def use_data_dir(settings: dict[str, Setting], data_dir: str) -> None:

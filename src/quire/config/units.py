@@ -1,4 +1,4 @@
-"""Numbers that the tables of keys would otherwise spell out digit by digit."""
+"""Units for the tables of keys, so that these need no long numbers."""
 
 KIB = 1024
 MIB = 1024 * KIB

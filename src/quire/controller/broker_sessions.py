@@ -190,7 +190,7 @@ class BrokerSessions:
     def _watch(self) -> None:
         """Sets the timer to the moment when the first session ends if no further heartbeat arrives.
 
-        It comes more often than that, so that a stall of this process is noticed.
+        It fires more often than that, so that a stall of this process is noticed.
         """
         if self._timer is not None:
             self._timer.cancel()

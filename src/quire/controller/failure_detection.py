@@ -136,7 +136,7 @@ class FailureDetection:
         return Probe(broker_id, watched.epoch, self._probes, attempt)
 
     def _take(self, probe: Probe) -> _Watched | None:
-        """The broker, if this is the probe that it waits for. Its outcome counts once."""
+        """The broker, if it waits for this probe. The outcome counts once."""
         watched = self._watched.get(probe.broker_id)
         if watched is None or watched.probe != probe.number:
             return None

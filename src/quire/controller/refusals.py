@@ -36,7 +36,7 @@ def no_room() -> ApiError:
 
 
 def refuse(request: Message, error: ApiError) -> Any:
-    """The response to `request` in which `error` stands for each thing that it asks for."""
+    """The response to `request` with `error` for each item."""
     return _REFUSALS[type(request)](request, error)
 
 

@@ -81,7 +81,7 @@ class Route:
 
 
 class Routes:
-    """What one kind of listener answers: a broker's, or a controller's."""
+    """The APIs of one kind of listener: a broker's or a controller's."""
 
     __slots__ = ("_routes", "controller")
 
@@ -128,7 +128,7 @@ class Dispatcher:
         """The requests that wait, by listener; a listener that answers is not in it."""
 
     def answer(self, listeners: Iterable[Listener]) -> None:
-        """From now on requests on these listeners are answered, those first that came in before."""
+        """Starts to answer requests on these listeners, beginning with those that are waiting."""
         for listener in listeners:
             for answer in self._held.pop(listener.name, {}).values():
                 answer()
@@ -219,7 +219,7 @@ class Dispatcher:
         return (yield from write(response, correlation_id))
 
     def _in_turn(self, route: Route, context: Context, correlation_id: int, frame: bytes, position: int) -> Reply:
-        """A large request: to decode it takes a slice of its own, for which it waits its turn."""
+        """A large request: decoding it takes a time slice of its own, for which it waits."""
         reply = self._run(route, self._decode_and_handle(route, context, correlation_id, frame, position))
         faults = self._node.faults
         return reply if faults is None else self._delayed(reply, faults.delay_ms(route.key, context.client_id))

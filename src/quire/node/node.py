@@ -77,8 +77,8 @@ class Node:
         self.expansion_max_bytes = config.get_int("quire.max.decompressed.bytes")
         self.batch_checks = BatchChecks(jobs)
         self.ready: Pending[str] = Pending()
-        """Completed with `host:port` of the first listener for clients when the node serves; of the controller's if the
-        node is no broker."""
+        """Completed with `host:port` of the first listener for clients when the node serves; of the controller's
+        if the node is not a broker."""
         self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)
         self.ports: dict[str, int] = {}
         """The bound port of each listener."""
@@ -120,7 +120,7 @@ class Node:
         self.directories: list[LogDirectory] = []
         """All that this node has locked, that of the metadata log among them."""
         self._timers: dict[str, Timer] = {}
-        """Of what is repeated, by the setting that says how often."""
+        """Repeated tasks, by the setting that says how often they run."""
         self.progress = NodeProgress()
         config.when_changed(self._settings_changed)
 

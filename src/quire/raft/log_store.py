@@ -80,7 +80,7 @@ class LogStore:
         self.history = ControlHistory()
         """Version and voters at each offset. `RaftCore` gets this history too, and keeps it up to date."""
         self.snapshot: Snapshot | None = None
-        """The newest whole one when the folder was opened."""
+        """The newest complete snapshot when the folder was opened."""
 
     # --- Opening
 

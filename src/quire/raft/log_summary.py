@@ -25,7 +25,7 @@ class LogSummary:
     synced_offset: int = 0
     """-1 after a cut that is not synced yet: a power loss may bring back what was cut."""
     cuts: int = 0
-    """How often the log was truncated or replaced. It tells a sync of the log as it is from one before."""
+    """How often the log was truncated or replaced. It distinguishes a sync of the current log from an earlier one."""
     epoch_starts: list[tuple[int, int]] = field(default_factory=list)
 
     @property

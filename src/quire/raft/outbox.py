@@ -1,6 +1,6 @@
 """Sends the machine's messages to other replicas as requests, and hands back what comes of each.
 
-Every request has one result: the answer, or a loss. The machine hears of both; it decides whether to ask again.
+Every request has one result: the answer, or a loss. The machine gets both, and decides whether to retry.
 """
 
 import logging

@@ -2,7 +2,7 @@
 
 A snapshot is a file of record batches: a control batch with the header (and, in a dynamic quorum, version and voters),
 the records of the state, and a control batch with the footer, at offsets from 0 on. It is written under a temporary
-name, synced and renamed, so a name without `.part` is a whole snapshot; reading checks that all the same.
+name, synced and renamed, so a name without `.part` is a whole snapshot; reading checks it nevertheless.
 """
 
 import re

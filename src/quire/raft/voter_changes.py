@@ -39,7 +39,7 @@ VoterChange = AddVoter | RemoveVoter | UpdateVoter | UpgradeKraftVersion
 
 
 def control_for(change: VoterChange, kraft_version: int, voters: VoterSet, reported: Mapping[int, Voter]) -> Control:
-    """The records that make the change; none if nothing changes. `reported` is what voters said of themselves."""
+    """The records that make the change; none if nothing changes. `reported` is what voters have reported."""
     match change:
         case UpgradeKraftVersion(version):
             return _upgrade(kraft_version, version, voters, reported)

@@ -45,7 +45,7 @@ class CommitWait(Pending[dict["LeaderRole", ErrorCode]]):
             self.complete_once(self._failed)
 
     def partition_done(self, leader: "LeaderRole", error: ErrorCode = ErrorCode.NONE) -> None:
-        """The records in this partition are safe, or with an `error`, they will not be under this leadership."""
+        """The records in this partition are safe or, with an `error`, will not be under this leader."""
         waiting = self._waiting
         if leader in waiting:
             del waiting[leader]

@@ -329,7 +329,7 @@ class LeaderRole:
         self._fail_produce_waits(self._own_end, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def retry_flush(self) -> None:
-        """Wants a flush that failed again. The owner calls this regularly."""
+        """Requests a failed flush again. The owner calls this regularly."""
         if self.log.is_flush_due:
             self._advance_high_watermark()
 

@@ -239,7 +239,7 @@ class Partition:
     # --- Deleting
 
     def deletion_target(self, offset: int) -> int:
-        """Where the log will start without records before `offset` (-1: the high watermark); ApiError if refused."""
+        """The start of the log without records before `offset` (-1: the high watermark); ApiError if refused."""
         if not self.settings.deletable:
             raise ApiError(ErrorCode.POLICY_VIOLATION, f"{self} is compacted, and its records cannot be deleted")
         target = self.high_watermark if offset == HIGH_WATERMARK else offset

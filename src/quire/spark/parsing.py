@@ -62,7 +62,7 @@ def good_rows(parsed: DataFrame) -> DataFrame:
 
 
 def all_good_rows(parsed: DataFrame) -> DataFrame:
-    """Good rows of a topic that must not have others, such as one that a pipeline writes: an error ends the query."""
+    """The rows of a topic that must have only good ones, as one that a pipeline writes: an error ends the query."""
     place = F.format_string("topic %s, partition %d, offset %d: %s", "topic", "partition", "offset", "error")
     checked = F.when(F.col("error").isNotNull(), F.raise_error(place)).otherwise(F.col("event"))
     return parsed.select(checked.alias("event"), *PLACE).select("event.*", *PLACE)

@@ -43,7 +43,7 @@ class QueryReport:
             rows=int(read.get("rows", progress["numInputRows"])),
             rows_per_second=float(progress.get("inputRowsPerSecond") or 0.0),
             batch_ms=progress.get("durationMs", {}).get("triggerExecution", 0),
-            offsets={place: at for source in sources for place, at in source_offsets(source.get("endOffset"))},
+            offsets={partition: at for source in sources for partition, at in source_offsets(source.get("endOffset"))},
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
             late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),

@@ -1,7 +1,7 @@
 """Runs the queries of pipelines in one Spark, listens to what they report, and stops them in order.
 
 A query is built from its file: `format("quire")` read as a stream, the job, and a sink that writes every batch once.
-Stopping waits for the current batch. A batch that is interrupted all the same is repeated by the next start, and the
+Stopping waits for the current batch. A batch that is interrupted nevertheless is repeated by the next start, and the
 sinks write it once. The tallies of each pipeline are written whenever they change.
 """
 

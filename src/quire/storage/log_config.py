@@ -23,7 +23,7 @@ class LogConfig(NamedTuple):
     retention_ms: int = 7 * 24 * 3600 * 1000
     retention_bytes: int = -1
     compact: bool = False
-    """Whether cleanup.policy has `compact`: then offsets may have gaps, and a gap is no damage."""
+    """Whether cleanup.policy has `compact`: then gaps between offsets are not damage."""
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = NEVER

@@ -167,7 +167,7 @@ class Cluster:
             self._nodes.started(id_).pause()
 
     def resume(self, node: int | None = None) -> None:
-        """Ends `pause`: the nodes go on where they were. Does nothing if they are not paused."""
+        """Ends `pause`: the nodes continue where they were. Does nothing if they are not paused."""
         for id_ in self._nodes.chosen(node):
             if id_ in self._nodes.processes:
                 self._nodes.processes[id_].resume()

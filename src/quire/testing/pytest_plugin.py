@@ -47,7 +47,7 @@ def quire_cluster(quire_config: Mapping[str, str | int | bool], quire_nodes: int
 def fresh_quire_cluster(
     request: pytest.FixtureRequest, quire_config: Mapping[str, str | int | bool], quire_nodes: int
 ) -> Iterator[Cluster]:
-    """A running Quire for one test, which may kill, restart or fill it."""
+    """A running Quire for one test, which may kill or restart it, or fill its disk."""
     from quire.testing.cluster import Cluster
 
     marker = request.node.get_closest_marker("quire_nodes")

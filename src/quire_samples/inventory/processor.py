@@ -31,7 +31,7 @@ from quire_samples.inventory.events import Event, Refusal, Source, encode_event,
 from quire_samples.inventory.reading import READ_COMMITTED, Stretch, read, readable, refused_at, whole
 from quire_samples.inventory.seen import WINDOW, Seen
 from quire_samples.inventory.stock import OutOfOrderError, Stock
-from quire_samples.inventory.topics import ARCHIVE_LAG_MS, Topics, ensure_topics, grown, places_of
+from quire_samples.inventory.topics import ARCHIVE_LAG_MS, Topics, ensure_topics, grown, partitions_of
 
 COMMANDS_AT_ONCE = 500
 """Commands in one transaction, which costs a few round trips, and whose end readers wait for."""
@@ -114,7 +114,9 @@ class Processor:
         yield from self._restore_levels()
         begin = yield from self._where_to_go_on()
         yield from self._restore_seen(begin)
-        yield from self._consumer.assign({place: Start(offset=offset) for place, offset in begin.items()})
+        yield from self._consumer.assign(
+            {topic_partition: Start(offset=offset) for topic_partition, offset in begin.items()}
+        )
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -138,11 +140,11 @@ class Processor:
         while not self._stopped:
             yield from sleep(self._cluster.clock, LOOK_AT_PARTITIONS_MS)
             try:
-                places = yield from places_of(self._cluster, topic)
+                topic_partitions = yield from partitions_of(self._cluster, topic)
             except (ApiError, ClientError):
                 continue
-            if len(places) != len(self.positions):
-                self._consumer.fail(grown(topic, len(self.positions), len(places)))
+            if len(topic_partitions) != len(self.positions):
+                self._consumer.fail(grown(topic, len(self.positions), len(topic_partitions)))
                 return
 
     def stop(self) -> None:
@@ -158,16 +160,16 @@ class Processor:
     # --- Taking over
 
     def _restore_levels(self) -> Steps[None]:
-        places = yield from places_of(self._cluster, self.config.topics.events)
-        stretches = yield from whole(self._cluster, places)
+        topic_partitions = yield from partitions_of(self._cluster, self.config.topics.events)
+        stretches = yield from whole(self._cluster, topic_partitions)
 
-        def take(place: TopicPartition, record: Record) -> None:
-            event = readable(place, record)
+        def take(topic_partition: TopicPartition, record: Record) -> None:
+            event = readable(topic_partition, record)
             try:
                 self.stock.restore(event)
             except OutOfOrderError as error:
                 raise ClientError(
-                    f"{place} is not what one processor wrote: at offset {record.offset} {error}"
+                    f"{topic_partition} is not what one processor wrote: at offset {record.offset} {error}"
                 ) from None
             self._led_to_something(event.source)
             last = self._last_events.get(event.source.partition)
@@ -182,31 +184,31 @@ class Processor:
         self._done_to[source.partition] = max(self._done_to.get(source.partition, 0), source.offset + 1)
 
     def _where_to_go_on(self) -> Steps[dict[TopicPartition, int]]:
-        places = yield from places_of(self._cluster, self.config.topics.commands)
-        committed = yield from fetch_offsets(self._cluster, self.config.name, places, require_stable=True)
-        if len(committed) < len(places):
+        topic_partitions = yield from partitions_of(self._cluster, self.config.topics.commands)
+        committed = yield from fetch_offsets(self._cluster, self.config.name, topic_partitions, require_stable=True)
+        if len(committed) < len(topic_partitions):
             yield from self._look_at_refusals()
-        stretches = yield from whole(self._cluster, places)
+        stretches = yield from whole(self._cluster, topic_partitions)
         begin: dict[TopicPartition, int] = {}
-        for place, (first, end) in stretches.items():
-            done_to = self._done_to.get(place.partition, 0)
-            if place in committed:
-                self._check_events_id(committed[place].metadata)
-            offset = committed[place].offset if place in committed else max(first, done_to)
+        for topic_partition, (first, end) in stretches.items():
+            done_to = self._done_to.get(topic_partition.partition, 0)
+            if topic_partition in committed:
+                self._check_events_id(committed[topic_partition].metadata)
+            offset = committed[topic_partition].offset if topic_partition in committed else max(first, done_to)
             if offset < done_to:
                 raise ApiError(
                     ErrorCode.INVALID_REQUEST,
-                    f"group {self.config.name} says that the commands of {place} are done up to offset {offset}, but "
-                    f"there is an event of the command at {done_to - 1}: the offset was set back, and "
+                    f"group {self.config.name} says that the commands of {topic_partition} are done up to offset "
+                    f"{offset}, but there is an event of the command at {done_to - 1}: the offset was set back, and "
                     f"commands would be executed twice; set it to {done_to} or later with `quire groups`",
                 )
             if not first <= offset <= end:
                 raise ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"the commands of {place} are done up to offset {offset}, but the partition has {first} to {end}: "
-                    f"commands were removed before they were executed, or the topic was created again",
+                    f"the commands of {topic_partition} are done up to offset {offset}, but the partition has {first} "
+                    f"to {end}: commands were removed before they were executed, or the topic was created again",
                 )
-            begin[place] = offset
+            begin[topic_partition] = offset
         return begin
 
     def _check_events_id(self, noted: str) -> None:
@@ -221,43 +223,49 @@ class Processor:
 
     def _look_at_refusals(self) -> Steps[None]:
         """Without a committed offset, the last command may be a refused one."""
-        places = yield from places_of(self._cluster, self.config.topics.refusals)
-        stretches = yield from whole(self._cluster, places)
+        topic_partitions = yield from partitions_of(self._cluster, self.config.topics.refusals)
+        stretches = yield from whole(self._cluster, topic_partitions)
         yield from read(
-            self._cluster, stretches, lambda place, record: self._led_to_something(refused_at(place, record))
+            self._cluster,
+            stretches,
+            lambda topic_partition, record: self._led_to_something(refused_at(topic_partition, record)),
         )
 
     def _restore_seen(self, begin: dict[TopicPartition, int]) -> Steps[None]:
         stretches = yield from whole(self._cluster, list(begin))
         window = {
-            place: Stretch(self.stock.seen.begin(offset, stretches[place].begin), offset)
-            for place, offset in begin.items()
+            topic_partition: Stretch(self.stock.seen.begin(offset, stretches[topic_partition].begin), offset)
+            for topic_partition, offset in begin.items()
         }
         yield from read(self._cluster, window, self._see)
 
-    def _see(self, place: TopicPartition, record: Record) -> None:
-        command = self.stock.see(record.value, Source(place.partition, record.offset))
-        event = self._last_events.get(place.partition)
+    def _see(self, topic_partition: TopicPartition, record: Record) -> None:
+        command = self.stock.see(record.value, Source(topic_partition.partition, record.offset))
+        event = self._last_events.get(topic_partition.partition)
         if event is not None and event.source.offset == record.offset and command != event.command:
             raise ApiError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
-                f"the events say that command {event.command} is at offset {record.offset} of {place}, but "
-                f"another record is there: topic {place.topic} was created again, and its first commands would be "
-                "skipped; start over with another --name and other topics",
+                f"the events say that command {event.command} is at offset {record.offset} of {topic_partition}, but "
+                f"another record is there: topic {topic_partition.topic} was created again, and its first commands "
+                "would be skipped; start over with another --name and other topics",
             )
 
     # --- Executing
 
-    def _carry_out(self, place: TopicPartition, records: list[Record], done_to: int) -> Steps[None]:
-        outcomes = [self.stock.decide(record.value, Source(place.partition, record.offset)) for record in records]
+    def _carry_out(self, topic_partition: TopicPartition, records: list[Record], done_to: int) -> Steps[None]:
+        outcomes = [
+            self.stock.decide(record.value, Source(topic_partition.partition, record.offset)) for record in records
+        ]
         try:
-            yield from self._write(outcomes, place, done_to)
+            yield from self._write(outcomes, topic_partition, done_to)
         except (ApiError, ClientError) as error:
             yield from self._give_up(error)
         self.tally.add(outcomes)
         self._committed(self.tally)
 
-    def _write(self, outcomes: list[list[Event] | Refusal], place: TopicPartition, done_to: int) -> Steps[None]:
+    def _write(
+        self, outcomes: list[list[Event] | Refusal], topic_partition: TopicPartition, done_to: int
+    ) -> Steps[None]:
         """Writes everything in one transaction."""
         producer, topics = self._producer, self.config.topics
         producer.begin()
@@ -267,7 +275,9 @@ class Processor:
             else:
                 for event in outcome:
                     producer.send(topics.events, encode_event(event), key=event.item.encode())
-        yield from producer.send_offsets(self.config.name, {place: OffsetAndMetadata(done_to, self._events_id)})
+        yield from producer.send_offsets(
+            self.config.name, {topic_partition: OffsetAndMetadata(done_to, self._events_id)}
+        )
         yield from producer.commit()
 
     def _give_up(self, error: ApiError | ClientError) -> Steps[None]:

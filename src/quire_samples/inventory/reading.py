@@ -19,25 +19,32 @@ class Stretch(NamedTuple):
     end: int
 
 
-def whole(cluster: Cluster, places: Iterable[TopicPartition]) -> Steps[dict[TopicPartition, Stretch]]:
+def whole(cluster: Cluster, topic_partitions: Iterable[TopicPartition]) -> Steps[dict[TopicPartition, Stretch]]:
     """From the first record to the last one that is committed now."""
-    wanted = list(places)
+    wanted = list(topic_partitions)
     first = yield from list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
     last = yield from list_offsets(cluster, dict.fromkeys(wanted, LATEST), isolation_level=1)
-    return {place: Stretch(first[place].offset, last[place].offset) for place in wanted}
+    return {
+        topic_partition: Stretch(first[topic_partition].offset, last[topic_partition].offset)
+        for topic_partition in wanted
+    }
 
 
 def read(
     cluster: Cluster, stretches: Mapping[TopicPartition, Stretch], take: Callable[[TopicPartition, Record], None]
 ) -> Steps[None]:
     """Passes every committed record of these ranges to `take`, in the order of each partition."""
-    ends = {place: stretch.end for place, stretch in stretches.items() if stretch.begin < stretch.end}
+    ends = {
+        topic_partition: stretch.end for topic_partition, stretch in stretches.items() if stretch.begin < stretch.end
+    }
     if not ends:
         return
     consumer = Consumer(cluster, READ_COMMITTED)
     try:
-        yield from consumer.assign({place: Start(offset=stretches[place].begin) for place in ends})
-        while any(consumer.positions[place] < end for place, end in ends.items()):
+        yield from consumer.assign(
+            {topic_partition: Start(offset=stretches[topic_partition].begin) for topic_partition in ends}
+        )
+        while any(consumer.positions[topic_partition] < end for topic_partition, end in ends.items()):
             yield consumer.arrival()
             for fetched in consumer.poll():
                 end = ends[fetched.topic_partition]
@@ -49,17 +56,21 @@ def read(
         consumer.close()
 
 
-def readable(place: TopicPartition, record: Record) -> Event:
+def readable(topic_partition: TopicPartition, record: Record) -> Event:
     """The event in a record; the error names the record's partition and offset."""
     try:
         return decode_event(record.value)
     except ValueError as error:
-        raise ClientError(f"{place} has a record at offset {record.offset} that no processor wrote: {error}") from None
+        raise ClientError(
+            f"{topic_partition} has a record at offset {record.offset} that no processor wrote: {error}"
+        ) from None
 
 
-def refused_at(place: TopicPartition, record: Record) -> Source:
+def refused_at(topic_partition: TopicPartition, record: Record) -> Source:
     """The partition and offset of the command that was refused."""
     try:
         return decode_refusal_source(record.value)
     except ValueError as error:
-        raise ClientError(f"{place} has a record at offset {record.offset} that no processor wrote: {error}") from None
+        raise ClientError(
+            f"{topic_partition} has a record at offset {record.offset} that no processor wrote: {error}"
+        ) from None

@@ -86,7 +86,7 @@ def _check(name: str, settings: dict[str, str], archive_lag_ms: int) -> None:
         )
 
 
-def places_of(cluster: Cluster, topic: str) -> Steps[list[TopicPartition]]:
+def partitions_of(cluster: Cluster, topic: str) -> Steps[list[TopicPartition]]:
     """The partitions of a topic."""
     yield from cluster.refresh([topic])
     known = cluster.metadata.topics.get(topic)

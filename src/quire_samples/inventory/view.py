@@ -23,7 +23,7 @@ from quire_samples.inventory.events import Event
 from quire_samples.inventory.json_response import JsonResponse
 from quire_samples.inventory.reading import READ_COMMITTED, readable, whole
 from quire_samples.inventory.stock import OutOfOrderError
-from quire_samples.inventory.topics import grown, places_of
+from quire_samples.inventory.topics import grown, partitions_of
 
 LOOK_AT_ENDS_MS = 1_000.0
 
@@ -119,19 +119,21 @@ class Follower:
         self._view = view
         self._lock: Callable[[], AbstractContextManager[object]] = lambda: nullcontext() if lock is None else lock
         self._consumer = Consumer(cluster.beside(), READ_COMMITTED)
-        self._places: list[TopicPartition] = []
+        self._topic_partitions: list[TopicPartition] = []
         self._stopped = False
 
     def rebuild(self) -> Steps[None]:
         """Reads everything that is committed now."""
-        self._places = yield from places_of(self._cluster, self._view.topic)
-        stretches = yield from whole(self._cluster, self._places)
+        self._topic_partitions = yield from partitions_of(self._cluster, self._view.topic)
+        stretches = yield from whole(self._cluster, self._topic_partitions)
         with self._lock():
             self._view.begin(
-                {place.partition: stretch.begin for place, stretch in stretches.items()},
-                {place.partition: stretch.end for place, stretch in stretches.items()},
+                {topic_partition.partition: stretch.begin for topic_partition, stretch in stretches.items()},
+                {topic_partition.partition: stretch.end for topic_partition, stretch in stretches.items()},
             )
-        yield from self._consumer.assign({place: Start(offset=each.begin) for place, each in stretches.items()})
+        yield from self._consumer.assign(
+            {topic_partition: Start(offset=each.begin) for topic_partition, each in stretches.items()}
+        )
         while not self._view.caught_up and not self._stopped:
             yield from self._take()
 
@@ -158,13 +160,17 @@ class Follower:
         while not self._stopped:
             yield from sleep(self._cluster.clock, LOOK_AT_ENDS_MS)
             try:
-                places = yield from places_of(self._cluster, self._view.topic)
-                found = yield from list_offsets(self._cluster, dict.fromkeys(self._places, LATEST), isolation_level=1)
+                topic_partitions = yield from partitions_of(self._cluster, self._view.topic)
+                found = yield from list_offsets(
+                    self._cluster, dict.fromkeys(self._topic_partitions, LATEST), isolation_level=1
+                )
             except (ApiError, ClientError) as error:
                 with self._lock():
                     self._view.trouble = str(error)
             else:
-                if places != self._places:
-                    self._consumer.fail(grown(self._view.topic, len(self._places), len(places)))
+                if topic_partitions != self._topic_partitions:
+                    self._consumer.fail(grown(self._view.topic, len(self._topic_partitions), len(topic_partitions)))
                 with self._lock():
-                    self._view.note_ends({place.partition: at.offset for place, at in found.items()})
+                    self._view.note_ends(
+                        {topic_partition.partition: at.offset for topic_partition, at in found.items()}
+                    )

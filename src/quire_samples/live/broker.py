@@ -70,10 +70,10 @@ def stream(client: BlockingClient, progress: Progress) -> None:
         raise created
     producer = Producer(client.cluster)
     topic = client.run(producer.prepare(TOPIC))
-    places = [TopicPartition(TOPIC, index) for index in topic.partitions]
-    ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
+    partitions = [TopicPartition(TOPIC, index) for index in topic.partitions]
+    ends = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, LATEST)))
     consumer = Consumer(client.cluster, ConsumerConfig(max_wait_ms=50))
-    client.run(consumer.assign({place: Start(offset=ends[place].offset) for place in places}))
+    client.run(consumer.assign({partition: Start(offset=ends[partition].offset) for partition in partitions}))
     before = sum(at.offset for at in ends.values())
     if before:
         echo(f"Topic {TOPIC} still has its {before:,} records from before.")
@@ -93,7 +93,9 @@ def stream(client: BlockingClient, progress: Progress) -> None:
         progress.show(RECORDS, read)
     progress.end()
     consumer.close()
-    after = sum(at.offset for at in client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST))).values())
+    after = sum(
+        at.offset for at in client.run(list_offsets(client.cluster, dict.fromkeys(partitions, LATEST))).values()
+    )
     if read != RECORDS or after - before != RECORDS:
         raise ClientError(f"{RECORDS} records were written, {read} read back, and the log grew by {after - before}")
 

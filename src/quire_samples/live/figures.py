@@ -99,12 +99,14 @@ class ResultReader:
             return
         found = self._client.run(describe_topics(self._client.cluster, self._missing))
         there = {name: topic for name, topic in found.items() if not isinstance(topic, ApiError)}
-        places = [TopicPartition(name, partition) for name, topic in there.items() for partition in topic.partitions]
+        topic_partitions = [
+            TopicPartition(name, partition) for name, topic in there.items() for partition in topic.partitions
+        ]
         if self._earlier is None:
-            ends = self._client.run(list_offsets(self._client.cluster, dict.fromkeys(places, LATEST)))
-            self._earlier = {place: at.offset for place, at in ends.items()}
+            ends = self._client.run(list_offsets(self._client.cluster, dict.fromkeys(topic_partitions, LATEST)))
+            self._earlier = {topic_partition: at.offset for topic_partition, at in ends.items()}
         if there:
             self._missing = [name for name in self._missing if name not in there]
             consumer = Consumer(self._client.cluster, ConsumerConfig(read_committed=True, max_wait_ms=200))
-            self._client.run(consumer.assign(dict.fromkeys(places, BEGINNING)))
+            self._client.run(consumer.assign(dict.fromkeys(topic_partitions, BEGINNING)))
             self._consumers.append(consumer)

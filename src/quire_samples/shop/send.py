@@ -110,14 +110,14 @@ def last_event_ms(client: BlockingClient, topics: Iterable[str]) -> int:
     """The latest time among the last events of each partition, in milliseconds; 0 if there are none."""
     known = client.cluster.metadata.topics
     client.run(client.cluster.refresh(list(topics)))
-    places = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
-    ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
-    firsts = client.run(list_offsets(client.cluster, dict.fromkeys(places, EARLIEST)))
-    starts = {place: max(firsts[place].offset, ends[place].offset - LOOKED_AT) for place in places}
+    partitions = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
+    ends = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, LATEST)))
+    firsts = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, EARLIEST)))
+    starts = {partition: max(firsts[partition].offset, ends[partition].offset - LOOKED_AT) for partition in partitions}
     consumer = Consumer(client.cluster, ConsumerConfig(max_wait_ms=50))
-    client.run(consumer.assign({place: Start(offset=start) for place, start in starts.items()}))
+    client.run(consumer.assign({partition: Start(offset=start) for partition, start in starts.items()}))
     latest_ms = 0
-    while any(offset < ends[place].offset for place, offset in consumer.positions.items()):
+    while any(offset < ends[partition].offset for partition, offset in consumer.positions.items()):
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
             latest_ms = max([latest_ms, *(_time_in(record.value) for record in fetched.records())])

@@ -54,9 +54,9 @@ def _wait_until_all_is_read(joined: Sequence[confluent_kafka.Consumer], partitio
 def commit(servers: str, group: str, topic: str, *offsets: int) -> None:
     """Commits an offset for each partition from outside, as a consumer does that assigns partitions to itself."""
     alone = consumer(servers, group)
-    places = [confluent_kafka.TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
+    topic_partitions = [confluent_kafka.TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
     try:
-        for committed in alone.commit(offsets=places, asynchronous=False):
+        for committed in alone.commit(offsets=topic_partitions, asynchronous=False):
             assert committed.error is None, committed.error
     finally:
         alone.close()

@@ -69,9 +69,9 @@ def test_memory_is_bounded_whichever_partition_comes_first(
     random = Random(1)
     spread = [sorted(random.randrange(1_000_000, 2_000_000) for _ in range(2000)) for _ in range(3)]
     fill(client, "bounded", [list(range(1000, 3000)), *spread], size_bytes=1000)
-    places = [TopicPartition("bounded", partition) for partition in range(4)]
-    found = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
-    ends = {place: end.offset for place, end in found.items()}
+    topic_partitions = [TopicPartition("bounded", partition) for partition in range(4)]
+    found = client.run(list_offsets(client.cluster, dict.fromkeys(topic_partitions, LATEST)))
+    ends = {topic_partition: end.offset for topic_partition, end in found.items()}
     buffered: list[int] = []
     fill_queue = time_order._Filler.fill
 
@@ -80,7 +80,7 @@ def test_memory_is_bounded_whichever_partition_comes_first(
         buffered.append(sum(queue.buffered_bytes for queue in queues))
 
     monkeypatch.setattr(time_order._Filler, "fill", watched)
-    starts = dict.fromkeys(places, BEGINNING)
+    starts = dict.fromkeys(topic_partitions, BEGINNING)
     merged = in_order_of_time(client, starts, ends, read_committed=False, buffer_bytes=400_000)
     times = [record.timestamp for _, record in merged]
     assert len(times) == 8000

@@ -74,7 +74,7 @@ def test_damage_is_shown_with_file_and_position_and_fails(data: Path) -> None:
     assert f"{path} at position " in result.stderr
     assert "its checksum does not match" in result.stderr
     assert "PROBLEM at position " in result.stdout
-    assert str(segments(data)[-1]) in result.stdout, "what comes after a damaged file is shown all the same"
+    assert str(segments(data)[-1]) in result.stdout, "what comes after a damaged file is still shown"
 
 
 def test_a_directory_is_shown_with_the_partitions_in_it(data: Path) -> None:

@@ -2,7 +2,7 @@
 
 A step is an append that is committed, a request with markers that arrives, or its answer. For each path all steps are
 counted in a first run without a crash; then it is run again for each of them, with the crash right before the step: the
-append may be lost or in the log although nobody hears of it, and what is on its way may arrive all the same.
+append may be lost, or be in the log without a response, and messages in flight may still arrive.
 """
 
 from collections.abc import Callable, Generator

@@ -2,7 +2,7 @@
 
 Each block of a file is a command, a line of dashes and what happened. A producer id and its epoch are written `1000:0`.
 Lines that begin with `log:` are records of `__transaction_state`, `->` is a request with markers, a partition's line is
-what it did with one, a producer's line is its answer. `tests.transcripts` tells how they are written anew.
+what it did with one, a producer's line is its answer. `tests.transcripts` says how to write them again.
 """
 
 from pathlib import Path

@@ -102,7 +102,7 @@ def test_a_disk_that_fails_at_any_read_of_a_fetch_that_waits_is_not_unforeseen(
     leader.append_own(batch(), node.clock.now_ms())
     node.clock.run_for(10)
     assert next(reads) > failing, "it has failed"
-    assert waiting.done, "the client hears of it at once"
+    assert waiting.done, "the client gets its response at once"
     assert "unexpectedly" not in caplog.text
     assert "waking the fetches" not in caplog.text
 

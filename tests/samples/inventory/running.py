@@ -20,7 +20,7 @@ from quire_samples.inventory.generator import Mixture, Sent, generate
 from quire_samples.inventory.processor import Processor, ProcessorConfig
 from quire_samples.inventory.reading import read, whole
 from quire_samples.inventory.stock import Stock
-from quire_samples.inventory.topics import Topics, places_of
+from quire_samples.inventory.topics import Topics, partitions_of
 from tests.cli.command import PATIENCE_S, environment
 from tests.samples.command import SAMPLES
 
@@ -52,8 +52,8 @@ def send(client: BlockingClient, topics: Topics, commands: Iterable[Sent]) -> No
 def records(client: BlockingClient, topic: str) -> list[tuple[TopicPartition, Record]]:
     """All that is committed, each partition in order."""
     found: list[tuple[TopicPartition, Record]] = []
-    places = client.run(places_of(client.cluster, topic))
-    client.run(read(client.cluster, client.run(whole(client.cluster, places)), lambda *each: found.append(each)))
+    partitions = client.run(partitions_of(client.cluster, topic))
+    client.run(read(client.cluster, client.run(whole(client.cluster, partitions)), lambda *each: found.append(each)))
     return found
 
 
@@ -66,8 +66,8 @@ def expected(client: BlockingClient, topics: Topics) -> tuple[Stock, list[Event]
     stock = Stock()
     events: list[Event] = []
     refusals: list[Refusal] = []
-    for place, record in records(client, topics.commands):
-        outcome = stock.decide(record.value, Source(place.partition, record.offset))
+    for topic_partition, record in records(client, topics.commands):
+        outcome = stock.decide(record.value, Source(topic_partition.partition, record.offset))
         if isinstance(outcome, Refusal):
             refusals.append(outcome)
         else:

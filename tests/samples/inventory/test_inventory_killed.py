@@ -38,7 +38,7 @@ class Supervisor:
     def __init__(self, servers: str, config: ProcessorConfig) -> None:
         self._start = partial(ProcessorProcess, servers, config)
         self._processor = self._start()
-        self._place = TopicPartition(config.topics.commands, 0)
+        self._topic_partition = TopicPartition(config.topics.commands, 0)
         self._name = config.name
 
     def kill(self) -> None:
@@ -49,8 +49,10 @@ class Supervisor:
         if self._processor.has_ended:
             self._processor = self._start()
         with suppress(ApiError, ClientError):  # the node may just be on its way up
-            committed = client.run(fetch_offsets(client.cluster, self._name, [self._place], require_stable=False))
-            return self._place in committed and committed[self._place].offset >= count
+            committed = client.run(
+                fetch_offsets(client.cluster, self._name, [self._topic_partition], require_stable=False)
+            )
+            return self._topic_partition in committed and committed[self._topic_partition].offset >= count
         return False
 
     def stop(self) -> tuple[int, str, str]:

@@ -53,9 +53,9 @@ def shipment(name: str, *lines: tuple[str, int]) -> Sent:
 
 
 def done_to(client: BlockingClient, config: ProcessorConfig) -> int:
-    place = TopicPartition(config.topics.commands, 0)
-    committed = client.run(fetch_offsets(client.cluster, config.name, [place], require_stable=False))
-    return committed[place].offset if place in committed else 0
+    partition = TopicPartition(config.topics.commands, 0)
+    committed = client.run(fetch_offsets(client.cluster, config.name, [partition], require_stable=False))
+    return committed[partition].offset if partition in committed else 0
 
 
 def test_commands_lead_to_events_and_refusals_and_are_done(client: BlockingClient) -> None:
@@ -223,8 +223,8 @@ def test_it_goes_on_in_the_right_place_when_its_offsets_are_forgotten(client: Bl
     config = own_config()
     send(client, config.topics, [*made_commands(50), shipment("refused", ("pen", 1)), last])
     carry_out(client, config, 52)
-    place = TopicPartition(config.topics.commands, 0)
-    assert client.run(delete_offsets(client.cluster, config.name, [place])) == {place: None}
+    partition = TopicPartition(config.topics.commands, 0)
+    assert client.run(delete_offsets(client.cluster, config.name, [partition])) == {partition: None}
     carry_out_nothing(client, config)
     send(client, config.topics, made_commands(50, seed=2))
     carry_out(client, config, 50)
@@ -235,11 +235,11 @@ def test_it_refuses_to_do_commands_again_because_somebody_has_set_its_offset_bac
     config = own_config()
     send(client, config.topics, [shipment(f"s{number}", ("pen", 1)) for number in range(20)])
     carry_out(client, config, 20)
-    place = TopicPartition(config.topics.commands, 0)
-    client.run(commit_offsets(client.cluster, config.name, {place: OffsetAndMetadata(5)}))
+    partition = TopicPartition(config.topics.commands, 0)
+    client.run(commit_offsets(client.cluster, config.name, {partition: OffsetAndMetadata(5)}))
     with pytest.raises(ApiError, match="up to offset 5, but there is an event of the command at 19"):
         carry_out(client, config, 1)
-    client.run(commit_offsets(client.cluster, config.name, {place: OffsetAndMetadata(20)}))
+    client.run(commit_offsets(client.cluster, config.name, {partition: OffsetAndMetadata(20)}))
     carry_out_nothing(client, config)
 
 

@@ -17,7 +17,7 @@ NOTHING = cast(BlockingClient, None)
 
 
 class Pipelines:
-    """Spark that never comes up, and whoever looks at it for the third time is pressing Ctrl-C."""
+    """Spark never starts, and the user presses Ctrl-C at the third look."""
 
     def __init__(self, stop: Stop, ctrl_c_at: int = 3) -> None:
         self.folders = [None]

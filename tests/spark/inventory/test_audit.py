@@ -100,7 +100,7 @@ def test_view_history_and_lake_agree_while_the_inventory_goes_on(
     added = carry_out(client, inventory, 200).tally.events
     code, report = check(lake, inventory, servers)
     assert (code, report["agrees"], report["events_not_in_lake"]) == (0, True, added), report
-    assert check(lake, inventory, servers, "--wait", "0")[0] == 1, "whoever waits for the lake is told that it is late"
+    assert check(lake, inventory, servers, "--wait", "0")[0] == 1, "a wait for the lake reports that it is late"
     lake.catch_up()
     code, report = check(lake, inventory, servers)
     assert (code, report["agrees"], report["events_not_in_lake"]) == (0, True, 0), report

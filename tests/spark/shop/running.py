@@ -66,11 +66,11 @@ class Shop:
         with BlockingClient(self._servers) as client:
             client.run(client.cluster.refresh(list(topics)))
             partitions = {topic: client.cluster.metadata.topics[topic].partitions for topic in topics}
-            places = [TopicPartition(topic, number) for topic in topics for number in partitions[topic]]
-            ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=1))
+            topic_partitions = [TopicPartition(topic, number) for topic in topics for number in partitions[topic]]
+            ends = client.run(list_offsets(client.cluster, dict.fromkeys(topic_partitions, LATEST), isolation_level=1))
             consumer = Consumer(client.cluster, ConsumerConfig(read_committed=True))
-            client.run(consumer.assign(dict.fromkeys(places, BEGINNING)))
-            while any(offset < ends[place].offset for place, offset in consumer.positions.items()):
+            client.run(consumer.assign(dict.fromkeys(topic_partitions, BEGINNING)))
+            while any(offset < ends[topic_partition].offset for topic_partition, offset in consumer.positions.items()):
                 client.loop.run_until(consumer.arrival())
                 for fetched in consumer.poll():
                     found += list(fetched.records())

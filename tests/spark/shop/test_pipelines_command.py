@@ -1,4 +1,4 @@
-"""`quire pipelines`, as processes: a pipeline of one's own is run, looked at, stopped, and started anew."""
+"""`quire pipelines`, as processes: runs, shows, stops and restarts a custom pipeline."""
 
 import json
 import os

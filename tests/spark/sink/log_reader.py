@@ -16,9 +16,9 @@ def messages(servers: str, topic: str, *, committed: bool = True) -> list[Messag
         }
     )
     try:
-        places = consumer.list_topics(topic, 10).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in places])
-        found, unread = [], set(places)
+        partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        found, unread = [], set(partitions)
         while unread:
             message = consumer.poll(30)
             assert message is not None, f"{topic} has not been read to its end"

@@ -1,6 +1,6 @@
 """A cluster as the steps of `exactly_once` see it, and who takes them: one step at a time, in any order.
 
-Transactions are as strict as real ones: fencing ends what is open, whoever was fenced can do nothing more, and a mark
+Transactions are as strict as real ones: fencing ends what is open, a fenced producer can do nothing more, and a mark
 cannot be read while the transaction it is in is open (the reader waits).
 """
 

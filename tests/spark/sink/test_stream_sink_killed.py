@@ -1,4 +1,4 @@
-"""Exactly once, whoever is killed -9 and whenever: Spark's driver with all of its tasks, or the node they write to."""
+"""Exactly once, although Spark's driver with its tasks, or the node they write to, is killed with -9 at any time."""
 
 import os
 import random

@@ -14,14 +14,14 @@ from pyspark_quire.loss import LossPolicy
 from pyspark_quire.positions import Position, Positions
 from quire.client.offsets import TopicPartition
 
-A0, A1, A2, B0 = (TopicPartition(*place) for place in (("a", 0), ("a", 1), ("a", 2), ("b", 0)))
+A0, A1, A2, B0 = (TopicPartition(*pair) for pair in (("a", 0), ("a", 1), ("a", 2), ("b", 0)))
 
 
 def advance(start: Positions, there: Mapping[TopicPartition, tuple[str, int, int]], fail: bool = True) -> Positions:
     """`there`: topic id, first offset and end of each partition."""
-    places = {place: topic_id for place, (topic_id, _, _) in there.items()}
-    extent = {place: Bounds(earliest, latest) for place, (_, earliest, latest) in there.items()}
-    return available(start, places, extent, LossPolicy(fail))
+    partitions = {partition: topic_id for partition, (topic_id, _, _) in there.items()}
+    extent = {partition: Bounds(earliest, latest) for partition, (_, earliest, latest) in there.items()}
+    return available(start, partitions, extent, LossPolicy(fail))
 
 
 def test_a_stream_may_go_to_the_end_of_what_is_there() -> None:
@@ -117,15 +117,15 @@ sizes = st.lists(st.integers(0, 1000), min_size=1, max_size=8)
 @given(sizes=sizes, max_offsets=st.integers(1, 3000))
 def test_a_limit_is_used_up_and_never_passed(sizes: list[int], max_offsets: int) -> None:
     start = {TopicPartition("a", index): Position(50, "x") for index in range(len(sizes))}
-    end = {place: Position(50 + size, "x") for place, size in zip(start, sizes, strict=True)}
+    end = {partition: Position(50 + size, "x") for partition, size in zip(start, sizes, strict=True)}
     taken = limited(start, end, max_offsets)
     assert count_new(start, taken) == min(sum(sizes), max_offsets)
-    assert all(start[place].offset <= taken[place].offset <= end[place].offset for place in end)
+    assert all(start[partition].offset <= taken[partition].offset <= end[partition].offset for partition in end)
 
 
 @given(sizes=sizes)
 def test_a_small_partition_is_not_starved_by_large_ones(sizes: list[int]) -> None:
     start = {TopicPartition("a", index): Position(0, "x") for index in range(len(sizes) + 1)}
-    end = {place: Position(size, "x") for place, size in zip(start, [*sizes, 10**9], strict=True)}
+    end = {partition: Position(size, "x") for partition, size in zip(start, [*sizes, 10**9], strict=True)}
     taken = limited(start, end, len(end))
-    assert all(taken[place].offset >= 1 for place in end if end[place].offset)
+    assert all(taken[partition].offset >= 1 for partition in end if end[partition].offset)

@@ -21,7 +21,7 @@ from tests.spark.filling import DAY_MS, append, open_transaction, record
 def plan(client: BlockingClient, **given: Any) -> dict[int, tuple[int, int]]:
     """(start, end) by partition."""
     found = client.run(plan_batch(client.cluster, Options({key: str(given[key]) for key in given}, Use.BATCH_READ)))
-    return {part.place.partition: (part.start, part.end) for part in found}
+    return {part.topic_partition.partition: (part.start, part.end) for part in found}
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_topics_are_chosen_by_a_pattern_for_their_whole_name(client: BlockingCli
         make_topic(name=name)
     options = Options({"subscribePattern": "pattern-.*"}, Use.BATCH_READ)
     found = client.run(plan_batch(client.cluster, options))
-    assert [part.place.topic for part in found] == ["pattern-a", "pattern-b"]
+    assert [part.topic_partition.topic for part in found] == ["pattern-a", "pattern-b"]
 
 
 @pytest.mark.parametrize(

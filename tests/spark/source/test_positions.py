@@ -9,7 +9,7 @@ from pyspark_quire.positions import Position, Positions, from_json, ranges_betwe
 from pyspark_quire.splits import Range
 from quire.client.offsets import TopicPartition
 
-A0, A1, A10, B0 = (TopicPartition(*place) for place in (("a", 0), ("a", 1), ("a", 10), ("b", 0)))
+A0, A1, A10, B0 = (TopicPartition(*pair) for pair in (("a", 0), ("a", 1), ("a", 10), ("b", 0)))
 
 
 def test_equal_positions_have_equal_json_whatever_order_they_come_in() -> None:

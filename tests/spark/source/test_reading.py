@@ -301,9 +301,9 @@ def test_a_compacted_topic_is_read_with_its_gaps() -> None:
         "delete.retention.ms": "0",
     }
     with Cluster(config={"log.cleaner.backoff.ms": 50}) as cluster, BlockingClient(cluster.bootstrap_servers) as client:
-        place = TopicPartition("t", 0)
+        partition = TopicPartition("t", 0)
         client.run(create_topics(client.cluster, [NewTopic("t", 1, 1, settings)]))
-        client.run(list_offsets(client.cluster, {place: EARLIEST}))
+        client.run(list_offsets(client.cluster, {partition: EARLIEST}))
         keys = [b"once %d" % offset if offset % 50 == 0 else b"often %d" % (offset % 7) for offset in range(3000)]
         for start in range(0, 3000, 100):
             append(client, "t", [record(b"%d" % offset, keys[offset]) for offset in range(start, start + 100)])

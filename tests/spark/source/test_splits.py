@@ -46,8 +46,8 @@ def test_every_offset_is_in_one_split_whatever_the_options(
     whole: list[Range], min_splits: int | None, max_records: int | None, data: st.DataObject
 ) -> None:
     cuts = split_ranges(whole, min_splits, max_records)
-    offsets = [(cut.place, offset) for cut in cuts for offset in range(cut.start, cut.end)]
-    assert offsets == [(one.place, offset) for one in whole for offset in range(one.start, one.end)]
+    offsets = [(cut.topic_partition, offset) for cut in cuts for offset in range(cut.start, cut.end)]
+    assert offsets == [(one.topic_partition, offset) for one in whole for offset in range(one.start, one.end)]
     assert all(cut.size > 0 for cut in cuts)
     if max_records is not None:
         assert all(cut.size <= max_records for cut in cuts)

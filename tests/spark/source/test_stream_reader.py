@@ -51,7 +51,7 @@ def ranges(reader: StreamReader, start: Json, end: Json) -> list[tuple[str, int,
     found = []
     for split in reader.partitions(_kept(start), _kept(end)):
         assert isinstance(split, Split)
-        found += [(str(part.place), part.start, part.end) for part in split.parts]
+        found += [(str(part.topic_partition), part.start, part.end) for part in split.parts]
     return found
 
 
@@ -63,7 +63,7 @@ def _kept(state: Json) -> Json:
 
 def committed(client: BlockingClient, group: str) -> dict[int, tuple[int, str]]:
     found = client.run(fetch_offsets(client.cluster, group))
-    return {place.partition: (at.offset, at.metadata) for place, at in found.items()}
+    return {topic_partition.partition: (at.offset, at.metadata) for topic_partition, at in found.items()}
 
 
 def fill(client: BlockingClient, topic: str, count: int, partition: int = 0) -> None:

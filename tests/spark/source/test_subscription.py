@@ -4,7 +4,7 @@ import pytest
 
 from pyspark_quire.errors import QuireError
 from pyspark_quire.options import Options, Use
-from pyspark_quire.subscription import Places, find_places
+from pyspark_quire.subscription import Partitions, find_partitions
 from quire.client.offsets import TopicPartition
 from quire.protocol.uuids import to_text
 from tests.client.model_cluster import ModelCluster, ModelTopic
@@ -15,7 +15,7 @@ BY_PARTITION = Options({"assign": '{"t": [0, 1]}'}, Use.STREAM_READ)
 ALL = [BY_NAME, BY_PATTERN, BY_PARTITION]
 
 
-def places(topic: ModelTopic) -> Places:
+def topic_partitions(topic: ModelTopic) -> Partitions:
     return {TopicPartition(topic.name, index): to_text(topic.topic_id) for index in range(len(topic.partitions))}
 
 
@@ -38,18 +38,18 @@ def test_a_broker_that_has_not_heard_the_latest_makes_nothing_that_is_known_disa
     else:
         model.create("t", partitions=2)
     hear_later(model, topic)
-    assert model.run(find_places(model.client(), options, places(topic))) == places(topic)
+    assert model.run(find_partitions(model.client(), options, topic_partitions(topic))) == topic_partitions(topic)
 
 
 @pytest.mark.parametrize("options", ALL)
 def test_what_stays_away_is_left_out_where_it_is_known(options: Options) -> None:
     model = ModelCluster()
     topic = model.create("t", partitions=2)
-    known = places(topic)
+    known = topic_partitions(topic)
     model.topics["t"] = ModelTopic("t", topic.topic_id, topic.partitions[:1])
-    assert list(model.run(find_places(model.client(), options, known))) == [TopicPartition("t", 0)]
+    assert list(model.run(find_partitions(model.client(), options, known))) == [TopicPartition("t", 0)]
     del model.topics["t"]
-    assert model.run(find_places(model.client(), options, known)) == {}
+    assert model.run(find_partitions(model.client(), options, known)) == {}
 
 
 def test_a_topic_that_was_made_a_moment_ago_is_found_and_one_that_does_not_exist_is_an_error() -> None:
@@ -57,10 +57,10 @@ def test_a_topic_that_was_made_a_moment_ago_is_found_and_one_that_does_not_exist
     topic = model.create("t")
     del model.topics["t"]
     hear_later(model, topic)
-    assert model.run(find_places(model.client(), BY_NAME)) == places(topic)
+    assert model.run(find_partitions(model.client(), BY_NAME)) == topic_partitions(topic)
     del model.topics["t"]
     with pytest.raises(
         QuireError, match=r"^topic t does not exist; create it first .*, or let .* wait for it with subscribePattern$"
     ):
-        model.run(find_places(model.client(), BY_NAME))
-    assert model.run(find_places(model.client(), BY_NAME, lenient=True)) == {}
+        model.run(find_partitions(model.client(), BY_NAME))
+    assert model.run(find_partitions(model.client(), BY_NAME, lenient=True)) == {}

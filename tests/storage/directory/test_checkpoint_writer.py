@@ -136,7 +136,7 @@ def test_who_waits_is_not_called_when_the_disk_fails(
     disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     disk.fail_when(lambda operation: operation.kind == "sync_dir")
-    writer.save_soon({KEY: 5}, lambda: pytest.fail("nothing was saved for good"))
+    writer.save_soon({KEY: 5}, lambda: pytest.fail("nothing was synced"))
     jobs.run_all()
     assert len(failures) == 1
 

@@ -272,7 +272,7 @@ def test_a_segment_completed_at_the_recovery_point_keeps_its_aborted_transaction
             log.flush()
             log.roll(NOW_MS)
         append_values(log, b"next")
-        for _ in range(2):  # What the first start has made anew is not on disk either.
+        for _ in range(2):  # What the first start has rebuilt is not on disk either.
             disk = disk.crash(SimRandom(seed))
             again = open_log(disk, recovery_point=log.recovery_point)
             assert again.aborted_transactions(0) == aborted, f"seed {seed}"

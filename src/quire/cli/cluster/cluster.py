@@ -100,7 +100,7 @@ def _describe(as_json: bool, servers: str, timeout_s: float) -> None:
 
 
 def _quorum(client: BlockingClient) -> Quorum | None:
-    """None if the broker does not describe its quorum; the rest is shown all the same."""
+    """None if the broker does not describe its quorum; the rest is still shown."""
     try:
         return client.run(describe_quorum(client.cluster))
     except (ApiError, UnsupportedError):

@@ -17,7 +17,7 @@ from quire.console.terminal import echo, to_json
 from quire.protocol.errors import ApiError
 
 _QUORUM_PATIENCE_MS = 3_000.0
-"""Without a leader the quorum does not answer; what the brokers know is shown all the same."""
+"""Without a leader the quorum does not answer; what the brokers know is still shown."""
 _SHOWN = 20
 
 

@@ -166,9 +166,9 @@ def describe(names: Sequence[str], internal: bool, as_json: bool, servers: str, 
 
 
 def _describe(client: BlockingClient, topic: Topic) -> dict[str, object]:
-    places = [TopicPartition(topic.name, index) for index in topic.led]
-    first = client.run(list_offsets(client.cluster, dict.fromkeys(places, EARLIEST)))
-    end = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST)))
+    partitions = [TopicPartition(topic.name, index) for index in topic.led]
+    first = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, EARLIEST)))
+    end = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, LATEST)))
     entries = client.run(configs.describe_configs(client.cluster, Resource(ResourceType.TOPIC, topic.name)))
     nothing = OffsetAt(-1, -1, -1)
     return {

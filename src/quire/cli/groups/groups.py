@@ -160,17 +160,23 @@ def delete_offsets(
         committed = client.run(committed_offsets(client.cluster, [name]))[name]
         if isinstance(committed, ApiError):
             raise committed
-        places = sorted(place for place in committed if any(scope.covers(place) for scope in scopes))
-        if not places:
+        topic_partitions = sorted(
+            topic_partition for topic_partition in committed if any(scope.covers(topic_partition) for scope in scopes)
+        )
+        if not topic_partitions:
             of = " or ".join(map(str, scopes))
             advice = f"`quire groups describe {name}` shows its offsets"
             raise Failure(f"group {name} has no committed offsets for {of}; {advice}.", EXIT_NOT_FOUND)
         if not yes and sys.stdin.isatty():
-            confirm(f"Delete the offsets that {name} has committed for {', '.join(map(str, places))}?")
-        results = client.run(forget(client.cluster, name, places))
+            confirm(f"Delete the offsets that {name} has committed for {', '.join(map(str, topic_partitions))}?")
+        results = client.run(forget(client.cluster, name, topic_partitions))
     lines: list[NameResult] = []
-    for place in places:
-        error = results[place]
-        details: dict[str, object] = {"topic": place.topic, "partition": place.partition, "deleted": error is None}
-        lines.append(NameResult(str(place), "deleted" if error is None else error, details))
+    for topic_partition in topic_partitions:
+        error = results[topic_partition]
+        details: dict[str, object] = {
+            "topic": topic_partition.topic,
+            "partition": topic_partition.partition,
+            "deleted": error is None,
+        }
+        lines.append(NameResult(str(topic_partition), "deleted" if error is None else error, details))
     report(lines, as_json)

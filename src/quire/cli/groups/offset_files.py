@@ -32,5 +32,6 @@ def parse_offsets(lines: Iterable[str], group: str) -> dict[TopicPartition, int]
 
 def format_offsets(offsets: Mapping[TopicPartition, int]) -> str:
     text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows((*place, offset) for place, offset in offsets.items())
+    rows = ((*topic_partition, offset) for topic_partition, offset in offsets.items())
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()

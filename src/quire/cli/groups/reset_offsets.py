@@ -122,7 +122,7 @@ def reset_offsets(
         echo(_what_is_left_to_do(name, group), err=True)
     if execute and done:
         echo(f"Done: {name} continues from the new offset in {count(len(done), 'partition')}.", err=True)
-    fail_for_each({str(place): failed for place, failed in results.items() if failed is not None})
+    fail_for_each({str(partition): failed for partition, failed in results.items() if failed is not None})
 
 
 def _what_is_left_to_do(name: str, group: Group | None) -> str:
@@ -147,7 +147,7 @@ def _plan(client: BlockingClient, name: str, scopes: Sequence[Scope], goal: Goal
     if isinstance(committed, ApiError):
         raise committed
     if goal.to is To.GIVEN:
-        scopes = [Scope(place.topic, (place.partition,)) for place in goal.offsets]
+        scopes = [Scope(topic_partition.topic, (topic_partition.partition,)) for topic_partition in goal.offsets]
     elif not scopes:
         scopes = _existing(client, committed)
         if not scopes:
@@ -159,14 +159,15 @@ def _plan(client: BlockingClient, name: str, scopes: Sequence[Scope], goal: Goal
 
 def _existing(client: BlockingClient, committed: Offsets) -> list[Scope]:
     """The partitions with committed offsets that still exist; offsets outlive their topics for a while."""
-    topics = client.run(describe_topics(client.cluster, sorted({place.topic for place in committed})))
+    names = sorted({topic_partition.topic for topic_partition in committed})
+    topics = client.run(describe_topics(client.cluster, names))
     scopes = []
-    for place in sorted(committed):
-        topic = topics[place.topic]
-        if isinstance(topic, Topic) and place.partition in topic.partitions:
-            scopes.append(Scope(place.topic, (place.partition,)))
+    for topic_partition in sorted(committed):
+        topic = topics[topic_partition.topic]
+        if isinstance(topic, Topic) and topic_partition.partition in topic.partitions:
+            scopes.append(Scope(topic_partition.topic, (topic_partition.partition,)))
         else:
-            echo(f"{place} no longer exists and is skipped.", err=True)
+            echo(f"{topic_partition} no longer exists and is skipped.", err=True)
     return scopes
 
 

@@ -182,5 +182,5 @@ def _announce(address: str) -> None:
         echo(f"ready {address}")
         sys.stdout.flush()
     except OSError:
-        # The reader of standard output is gone. A broker serves its clients all the same.
+        # The reader of standard output is gone. The broker keeps serving its clients.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - to the end of the process, or its exit would fail too

@@ -104,16 +104,17 @@ def _checkpoint(client: BlockingClient, found: "StateFolder", query: "QueryWish"
             f"query {query.name} has no checkpoint yet and starts at {query.source.get('startingOffsets', 'latest')}",
         )
     state = last_offsets(path)
-    offsets = {TopicPartition(*place): offset for place, offset in source_offsets(state)}
+    offsets = {TopicPartition(*topic_partition): offset for topic_partition, offset in source_offsets(state)}
     if not offsets:
         return True, f"query {query.name} has a checkpoint in which no batch was planned"
     known: dict[str, Topic] = {}
-    for name, topic in client.run(describe_topics(client.cluster, {place.topic for place in offsets})).items():
+    names = {topic_partition.topic for topic_partition in offsets}
+    for name, topic in client.run(describe_topics(client.cluster, names)).items():
         if isinstance(topic, ApiError):
             return False, f"query {query.name}: its checkpoint is of topic {name}, which does not exist"
         known[name] = topic
     subscribed = [name.strip() for name in query.source.get("subscribe", "").split(",") if name.strip()]
-    strange = sorted({place.topic for place in offsets} - set(subscribed)) if subscribed else []
+    strange = sorted(names - set(subscribed)) if subscribed else []
     if strange:
         return False, f"query {query.name}: its checkpoint ({path}) is of topic {strange[0]}, which it does not read"
     for name, topic in known.items():
@@ -124,9 +125,9 @@ def _checkpoint(client: BlockingClient, found: "StateFolder", query: "QueryWish"
             )
     firsts = client.run(list_offsets(client.cluster, dict.fromkeys(offsets, EARLIEST)))
     ends = client.run(list_offsets(client.cluster, dict.fromkeys(offsets, LATEST)))
-    for place, offset in offsets.items():
-        if not firsts[place].offset <= offset <= ends[place].offset:
-            there = f"{place} has {firsts[place].offset} to {ends[place].offset}"
+    for topic_partition, offset in offsets.items():
+        if not firsts[topic_partition].offset <= offset <= ends[topic_partition].offset:
+            there = f"{topic_partition} has {firsts[topic_partition].offset} to {ends[topic_partition].offset}"
             return False, f"query {query.name}: its checkpoint is at offset {offset}, but {there}"
-    behind = sum(ends[place].offset - offset for place, offset in offsets.items())
+    behind = sum(ends[topic_partition].offset - offset for topic_partition, offset in offsets.items())
     return True, f"query {query.name} continues from its checkpoint, {behind:,} behind"

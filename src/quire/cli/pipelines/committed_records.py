@@ -10,10 +10,10 @@ from quire.protocol.records import Record
 READ_COMMITTED = 1
 
 
-def ends_of(client: BlockingClient, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+def ends_of(client: BlockingClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The current end of committed records, including the marker of the last transaction."""
-    found = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=READ_COMMITTED))
-    return {place: end.offset for place, end in found.items()}
+    found = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, LATEST), isolation_level=READ_COMMITTED))
+    return {partition: end.offset for partition, end in found.items()}
 
 
 def read_committed(
@@ -21,10 +21,12 @@ def read_committed(
 ) -> Iterator[tuple[TopicPartition, Record]]:
     """Every record from the beginning up to `ends`."""
     firsts = client.run(list_offsets(client.cluster, dict.fromkeys(ends, EARLIEST)))
-    behind = {place: Start(offset=first.offset) for place, first in firsts.items() if first.offset < ends[place]}
+    behind = {
+        partition: Start(offset=first.offset) for partition, first in firsts.items() if first.offset < ends[partition]
+    }
     consumer = Consumer(client.cluster, ConsumerConfig(read_committed=True))
     client.run(consumer.assign(behind))
-    while any(offset < ends[place] for place, offset in consumer.positions.items()):
+    while any(offset < ends[partition] for partition, offset in consumer.positions.items()):
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
             for record in fetched.records():

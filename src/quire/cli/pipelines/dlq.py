@@ -103,7 +103,7 @@ def show(topic: str, most: int, pattern: re.Pattern[str] | None, as_json: bool, 
         echo(f"No dead letter in {letters_topic.name}{'' if pattern is None else ' matches'}.", err=True)
     for letter in letters:
         record, error = letter.record, printable(letter.error)
-        echo(f"{letter.place} offset {record.offset}, {iso_time(record.timestamp)}: {error}")
+        echo(f"{letter.topic_partition} offset {record.offset}, {iso_time(record.timestamp)}: {error}")
         if isinstance(letter.why, DeadLetter):
             why = letter.why
             echo(f"  from   {why.topic}-{why.partition} offset {why.offset}, attempt {why.attempt}")
@@ -121,7 +121,11 @@ def _text(content: bytes | None) -> str:
 def _as_json(letter: Letter) -> dict[str, object]:
     origin = letter.why._asdict() if isinstance(letter.why, DeadLetter) else {"error": letter.why}
     return {
-        "place": {"topic": letter.place.topic, "partition": letter.place.partition, "offset": letter.record.offset},
+        "place": {
+            "topic": letter.topic_partition.topic,
+            "partition": letter.topic_partition.partition,
+            "offset": letter.record.offset,
+        },
         "timestamp": letter.record.timestamp,
         **{("from_topic" if name == "topic" else name): value for name, value in origin.items()},
         "key": None if letter.record.key is None else letter.record.key.decode(errors="backslashreplace"),

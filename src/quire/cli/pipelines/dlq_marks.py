@@ -71,8 +71,8 @@ def read_marks(client: BlockingClient, dead_letters: Topic) -> Marks:
         if found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return Marks(set(), [])
         raise found
-    places = [TopicPartition(dead_letters.name, partition) for partition in dead_letters.partitions]
-    firsts = client.run(list_offsets(client.cluster, dict.fromkeys(places, EARLIEST)))
+    topic_partitions = [TopicPartition(dead_letters.name, partition) for partition in dead_letters.partitions]
+    firsts = client.run(list_offsets(client.cluster, dict.fromkeys(topic_partitions, EARLIEST)))
     topic_id = to_text(dead_letters.topic_id)
     sent: set[Mark] = set()
     stale: list[Mark] = []
@@ -97,8 +97,8 @@ def _last_values(client: BlockingClient, topic: Topic) -> dict[Mark, str]:
 
 
 def _all_values(client: BlockingClient, topic: Topic) -> Iterator[tuple[Mark, str | None]]:
-    places = [TopicPartition(topic.name, partition) for partition in topic.partitions]
-    for _, record in read_committed(client, ends_of(client, places)):
+    topic_partitions = [TopicPartition(topic.name, partition) for partition in topic.partitions]
+    for _, record in read_committed(client, ends_of(client, topic_partitions)):
         mark = _parse_key(record.key)
         if mark is not None:
             yield mark, None if record.value is None else _topic_id(record.value)

@@ -27,7 +27,7 @@ GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 class Letter(NamedTuple):
     """A record of a dead-letter topic; `why` is a text if its headers are not valid."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     record: Record
     why: DeadLetter | str
 
@@ -42,7 +42,7 @@ class Letter(NamedTuple):
 
     @property
     def mark(self) -> Mark:
-        return Mark(self.place.partition, self.record.offset)
+        return Mark(self.topic_partition.partition, self.record.offset)
 
 
 class Fate(Enum):
@@ -79,7 +79,7 @@ class Sorter:
 
     @property
     def gone(self) -> list[str]:
-        """The topics of letters that were seen to not exist."""
+        """The topics of letters that are known not to exist."""
         return [topic for topic, gone in self._gone.items() if gone]
 
     def fate(self, letter: Letter) -> Fate:
@@ -121,9 +121,9 @@ def dead_letter_topics(client: BlockingClient, wanted: Iterable[str] = ()) -> li
 
 def read_letters(client: BlockingClient, topic: Topic) -> Iterator[Letter]:
     """Every dead letter that is committed now."""
-    places = [TopicPartition(topic.name, partition) for partition in topic.partitions]
-    for place, record in read_committed(client, ends_of(client, places)):
-        yield Letter(place, record, _why(record))
+    topic_partitions = [TopicPartition(topic.name, partition) for partition in topic.partitions]
+    for topic_partition, record in read_committed(client, ends_of(client, topic_partitions)):
+        yield Letter(topic_partition, record, _why(record))
 
 
 def _why(record: Record) -> DeadLetter | str:

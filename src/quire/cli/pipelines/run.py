@@ -211,12 +211,14 @@ def _query_status(client: BlockingClient, folder: "StateFolder", query: "Running
 
 def _lag(client: BlockingClient, offsets: Mapping[tuple[str, int], int]) -> int | None:
     """The number of offsets between the query and the end of its partitions; None if the cluster does not answer."""
-    places = {TopicPartition(*place): offset for place, offset in offsets.items()}
+    topic_partitions = {TopicPartition(*topic_partition): offset for topic_partition, offset in offsets.items()}
     try:
-        ends = client.run(list_offsets(client.cluster, dict.fromkeys(places, LATEST), isolation_level=READ_COMMITTED))
+        ends = client.run(
+            list_offsets(client.cluster, dict.fromkeys(topic_partitions, LATEST), isolation_level=READ_COMMITTED)
+        )
     except (ApiError, ClientError):
         return None
-    return sum(max(0, ends[place].offset - offset) for place, offset in places.items())
+    return sum(max(0, ends[topic_partition].offset - offset) for topic_partition, offset in topic_partitions.items())
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def consume(
     formatter = _formatter(chosen, key_separator, verbose)
     collect_rarely()
     with connect(servers, timeout_s) as client:
-        places = _places(client, topic, partitions)
+        topic_partitions = _topic_partitions(client, topic, partitions)
         config = ConsumerConfig(read_committed=read_committed)
         printer = Printer(record_output(), formatter, wanted, count)
         hint: str | None
@@ -136,7 +136,7 @@ def consume(
             new = read_as_member(client, member, printer, follow=follow, read_committed=read_committed)
             hint = _nothing_new(group, topic, new if otherwise is END else [])
         else:
-            ends = _offsets(client, places, LATEST, read_committed)
+            ends = _offsets(client, topic_partitions, LATEST, read_committed)
             starts = _starts(client, ends, from_beginning, from_offset, from_timestamp)
             if not follow and END in starts.values():
                 echo(
@@ -161,7 +161,7 @@ def consume(
 
 def _read(client: BlockingClient, consumer: Consumer, printer: Printer, ends: dict[TopicPartition, int] | None) -> None:
     while not printer.full:
-        if ends is not None and all(offset >= ends[place] for place, offset in consumer.positions.items()):
+        if ends is not None and all(offset >= ends[partition] for partition, offset in consumer.positions.items()):
             return
         client.loop.run_until(consumer.arrival())
         for fetched in consumer.poll():
@@ -176,8 +176,8 @@ def _read_by_time(
     read_committed: bool,
 ) -> None:
     try:
-        for place, record in in_order_of_time(client, starts, ends, read_committed=read_committed):
-            printer.show_one(place, record)
+        for partition, record in in_order_of_time(client, starts, ends, read_committed=read_committed):
+            printer.show_one(partition, record)
             if printer.full:
                 break
     finally:
@@ -199,9 +199,9 @@ def _nothing_new(group: str, topic: str, from_the_end: Sequence[TopicPartition])
 
 def _hidden(client: BlockingClient, ends: dict[TopicPartition, int]) -> str | None:
     """Why no record is visible although the log is not empty; None if it is empty."""
-    if any(last > ends[place] for place, last in _offsets(client, ends, LATEST).items()):
+    if any(last > ends[partition] for partition, last in _offsets(client, ends, LATEST).items()):
         return "Records are waiting for the end of a transaction: `quire transactions list` shows which are open"
-    if any(first < ends[place] for place, first in _offsets(client, ends, EARLIEST).items()):
+    if any(first < ends[partition] for partition, first in _offsets(client, ends, EARLIEST).items()):
         return "All records belong to aborted transactions, or are before the offset where reading started"
     return None
 
@@ -219,7 +219,7 @@ def _formatter(style: str, key_separator: str | None, verbose: bool) -> Formatte
     return {"hex": hex_line, "json": json_line, "json-values": json_line_with_json_value}[style]
 
 
-def _places(client: BlockingClient, topic: str, partitions: Sequence[int]) -> list[TopicPartition]:
+def _topic_partitions(client: BlockingClient, topic: str, partitions: Sequence[int]) -> list[TopicPartition]:
     return resolve(client, [Scope(topic, tuple(partitions))])
 
 
@@ -238,21 +238,21 @@ def _starts(
         return dict.fromkeys(ends, END)
     first = _offsets(client, ends, EARLIEST)
     if len(ends) == 1 and from_offset >= 0:
-        ((place, end),) = ends.items()
-        if not first[place] <= from_offset <= end:
+        ((partition, end),) = ends.items()
+        if not first[partition] <= from_offset <= end:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {from_offset} does not exist: {place} begins at {first[place]} and ends before {end}",
+                f"offset {from_offset} does not exist: {partition} begins at {first[partition]} and ends before {end}",
             )
     # One offset for several partitions: each starts at the nearest offset that it has.
     return {
-        place: Start(offset=max(first[place], min(end, from_offset if from_offset >= 0 else end + from_offset)))
-        for place, end in ends.items()
+        partition: Start(offset=max(first[partition], min(end, from_offset if from_offset >= 0 else end + from_offset)))
+        for partition, end in ends.items()
     }
 
 
 def _offsets(
-    client: BlockingClient, places: Iterable[TopicPartition], at: int, read_committed: bool = False
+    client: BlockingClient, partitions: Iterable[TopicPartition], at: int, read_committed: bool = False
 ) -> dict[TopicPartition, int]:
-    found = client.run(list_offsets(client.cluster, dict.fromkeys(places, at), isolation_level=int(read_committed)))
-    return {place: found[place].offset for place in places}
+    found = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, at), isolation_level=int(read_committed)))
+    return {partition: found[partition].offset for partition in partitions}

@@ -41,7 +41,9 @@ def _read(client: BlockingClient, member: GroupConsumer, printer: Printer, follo
         if not follow:
             _find_ends(client, member, ends, read_committed)
             positions = member.positions
-            if positions and all(place in ends and offset >= ends[place] for place, offset in positions.items()):
+            if positions and all(
+                partition in ends and offset >= ends[partition] for partition, offset in positions.items()
+            ):
                 return
         client.loop.run_until(member.arrival())
         for fetched in member.poll():
@@ -57,12 +59,12 @@ def _find_ends(
     There the committed offset no longer exists, and reading is about to restart at another one.
     """
     beyond: list[TopicPartition] = []
-    while new := [place for place in member.positions if place not in ends and place not in beyond]:
+    while new := [partition for partition in member.positions if partition not in ends and partition not in beyond]:
         found = client.run(
             list_offsets(client.cluster, dict.fromkeys(new, LATEST), isolation_level=int(read_committed))
         )
-        for place, at in found.items():
-            if member.positions.get(place, 0) > at.offset:
-                beyond.append(place)
+        for partition, at in found.items():
+            if member.positions.get(partition, 0) > at.offset:
+                beyond.append(partition)
             else:
-                ends[place] = at.offset
+                ends[partition] = at.offset

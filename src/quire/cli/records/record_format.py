@@ -16,11 +16,11 @@ def text_formatter(*, key_separator: str | None, verbose: bool) -> Formatter:
     """The value, unchanged, on its own line; with the key before it if a separator is given."""
     separator = None if key_separator is None else key_separator.encode()
 
-    def line(place: TopicPartition, record: Record) -> bytes:
+    def line(topic_partition: TopicPartition, record: Record) -> bytes:
         value = b"" if record.value is None else record.value
         parts = []
         if verbose:
-            parts.append(f"{place.partition}\t{record.offset}\t{iso_time(record.timestamp)}\t".encode())
+            parts.append(f"{topic_partition.partition}\t{record.offset}\t{iso_time(record.timestamp)}\t".encode())
             headers = ",".join(f"{name}={_readable(content)}" for name, content in record.headers)
             parts.append(f"{headers or '-'}\t".encode())
         if separator is not None:
@@ -28,41 +28,41 @@ def text_formatter(*, key_separator: str | None, verbose: bool) -> Formatter:
         return b"".join([*parts, value, b"\n"])
 
     if separator is None and not verbose:
-        return lambda place, record: (record.value or b"") + b"\n"
+        return lambda topic_partition, record: (record.value or b"") + b"\n"
     return line
 
 
-def hex_line(place: TopicPartition, record: Record) -> bytes:
+def hex_line(topic_partition: TopicPartition, record: Record) -> bytes:
     """Partition, offset, key and value in hexadecimal; `-` stands for null."""
     return (
-        f"{place.partition}\t{record.offset}\t{_hex(record.key)}\t{_hex(record.value)}"
+        f"{topic_partition.partition}\t{record.offset}\t{_hex(record.key)}\t{_hex(record.value)}"
         + "".join(f"\t{name}={_hex(content)}" for name, content in record.headers)
         + "\n"
     ).encode()
 
 
-def json_line(place: TopicPartition, record: Record) -> bytes:
+def json_line(topic_partition: TopicPartition, record: Record) -> bytes:
     """One object. Bytes that are not UTF-8 are in `..._base64` instead."""
-    shown = _before_value(place, record)
+    shown = _before_value(topic_partition, record)
     _put(shown, "value", record.value)
     shown["headers"] = _headers(record)
     return to_json(shown).encode() + b"\n"
 
 
-def json_line_with_json_value(place: TopicPartition, record: Record) -> bytes:
+def json_line_with_json_value(topic_partition: TopicPartition, record: Record) -> bytes:
     """Like `json_line`, with a value that is JSON as it is, not as text."""
     value = _json_text(record.value)
     if value is None:
-        return json_line(place, record)
+        return json_line(topic_partition, record)
     # The text itself and not its meaning: decoding would round numbers and drop repeated names.
-    before, after = to_json(_before_value(place, record)), to_json({"headers": _headers(record)})
+    before, after = to_json(_before_value(topic_partition, record)), to_json({"headers": _headers(record)})
     return f'{before[:-1]}, "value": {value}, {after[1:]}\n'.encode()
 
 
-def _before_value(place: TopicPartition, record: Record) -> dict[str, object]:
+def _before_value(topic_partition: TopicPartition, record: Record) -> dict[str, object]:
     shown: dict[str, object] = {
-        "topic": place.topic,
-        "partition": place.partition,
+        "topic": topic_partition.topic,
+        "partition": topic_partition.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
     }

@@ -22,21 +22,21 @@ class Printer:
     def full(self) -> bool:
         return self._left == 0
 
-    def show_one(self, place: TopicPartition, record: Record) -> None:
+    def show_one(self, topic_partition: TopicPartition, record: Record) -> None:
         """Prints one record, if it matches; the caller has checked `full`, and flushes the output."""
         if self._wanted is not None and not self._wanted(record):
             return
         if self._left is not None:
             self._left -= 1
         self.printed += 1
-        self._out.write(self._formatter(place, record))
+        self._out.write(self._formatter(topic_partition, record))
 
     def flush(self) -> None:
         self._out.flush()
 
     def show(self, fetched: Fetched, end: int | None) -> int:
         """Prints the records before `end`, up to the limit, and returns the offset of the next one."""
-        formatter, wanted, place = self._formatter, self._wanted, fetched.topic_partition
+        formatter, wanted, topic_partition = self._formatter, self._wanted, fetched.topic_partition
         lines: list[bytes] = []
         next_offset = fetched.next_offset
         for record in fetched.records():
@@ -50,7 +50,7 @@ class Printer:
                     next_offset = record.offset
                     break
                 self._left -= 1
-            lines.append(formatter(place, record))
+            lines.append(formatter(topic_partition, record))
         self.printed += len(lines)
         self._out.write(b"".join(lines))
         self._out.flush()

@@ -23,10 +23,10 @@ LARGEST_PIECE_BYTES = 1024 * 1024
 class _Queue:
     """The records of one partition that were fetched and not printed yet."""
 
-    __slots__ = ("_end", "_pieces", "_reading_bytes", "_records", "buffered_bytes", "next_offset", "place")
+    __slots__ = ("_end", "_pieces", "_reading_bytes", "_records", "buffered_bytes", "next_offset", "topic_partition")
 
-    def __init__(self, place: TopicPartition, offset: int, end: int) -> None:
-        self.place = place
+    def __init__(self, topic_partition: TopicPartition, offset: int, end: int) -> None:
+        self.topic_partition = topic_partition
         self.next_offset = offset  # the next one to fetch
         self.buffered_bytes = 0
         self._end = end
@@ -75,7 +75,10 @@ def in_order_of_time(
     )
     consumer = Consumer(client.cluster, config)
     client.run(consumer.assign(starts, ends))
-    queues = [_Queue(place, offset, ends[place]) for place, offset in sorted(consumer.positions.items())]
+    queues = [
+        _Queue(topic_partition, offset, ends[topic_partition])
+        for topic_partition, offset in sorted(consumer.positions.items())
+    ]
     filler = _Filler(client, consumer, ends, share_bytes)
     heads: list[tuple[int, int, Record]] = []
     empty = list(range(len(queues)))
@@ -91,7 +94,7 @@ def in_order_of_time(
             consumer.close()
             return
         _, index, record = heapq.heappop(heads)
-        yield queues[index].place, record
+        yield queues[index].topic_partition, record
         empty.append(index)
 
 
@@ -109,16 +112,16 @@ class _Filler:
     def fill(self, wanted: _Queue, queues: list[_Queue]) -> None:
         """Returns when a piece for `wanted` has arrived."""
         before = wanted.next_offset
-        by_place = {queue.place: queue for queue in queues}
+        by_partition = {queue.topic_partition: queue for queue in queues}
         while wanted.next_offset == before:
             roomy = [
                 queue
                 for queue in queues
                 if not queue.complete and (queue is wanted or queue.buffered_bytes < self._share_bytes)
             ]
-            starts = {queue.place: Start(offset=queue.next_offset) for queue in roomy}
+            starts = {queue.topic_partition: Start(offset=queue.next_offset) for queue in roomy}
             if starts.keys() != self._consumer.positions.keys():
                 self._client.run(self._consumer.assign(starts, self._ends))
             self._client.loop.run_until(self._consumer.arrival())
             for fetched in self._consumer.poll():
-                by_place[fetched.topic_partition].add(fetched)
+                by_partition[fetched.topic_partition].add(fetched)

@@ -47,18 +47,20 @@ def describe_producers(scopes: Sequence[Scope], as_json: bool, servers: str, tim
     with connect(servers, timeout_s) as client:
         found = client.run(admin.describe_producers(client.cluster, resolve(client, scopes)))
     known = [
-        (place, producer)
-        for place, producers in found.items()
+        (topic_partition, producer)
+        for topic_partition, producers in found.items()
         if not isinstance(producers, ApiError)
         for producer in producers
     ]
     if as_json:
-        print_json([_producer_json(place, producer) for place, producer in known])
+        print_json([_producer_json(topic_partition, producer) for topic_partition, producer in known])
     elif known:
-        print_table(TITLES, [_row(place, producer) for place, producer in known])
+        print_table(TITLES, [_row(topic_partition, producer) for topic_partition, producer in known])
     else:
         echo("No producer with an id has written recently.", err=True)
-    fail_for_each({str(place): failed for place, failed in found.items() if isinstance(failed, ApiError)})
+    fail_for_each(
+        {str(topic_partition): failed for topic_partition, failed in found.items() if isinstance(failed, ApiError)}
+    )
 
 
 @click.command(
@@ -82,9 +84,9 @@ Examples:
 def find_hanging(scopes: Sequence[Scope], older_than_s: float, as_json: bool, servers: str, timeout_s: float) -> None:
     """Find transactions that are open in a partition and that no coordinator will end."""
     with connect(servers, timeout_s) as client:
-        places = resolve(client, scopes) if scopes else _everything(client)
+        topic_partitions = resolve(client, scopes) if scopes else _everything(client)
         found, failures = client.run(
-            hanging.find_hanging(client.cluster, places, older_than_ms=int(older_than_s * 1000))
+            hanging.find_hanging(client.cluster, topic_partitions, older_than_ms=int(older_than_s * 1000))
         )
     if as_json:
         print_json([_producer_json(*opened) for opened in found])
@@ -93,7 +95,7 @@ def find_hanging(scopes: Sequence[Scope], older_than_s: float, as_json: bool, se
         echo("`quire transactions abort TOPIC --partition N --start-offset N` ends one of them.", err=True)
     elif not failures:
         echo("No transaction hangs.", err=True)
-    fail_for_each({str(place): failed for place, failed in failures.items()})
+    fail_for_each({str(topic_partition): failed for topic_partition, failed in failures.items()})
 
 
 @click.command(
@@ -152,8 +154,8 @@ def abort(
         echo(f"{opened.topic_partition}: aborted the transaction of producer {producer.producer_id} at {start_offset}")
 
 
-def _open_at(client: BlockingClient, place: TopicPartition, start_offset: int) -> OpenTransaction:
-    opened, failures = client.run(hanging.open_transactions(client.cluster, [place]))
+def _open_at(client: BlockingClient, topic_partition: TopicPartition, start_offset: int) -> OpenTransaction:
+    opened, failures = client.run(hanging.open_transactions(client.cluster, [topic_partition]))
     for failed in failures.values():
         raise failed
     for found in opened:
@@ -161,7 +163,9 @@ def _open_at(client: BlockingClient, place: TopicPartition, start_offset: int) -
             return found
     others = ", ".join(str(found.start_offset) for found in opened)
     known = f"there are open transactions at {others}" if opened else "there are no open transactions"
-    raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"no transaction in {place} starts at offset {start_offset}; {known}")
+    raise ApiError(
+        ErrorCode.RESOURCE_NOT_FOUND, f"no transaction in {topic_partition} starts at offset {start_offset}; {known}"
+    )
 
 
 def _refuse_if_its_coordinator_will_end_it(client: BlockingClient, opened: OpenTransaction) -> None:
@@ -187,10 +191,10 @@ def _everything(client: BlockingClient) -> list[TopicPartition]:
     ]
 
 
-def _row(place: TopicPartition, producer: ActiveProducer) -> tuple[Cell, ...]:
+def _row(topic_partition: TopicPartition, producer: ActiveProducer) -> tuple[Cell, ...]:
     return (
-        place.topic,
-        place.partition,
+        topic_partition.topic,
+        topic_partition.partition,
         producer.producer_id,
         producer.producer_epoch,
         producer.transaction_start_offset,
@@ -199,10 +203,10 @@ def _row(place: TopicPartition, producer: ActiveProducer) -> tuple[Cell, ...]:
     )
 
 
-def _producer_json(place: TopicPartition, producer: ActiveProducer) -> dict[str, object]:
+def _producer_json(topic_partition: TopicPartition, producer: ActiveProducer) -> dict[str, object]:
     return {
-        "topic": place.topic,
-        "partition": place.partition,
+        "topic": topic_partition.topic,
+        "partition": topic_partition.partition,
         "producer_id": producer.producer_id,
         "producer_epoch": producer.producer_epoch,
         "start_offset": producer.transaction_start_offset,

@@ -74,13 +74,13 @@ def group_details(cluster: Cluster, group_ids: Iterable[str]) -> Steps[dict[str,
     read = {topic_partition: None for reading in readers.values() for topic_partition in reading}
     ends = yield from end_offsets(cluster, sorted({**committed, **read}))
     uncommitted = {
-        place: EARLIEST
+        topic_partition: EARLIEST
         for name, reading in readers.items()
-        for place in reading
-        if place in ends and place not in _committed(offsets[name])
+        for topic_partition in reading
+        if topic_partition in ends and topic_partition not in _committed(offsets[name])
     }
     starts = yield from list_offsets(cluster, uncommitted)
-    firsts = {place: at.offset for place, at in starts.items()}
+    firsts = {topic_partition: at.offset for topic_partition, at in starts.items()}
     details: dict[str, GroupDetail | ApiError] = {}
     for name, group in described.items():
         if isinstance(group, ApiError):

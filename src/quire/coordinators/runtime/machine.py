@@ -72,7 +72,7 @@ class StateMachine(Protocol):
         ...
 
     def unloaded(self, reason: ErrorCode) -> None:
-        """The machine must refuse all requests that wait in it with `reason`. It is not used any more."""
+        """The machine must refuse all its waiting requests with `reason`. It is not used afterwards."""
         ...
 
     def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:

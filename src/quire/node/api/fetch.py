@@ -55,7 +55,7 @@ from quire.storage.scanning.range_check import NotCheckedError, ReadCheck
 if TYPE_CHECKING:
     from quire.node.node import Node
 
-# Naming a member of an enum by its class costs a look-up each time.
+# Looking up an enum member through its class is slow.
 READ = AclOperation.READ
 TOPIC = Resource.TOPIC
 

@@ -34,7 +34,7 @@ class PartitionEvents(PartitionOwner):
             try:
                 leader.wake_waiting_fetches()
             except Exception:
-                # The fetches that wait in other partitions must be woken all the same.
+                # The fetches that wait in other partitions must still be woken.
                 log.exception("waking the fetches that wait for %s failed", leader.partition)
 
     def flush_wanted(self, leader: LeaderRole) -> None:

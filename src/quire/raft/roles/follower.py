@@ -192,7 +192,7 @@ def _is_ahead(snapshot: LogPosition, replica: Replica) -> bool:
 
 
 def _continue(end: LogPosition, batches: Iterable[Batch], epoch: int) -> bool:
-    """Whether batches continue a log without a gap. What another node sends is not trusted to."""
+    """Whether batches continue a log without a gap. Data from another node is not trusted."""
     for batch in batches:
         if batch.base_offset != end.offset or batch.next_offset <= end.offset or not end.epoch <= batch.epoch <= epoch:
             return False

@@ -50,7 +50,7 @@ class Leader(Role):
         self._announce_at_ms = now_ms
         self._pending_change: PendingChange | None = None
         self._reported: dict[int, Voter] = {}
-        """What the voters of a static quorum say of themselves; an upgrade of kraft.version needs it."""
+        """What the voters of a static quorum report about themselves; an upgrade of kraft.version needs it."""
 
     def entered(self, replica: Replica, now_ms: float) -> Become | None:
         with_voters = not replica.voters_in_log
@@ -174,7 +174,7 @@ class Leader(Role):
         if request.asked_at == log.start:
             return None
         if request.offset <= log.start.offset or request.last_epoch < log.start.epoch:
-            # The epochs before the snapshot's are not known any more, so there is no place to truncate to.
+            # The epochs before the snapshot's are not known any more, so there is no offset to truncate to.
             return FetchAnswer(self.epoch, self.election.leader_id, request.asked_at, snapshot=log.start)
         agreed = log.end_of_epoch(request.last_epoch)
         if agreed.epoch == request.last_epoch and request.offset <= agreed.offset:

@@ -261,7 +261,7 @@ class LogDirectory:
         del self.unopened[key]
 
     def _identify(self, key: TopicPartition, topic_id: bytes) -> None:
-        """Checks that the log is of this topic; a folder that names no topic is of this one from now on."""
+        """Checks that the log belongs to this topic; a folder without a topic id is assigned to it."""
         log = self.logs[key]
         if self.topic_ids[key] is None:
             with self._guarded():

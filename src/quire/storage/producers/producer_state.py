@@ -104,7 +104,7 @@ class ProducerEntry:
             )
 
     def check_order(self, header: BatchHeader) -> None:
-        """ApiError unless the batch may follow what this producer wrote last."""
+        """ApiError unless the batch may follow this producer's last batch."""
         self.check_epoch(header.producer_epoch)
         if self.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
             raise ApiError(

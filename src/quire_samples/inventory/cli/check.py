@@ -19,7 +19,7 @@ from quire_samples.inventory.check import Archived, History, Report, compare
 from quire_samples.inventory.lake import read_lake
 from quire_samples.inventory.reading import read, readable, whole
 from quire_samples.inventory.stock import Level
-from quire_samples.inventory.topics import Topics, places_of
+from quire_samples.inventory.topics import Topics, partitions_of
 from quire_samples.inventory.view import Follower, View
 
 SHOWN = 20
@@ -81,14 +81,14 @@ def _look(
     levels, offsets = _rebuilt(client, topic) if url is None else _asked(url, topic, timeout_s)
     history_at_view, history = History(), History(_last(archived))
 
-    def take(place: TopicPartition, record: Record) -> None:
-        event = readable(place, record)
+    def take(topic_partition: TopicPartition, record: Record) -> None:
+        event = readable(topic_partition, record)
         history.add(event)
-        if record.offset < offsets.get(place.partition, 0):
+        if record.offset < offsets.get(topic_partition.partition, 0):
             history_at_view.add(event)
 
-    places = client.run(places_of(client.cluster, topic))
-    client.run(read(client.cluster, client.run(whole(client.cluster, places)), take))
+    topic_partitions = client.run(partitions_of(client.cluster, topic))
+    client.run(read(client.cluster, client.run(whole(client.cluster, topic_partitions)), take))
     return compare(levels, history_at_view, history, archived), history
 
 

@@ -1,6 +1,6 @@
 """A consumer as the coordinator sees one: it joins, syncs, beats, and does what it is told. It never gives up.
 
-It sends one request at a time. What it does not hear of within a while it sends again, as a client would after its
+It sends one request at a time. It repeats a request that gets no response in time, as a client would after its
 connection broke; answers to what it has given up on do not reach it.
 """
 

@@ -49,7 +49,7 @@ class ModelWorld:
         self._deliver(self.on_its_way.pop(place))
 
     def arrive_again(self, place: int) -> None:
-        """As a duplicate: nobody hears its answer."""
+        """As a duplicate: its response is lost."""
         attempt = self.on_its_way[place]
         self.shard.run(self._operation(attempt.request, attempt.consumer))
 
@@ -122,7 +122,7 @@ class ModelWorld:
             assert owner == identity, f"{owner} and {identity} both own {partition} in generation {generation}"
 
     def check_log(self) -> None:
-        """Generations go up, and one has one assignment, whoever is the static member that has it."""
+        """Generations increase, and each has one assignment, also if a static member is replaced."""
         last = -1
         assigned: dict[int, dict[str, bytes]] = {}
         for entry in self.shard.log:

@@ -10,7 +10,7 @@ leave NAME ... [version=n]      LeaveGroup, of several at once by version 3 and 
 hang-up NAME                    its connection closes while it waits
 restart NAME                    it forgets its id, and comes back as another process
 wait MS                         time passes
-hold / written / lost [CODE]    records are not committed until told, or nobody hears that they are
+hold / written / lost [CODE]    records are not committed until told, or the response is lost
 reload                          another node coordinates, and then this one again
 group                           what DescribeGroups shows
 """

@@ -89,7 +89,7 @@ class ClassicConsumer:
         if code is not ErrorCode.NONE:
             return self._refused(code)
         before, self.has = self.has, read_assignment(synced)
-        # Whoever leads can share out what this one gives up when it joins again, and says that it has.
+        # It must join again, so that the leader can assign what it gave up.
         self.gave_up = any(numbers - self.has.get(topic, set()) for topic, numbers in before.items())
         return f"generation {self.generation}, has {show(self.has)}"
 

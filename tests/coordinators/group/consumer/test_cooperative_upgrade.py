@@ -45,7 +45,7 @@ def test_what_a_member_is_about_to_hear_that_it_lost_is_not_free_yet(shard: Cons
     cooperative(shard, "bea").join()
     ada.beat()
     _, syncing = ada.ask_for_assignment(ada.join().value)
-    # The new generation has only 0 and 2 for ada, who is still on her way to hear of that.
+    # The new generation has only 0 and 2 for ada, who has not been told yet.
     assert given_to_alice(shard) == set()
     assert owned_in_group(shard, ada.member_id) == ALL
     # She gives the others up, and says so: now they are free.

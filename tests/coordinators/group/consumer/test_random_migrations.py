@@ -3,7 +3,7 @@
 The promises are those of `test_random_schedules`, through every change of protocol: no partition has two owners, the
 number that is the group's epoch or generation never goes back, and left alone the group comes to rest with all its
 partitions read. Consumers of the classic protocol are eager, and give up everything before they join, or cooperative,
-and give up only what they are not given any more, when they hear of it.
+and give up only what they are no longer assigned, when they are told.
 """
 
 from typing import Any
@@ -163,7 +163,7 @@ class Migrations(RuleBasedStateMachine):
         else:
             return
         assert number >= self.number or group.is_empty
-        # Without members it may be deleted, or begin anew with the other protocol.
+        # Without members it may be deleted, or start again with the other protocol.
         self.number = 0 if group.is_empty else number
 
     @precondition(lambda self: self.old or self.new)

@@ -1,6 +1,6 @@
 """Random members, crashes, time jumps and a network that repeats, delays and reorders: three promises hold throughout.
 
-1. No partition is owned by two consumers at once. A consumer owns what it was told to have, from when it heard of it
+1. No partition is owned by two consumers at once. A consumer owns what it was assigned, from the response on
    until it gives it up, right before it says so; it stops owning anything when it was not answered for the length of a
    session, or when the coordinator has refused it.
 2. A member's epoch never goes back while it is a member, and a group's epoch never does.
@@ -202,7 +202,7 @@ class Groups(RuleBasedStateMachine):
         for _ in range(40):
             for consumer in self.consumers:
                 self._exchange(consumer)
-            # Shorter than a session; whoever crashed is found out on the way.
+            # Shorter than a session; members that crashed are detected meanwhile.
             self._wait(5000)
         group = self._group()
         assert group is not None

@@ -63,7 +63,7 @@ def test_a_group_goes_by_its_own_settings_from_the_next_heartbeat_on() -> None:
     }
     shard.change_image(image)
     shard.wait(9_001)
-    assert list(shard.group.members) == ["alice"], "her session was longer when she was heard of last"
+    assert list(shard.group.members) == ["alice"], "her session timeout was longer at her last heartbeat"
     answer = shard.heartbeat(beat("alice", answer.member_epoch))
     assert isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.heartbeat_interval_ms == 7000
     shard.wait(8_999)

@@ -1,7 +1,7 @@
 """The stories in `transcripts/`, played and compared word for word.
 
 Each block of a file is a command, a line of dashes and what happened: records as they are written (+) and taken back
-(-), and what a consumer was answered (<-). `tests.transcripts` tells how they are written anew.
+(-), and what a consumer was answered (<-). `tests.transcripts` says how to write them again.
 """
 
 from pathlib import Path

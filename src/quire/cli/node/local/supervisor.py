@@ -190,7 +190,7 @@ def _drain(woken: socket.socket) -> None:
 
 
 def preload() -> None:
-    """Imports what a node needs and was not imported with this module, and hides all from the garbage collector.
+    """Imports the remaining modules that a node needs, and hides all objects from the garbage collector.
 
     A collection in a child would write to every object, and so copy the memory that it shares with the others.
     """
