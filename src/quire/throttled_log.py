@@ -34,6 +34,9 @@ class ThrottledLog:
         self._clock = clock
         self._kinds: dict[str, _Kind] = {}
 
+    def info(self, template: str, *values: object, kind: str | None = None) -> None:
+        self._say(kind or template, lambda: self._log.info(template, *values))
+
     def warning(self, template: str, *values: object, kind: str | None = None) -> None:
         self._say(kind or template, lambda: self._log.warning(template, *values))
 
