@@ -233,14 +233,14 @@ def test_requests_between_nodes_on_a_listener_for_clients_close_the_connection(
     node: SimulatedNode, request_: Message, version: int
 ) -> None:
     """As in Kafka, where a listener without the API closes the connection. The server logs the reason."""
-    with pytest.raises(CloseConnection, match="a request between nodes, and not served on PLAINTEXT, .* send it to a"):
+    with pytest.raises(CloseConnection, match=r"a request between nodes, and not served on PLAINTEXT, .* send it to a"):
         node.send(request_, version)
 
 
 def test_requests_to_brokers_on_a_controller_listener_close_the_connection(node: SimulatedNode) -> None:
     node.info = controller_connection()
     with pytest.raises(
-        CloseConnection, match="Metadata is not served on CONTROLLER, .* connect to a listener of a bro"
+        CloseConnection, match=r"Metadata is not served on CONTROLLER, .* connect to a listener of a bro"
     ):
         node.send(MetadataRequest(topics=[]), 12)
 

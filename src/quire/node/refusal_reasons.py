@@ -19,17 +19,22 @@ EXPECTED = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.SNAPSHOT_NOT_FOUND,
         ErrorCode.POSITION_OUT_OF_RANGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Errors of a healthy cluster, for example after an election or the restart of a node."""
+"""Errors of a healthy cluster, for example after an election, the restart of a node or the deletion of a topic."""
 
 _NOT_A_NODE = "nodes do not send this: let only the nodes of this cluster reach this listener"
 
+_ALLOW = "if it is a node, allow its principal ClusterAction on the cluster"
+
 ADVICE: dict[ErrorCode, str] = {
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "if it is a node, allow its principal ClusterAction on the cluster",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ALLOW,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ALLOW,
     ErrorCode.INCONSISTENT_CLUSTER_ID: "correct the addresses of the controllers or log.dirs on that node",
     ErrorCode.INVALID_REQUEST: _NOT_A_NODE,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: _NOT_A_NODE,
     ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE: _NOT_A_NODE,
     ErrorCode.UNSUPPORTED_VERSION: "upgrade the older of the two nodes",
     ErrorCode.FENCED_LEADER_EPOCH: "it learns the leader from the response, so there is nothing to do",
