@@ -78,6 +78,15 @@ def test_a_vote_of_an_old_epoch(node: SimulatedNode, logged: pytest.LogCaptureFi
     )
 
 
+def test_a_pre_vote_of_an_old_epoch_is_part_of_every_start(
+    node: SimulatedNode, logged: pytest.LogCaptureFixture
+) -> None:
+    message = messages.VoteRequest(0, node.node.metadata.log.key, LogPosition(0, 0), pre_vote=True)
+    answer = ask_controller(node, vote.request(message, node.node.cluster_id), 2, VoteResponse)
+    assert error_of(answer) == ErrorCode.FENCED_LEADER_EPOCH
+    assert logged.messages == []
+
+
 @pytest.mark.parametrize("voter", [ReplicaKey(1, b"x" * 16), ReplicaKey(8, b"x" * 16)])
 def test_a_vote_for_another_directory_or_another_voter(
     node: SimulatedNode, logged: pytest.LogCaptureFixture, voter: ReplicaKey

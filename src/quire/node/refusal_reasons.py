@@ -49,6 +49,13 @@ ADVICE: dict[ErrorCode, str] = {
 }
 
 
+def is_routine(api: str, request: Any, code: ErrorCode) -> bool:
+    """Whether a refusal is not worth a line: the sender looks for the leader, and learns it from the response."""
+    if code in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        return True
+    return api == "Vote" and code is ErrorCode.FENCED_LEADER_EPOCH and bool(_first_partition(request).pre_vote)
+
+
 def sender_id(api: str, request: Any) -> int | None:
     """The id of the node that sent the request, if the request has it."""
     try:

@@ -11,7 +11,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from quire.node.context import Context
-from quire.node.refusal_reasons import ADVICE, EXPECTED, reason_for, sender_id
+from quire.node.refusal_reasons import ADVICE, EXPECTED, is_routine, reason_for, sender_id
 from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol import uuids
@@ -28,9 +28,6 @@ Handle = Callable[["Node", Context, Any], Any]
 
 REASON_MAX = 500
 """Names in a request may be very long."""
-
-_REDIRECTS = frozenset({ErrorCode.NONE, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
-"""Not worth a line: the sender looks for the leader, and finds it with the response."""
 
 
 class Refusals:
@@ -112,7 +109,7 @@ class Refusals:
 
     def _note(self, api: str, request: Any, peer: str, response: Any) -> None:
         code = response.code if isinstance(response, ApiError) else _error_of(response)
-        if code in _REDIRECTS:
+        if is_routine(api, request, code):
             return
         reason = response.message if isinstance(response, ApiError) else reason_for(self._node, api, request, code)
         self.refused(api, sender_id(api, request), peer, ApiError(code, reason))
