@@ -1,8 +1,8 @@
 """Requests of other nodes that this node refuses: one line in the log says which, of whom, why, and what to do.
 
 The sender gets Kafka's error, which has no room for a reason. Dispatch wraps the handlers of the requests that only
-nodes send in `watch`, which reads the error from the response, whatever part of the node refused. The lines are
-throttled for each API and error, so a peer that repeats its request does not fill the log.
+nodes send in `watch`, which reads the error from the response, whatever part of the node refused. There is
+one line a minute for each sender, API and error, so a peer that repeats its request does not fill the log.
 """
 
 import logging
@@ -35,7 +35,7 @@ class Refusals:
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._log = ThrottledLog(log, node.clock)
+        self._log = ThrottledLog(log, node.clock, few=1)
         self._other_directories: dict[int, bytes] = {}
         """By the ids of voters: the directory for which a line was logged last."""
 
@@ -63,7 +63,8 @@ class Refusals:
     def refused(self, api: str, sender: int | None, peer: str, error: ApiError) -> None:
         """`sender` is the id of the node, if the request names one."""
         code = error.code
-        who = peer if sender is None or sender < 0 else f"node {sender} at {peer}"
+        node = "" if sender is None or sender < 0 else f"node {sender}"
+        who = f"{node} at {peer}" if node else peer
         advice = ADVICE.get(code, "")
         say = self._log.info if code in EXPECTED else self._log.warning
         say(
@@ -73,7 +74,7 @@ class Refusals:
             code.name,
             error.message[:REASON_MAX] or "it does not fit the state of this cluster",
             f"; {advice}" if advice else "",
-            kind=f"refused {api} with {code.name}",
+            kind=f"refused {api} from {node or 'an unknown sender'} with {code.name}",
         )
 
     def candidate(self, candidate: ReplicaKey, peer: str) -> None:
@@ -84,7 +85,7 @@ class Refusals:
                 "lately; if it should vote, add it with `quire quorum add`",
                 candidate.id,
                 peer,
-                kind="candidates that are no voters",
+                kind=f"node {candidate.id} asks for votes",
             )
 
     def follower(self, replica: ReplicaKey, peer: str) -> None:
