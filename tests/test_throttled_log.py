@@ -62,3 +62,14 @@ def test_kinds_that_clients_make_up_are_one_when_there_are_many(caplog: pytest.L
         assert len(caplog.messages) == KINDS + FEW
         clock.run_for(PERIOD_MS)
         assert caplog.messages[-1].startswith(f"{10_000 - KINDS - FEW} more lines")
+
+
+def test_a_log_may_have_one_line_of_each_kind(caplog: pytest.LogCaptureFixture) -> None:
+    clock = SimClock()
+    log = ThrottledLog(logging.getLogger("quire.test"), clock, few=1)
+    with caplog.at_level(logging.INFO, "quire.test"):
+        for i in range(10):
+            log.info("client %d is late", i)
+    assert caplog.messages == ["client 0 is late"]
+    clock.run_for(PERIOD_MS)
+    assert caplog.messages[1:] == ["9 more lines like this were left out in the last minute: client %d is late"]

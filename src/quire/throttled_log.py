@@ -29,10 +29,14 @@ class _Kind:
 class ThrottledLog:
     """Has the methods of a logger, with `kind` as an additional argument for templates that several kinds share."""
 
-    def __init__(self, log: logging.Logger, clock: Clock) -> None:
+    def __init__(self, log: logging.Logger, clock: Clock, few: int = FEW) -> None:
         self._log = log
         self._clock = clock
+        self._few = few
         self._kinds: dict[str, _Kind] = {}
+
+    def info(self, template: str, *values: object, kind: str | None = None) -> None:
+        self._say(kind or template, lambda: self._log.info(template, *values))
 
     def warning(self, template: str, *values: object, kind: str | None = None) -> None:
         self._say(kind or template, lambda: self._log.warning(template, *values))
@@ -54,13 +58,13 @@ class ThrottledLog:
         if kind is None or now_ms - kind.began_ms >= PERIOD_MS:
             kind = self._kinds[name] = _Kind(now_ms)
         kind.count += 1
-        if kind.count <= FEW:
+        if kind.count <= self._few:
             log()
-        elif kind.count == FEW + 1:
+        elif kind.count == self._few + 1:
             self._clock.call_later(kind.began_ms + PERIOD_MS - now_ms, lambda: self._sum_up(name, kind))
 
     def _forget_before(self, oldest_ms: float) -> None:
         self._kinds = {name: kind for name, kind in self._kinds.items() if kind.began_ms > oldest_ms}
 
     def _sum_up(self, name: str, kind: _Kind) -> None:
-        self._log.warning("%d more lines like this were left out in the last minute: %s", kind.count - FEW, name)
+        self._log.warning("%d more lines like this were left out in the last minute: %s", kind.count - self._few, name)

@@ -23,6 +23,7 @@ from simulator.clock import SimClock
 from simulator.disk import SimDisk
 from simulator.jobs import SimJobs
 from simulator.random import SimRandom
+from tests.raft.future_snapshots import future_snapshot
 from tests.raft.sim_log import setting
 
 FOLDER = "/meta"
@@ -44,9 +45,12 @@ class Fetching:
         self.requests: list[tuple[SnapshotPartRequest, Pending[Message | NoAnswer]]] = []
         self.events: list[RaftEvent] = []
         self.wants: LogPosition | None = None
+        self.unsupported: list[Exception] = []
         outbox = Outbox(self, "cluster", self, Addresses(), clock=self.clock)
         self.jobs = SimJobs(self.clock, SimRandom(1))
-        self.fetch = SnapshotFetch(ReplicaKey(1), self.step, outbox, self.disk, self.jobs, FOLDER)
+        self.fetch = SnapshotFetch(
+            ReplicaKey(1), self.step, outbox, self.disk, self.jobs, FOLDER, self.unsupported.append
+        )
 
     def step(self, event: RaftEvent) -> Sequence[Effect]:
         self.events.append(event)
@@ -140,6 +144,16 @@ def test_a_check_that_fails_is_reported_and_the_next_request_begins_again() -> N
     sim.send()
     sim.finish()
     assert len(sim.fetch.take(POSITION).records) == 2
+
+
+def test_a_snapshot_of_the_future_is_reported_and_not_fetched_again() -> None:
+    sim = Fetching()
+    sim.start()
+    sim.send(content=future_snapshot(b"\x01\x63\x00"))
+    sim.finish()
+    assert ["type 99" in str(each) and "upgrade this node" in str(each) for each in sim.unsupported] == [True]
+    assert sim.happened(Unreachable) == [], "which would make the machine retry"
+    assert sim.names == []
 
 
 def test_what_is_dropped_is_removed() -> None:

@@ -55,8 +55,6 @@ class BrokerSessions:
         self._stalls = StallWatch(heartbeat_interval_ms, clock.monotonic_ms())
         self._own_epoch: int | None = None
         """Of the broker in this process, once it has sent something in this term."""
-        self._refusals: dict[int, int] = {}
-        """The error of each broker's last registration, if it was refused."""
         self._timer: Timer | None = None
         self._stopped = False
 
@@ -95,7 +93,6 @@ class BrokerSessions:
             # An earlier incarnation of this very node has ended: this process holds the lock on its data directory.
             may_replace=is_own or self._may_replace(image.brokers.get(request.broker_id), request, now_ms),
         )
-        self._log_refusal(request.broker_id, result.response.error_code)
         if result.response.error_code == ErrorCode.NONE:
             epoch = result.response.broker_epoch
             self._heartbeats.heard(request.broker_id, epoch, now_ms)
@@ -104,13 +101,6 @@ class BrokerSessions:
             if is_own:
                 self._own_epoch = epoch
         return result
-
-    def _log_refusal(self, broker_id: int, code: int) -> None:
-        """Once for each reason: brokers retry soon."""
-        if code != self._refusals.get(broker_id, ErrorCode.NONE):
-            self._refusals[broker_id] = code
-            if code != ErrorCode.NONE:
-                logger.warning("broker not registered broker=%d reason=%s", broker_id, ErrorCode(code).name)
 
     def _may_replace(self, existing: BrokerImage | None, request: BrokerRegistrationRequest, now_ms: float) -> bool:
         """Whether the earlier incarnation has ended, or has lost its connection and this one has its directories."""

@@ -67,7 +67,7 @@ def check_supported(name: str, level: int) -> None:
         known = f"levels {low} to {high}" if high else "nothing of it"
         raise UnsupportedMetadataError(
             f"the cluster has feature {name} at level {level}, and this node knows {known}; "
-            "start a node that supports it, or downgrade the feature first"
+            "upgrade this node, or downgrade the feature first"
         )
 
 

@@ -18,6 +18,7 @@ from quire.node import answers
 from quire.node.api import SERVED
 from quire.node.api.api_versions import unsupported_version
 from quire.node.context import ANONYMOUS, Context
+from quire.node.refusals import Handle, Refusals
 from quire.node.slices import SLICE_MS, TURN, Work, begin
 from quire.pending import Pending
 from quire.protocol import apis, codec
@@ -76,17 +77,18 @@ class Route:
         self.decodes_in_turn = self.name != "Produce"
         name = served.controller_module if controller else None
         module = import_module(f"quire.node.api.{name or apis.module_name(self.name)}")
-        self.handle: Callable[[Node, Context, Any], Any] = module.handle
+        self.handle: Handle = module.handle
         self.refuse: Callable[[Any, ApiError], Any] = module.refuse
 
 
 class Routes:
     """The APIs of one kind of listener: a broker's or a controller's."""
 
-    __slots__ = ("_routes", "controller")
+    __slots__ = ("_refusals", "_routes", "controller")
 
-    def __init__(self, *, controller: bool) -> None:
+    def __init__(self, refusals: Refusals, *, controller: bool) -> None:
         self.controller = controller
+        self._refusals = refusals
         self._routes: dict[tuple[int, int], Route] = {}
 
     def find(self, key: int, version: int) -> Route | None:
@@ -99,6 +101,8 @@ class Routes:
         if not (served.on_controller if self.controller else served.on_broker):
             return None
         route = self._routes[key, version] = Route(key, version, controller=self.controller)
+        if self.controller and served.only_nodes_send_it_to_controllers:
+            route.handle = self._refusals.watch(route.name, route.handle)
         return route
 
 
@@ -118,8 +122,8 @@ class Dispatcher:
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._broker_routes = Routes(controller=False)
-        self._controller_routes = Routes(controller=True)
+        self._broker_routes = Routes(node.refusals, controller=False)
+        self._controller_routes = Routes(node.refusals, controller=True)
         self._failures = ThrottledLog(log, node.clock)
         self._held: dict[str, dict[Pending[EncodedResponse], Callable[[], None]]] = {
             listener.name: {}
@@ -150,7 +154,7 @@ class Dispatcher:
             client = info.state = self._introduce(info, bytes(frame[_HEADER_BYTES:position]))
         route = client.routes.find(key, version)
         if route is None:
-            return self._unsupported(client.routes, key, version, correlation_id)
+            return self._unsupported(client, key, version, correlation_id)
         if len(frame) > LARGE_BYTES and route.decodes_in_turn:
             return self._in_turn(route, client.context, correlation_id, bytes(frame), position)
         try:
@@ -299,11 +303,11 @@ class Dispatcher:
 
         return pending.then(answer)
 
-    def _unsupported(self, routes: Routes, key: int, version: int, correlation_id: int) -> EncodedResponse:
+    def _unsupported(self, client: Client, key: int, version: int, correlation_id: int) -> EncodedResponse:
         """A newer client sends ApiVersions in an unknown version: the response lists our versions, in version 0."""
+        routes = client.routes
         if key != API_VERSIONS:
-            name = apis.API_NAMES.get(key, f"API key {key}")
-            raise CloseConnection(f"{name} version {version} is not supported")
+            raise CloseConnection(_why_unsupported(key, version, client.context.listener, routes.controller))
         route = routes.find(key, 0)
         assert route is not None
         return route.answer(unsupported_version(routes.controller), correlation_id)
@@ -341,6 +345,19 @@ def _answer(route: Route, correlation_id: int, request: Any, response: Any, thro
     if throttle_ms:
         response.throttle_time_ms = throttle_ms
     return route.answer(response, correlation_id)
+
+
+def _why_unsupported(key: int, version: int, listener: str, is_controllers: bool) -> str:
+    name = apis.API_NAMES.get(key, f"API key {key}")
+    served = SERVED.get(name)
+    if served is None or (served.on_controller if is_controllers else served.on_broker):
+        return f"{name} version {version} is not supported"
+    if is_controllers:
+        return f"{name} is not served on {listener}, a controller listener: connect to a listener of a broker"
+    return (
+        f"{name} is a request between nodes, and not served on {listener}, a listener for clients: send it to a "
+        "controller listener (controller.listener.names)"
+    )
 
 
 def _or_close(reply: EncodedResponse | ApiError) -> EncodedResponse:

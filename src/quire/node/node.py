@@ -35,6 +35,7 @@ from quire.node.node_state import NodeProgress, NodeState
 from quire.node.own_vote import OwnVote
 from quire.node.partitions import Partitions
 from quire.node.producer_ids import ProducerIds
+from quire.node.refusals import Refusals
 from quire.node.retention import Retention
 from quire.node.slices import Slices
 from quire.node.start import NodeStart, each_of
@@ -102,6 +103,7 @@ class Node:
         self.state_log: Callable[[StateLog], StateLog] = lambda state_log: state_log
         """What a coordinator's own log is put behind; the simulator has it lose and delay what passes."""
         self.coordinators = Coordinators(self)
+        self.refusals = Refusals(self)
         self.dispatcher = Dispatcher(self)
         self.server = Server(
             network,

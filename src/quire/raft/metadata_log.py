@@ -141,7 +141,7 @@ class MetadataLog:
             trimmed=self._trimmed,
             failed=self._fail,
         )
-        self._snapshot_fetch = SnapshotFetch(key, self._step, self._outbox, disk, jobs, self._store.path)
+        self._snapshot_fetch = SnapshotFetch(key, self._step, self._outbox, disk, jobs, self._store.path, self._fail)
         self._effects = EffectQueue(
             clock, directory, carry_out=self._carry_out, then=self._arm_timer, failed=self._fail
         )

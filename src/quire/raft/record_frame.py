@@ -14,6 +14,8 @@ from quire.seams import Buffer
 
 FRAME_VERSION = 1
 
+_UPGRADE = "upgrade this node to the version that wrote it"
+
 
 class UnknownRecordError(MetadataLogError):
     """The log or snapshot holds a record of a kind that this node does not know, or that is damaged."""
@@ -35,18 +37,19 @@ def decode_frame(value: Buffer | None) -> Message:
         api_key, position = varints.read(view, position)
         version, position = varints.read(view, position)
         if frame_version != FRAME_VERSION:
-            raise UnknownRecordError(f"a metadata record has frame version {frame_version}; this node knows 1")
+            raise UnknownRecordError(
+                f"a metadata record has frame version {frame_version}, and this node knows {FRAME_VERSION}; {_UPGRADE}"
+            )
         record_type = RECORD_TYPES.get(api_key)
         if record_type is None:
             raise UnknownRecordError(
-                f"there is a metadata record of type {api_key}, which this node does not know; "
-                "start a node of the version that wrote it"
+                f"there is a metadata record of type {api_key}, which this node does not know; {_UPGRADE}"
             )
         oldest, newest = record_type.VERSIONS
         if not oldest <= version <= newest:
             raise UnknownRecordError(
                 f"there is a {record_type.__name__} in version {version}, and this node knows {oldest} to {newest}; "
-                "start a node of the version that wrote it"
+                f"{_UPGRADE}"
             )
         record, position = decoder(record_type, version)(view, position)
     except (IndexError, ProtocolError) as error:

@@ -3,7 +3,8 @@
 Every download has a file of its own, whose temporary name no other download uses. The file gets the snapshot's name
 only when the log is replaced by it, after it was synced and read through once: a snapshot that was damaged on the way,
 that a crash cut short, or that the machine no longer wants, is never one. The log stays as it is; the machine decides
-whether the snapshot replaces it. What goes wrong here ends the fetch, not the node: the machine retries.
+whether the snapshot replaces it. What goes wrong here ends the fetch, not the node: the machine retries. The exception
+is a whole snapshot with records that this node does not know, because every further attempt would fetch them again.
 
 The file is open only while a part is written, or while the job runs that checks it. So nothing is left open when the
 node stops, even if the job never begins.
@@ -29,6 +30,7 @@ from quire.raft.effects import (
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import EpochAnswer
 from quire.raft.outbox import Outbox
+from quire.raft.record_frame import UnknownRecordError
 from quire.raft.replicas import ReplicaKey
 from quire.raft.snapshot_file import Snapshot
 from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
@@ -75,6 +77,7 @@ class SnapshotFetch:
         "_outbox",
         "_step",
         "_stopped",
+        "_unsupported",
         "_wanted",
     )
 
@@ -86,14 +89,19 @@ class SnapshotFetch:
         disk: Disk,
         jobs: Jobs,
         folder: str,
+        unsupported: Callable[[Exception], None],
     ) -> None:
-        """`step` tells the machine what happens, and returns what the machine decides."""
+        """`step` tells the machine what happens, and returns what the machine decides.
+
+        `unsupported` is called if the leader's snapshot has records that this node does not know.
+        """
         self._key = key
         self._step = step
         self._outbox = outbox
         self._disk = disk
         self._jobs = jobs
         self._folder = folder
+        self._unsupported = unsupported
         self._numbers = count(1)
         self._leader_id = -1
         self._wanted: LogPosition | None = None
@@ -220,7 +228,11 @@ class SnapshotFetch:
         def failed(error: Exception) -> None:
             self._checked.discard(position)
             self._remove(download.name)
-            if not self._stopped and self._wanted == position:
+            if self._stopped or self._wanted != position:
+                return
+            if isinstance(error, UnknownRecordError):
+                self._unsupported(error)
+            else:
                 self._give_up(error)
 
         def done(snapshot: Snapshot) -> None:

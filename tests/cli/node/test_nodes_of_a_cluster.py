@@ -22,6 +22,8 @@ OTHER_ID = "JEXY6aqzQY-32P5TStzaFg"
 class Nodes:
     """Node 1 is a controller, 2 a broker, and 3 is both and joins later."""
 
+    controller_process: "subprocess.Popen[bytes]"
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.controller, self.second, self.third, self.third_controller = free_ports(4)
@@ -65,6 +67,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with started("--config", found.path(1)) as first, started("--config", found.path(2)) as second:
         assert first.address == f"127.0.0.1:{found.controller}"
         assert second.address == found.servers
+        found.controller_process = first.process
         yield found
 
 
@@ -119,6 +122,8 @@ def test_data_of_another_cluster_is_named(nodes: Nodes) -> None:
     nodes.format(5, cluster_id=OTHER_ID)
     with joining(nodes, 5) as process:
         line = first_line_with(process, "another cluster")
+        refused = first_line_with(nodes.controller_process, "INCONSISTENT_CLUSTER_ID")
+    assert "refused Fetch from node 5 at 127.0.0.1:" in refused and f"{CLUSTER_ID}, not {OTHER_ID}" in refused
     assert f"127.0.0.1:{nodes.controller} belongs to another cluster" in line and OTHER_ID in line
     assert quire("topics", "list", servers=nodes.servers).returncode == 0
 
@@ -129,6 +134,8 @@ def test_the_same_id_twice_is_named(nodes: Nodes) -> None:
     nodes.format("2b")
     with joining(nodes, "2b") as process:
         assert "a process with the same node.id is alive" in first_line_with(process, "DUPLICATE_BROKER_REGISTRATION")
+        refused = first_line_with(nodes.controller_process, "DUPLICATE_BROKER_REGISTRATION")
+    assert "refused BrokerRegistration from node 2 at 127.0.0.1:" in refused and "stop one of the two" in refused
     assert quire("topics", "list", servers=nodes.servers).returncode == 0
 
 

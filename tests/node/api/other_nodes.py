@@ -13,12 +13,17 @@ from tests.node.conftest import SimulatedNode
 M = TypeVar("M", bound=Message)
 
 OTHER_ID = 2
-CONTROLLER = ConnectionInfo(7, "CONTROLLER", "10.0.0.2:7")
+OTHER_ADDRESS = "10.0.0.2:7"
+
+
+def controller_connection() -> ConnectionInfo:
+    """Of broker 2; a connection belongs to one node, because the node keeps its state there."""
+    return ConnectionInfo(7, "CONTROLLER", OTHER_ADDRESS)
 
 
 def ask_controller(node: SimulatedNode, request: Message, version: int, expected: type[M]) -> M:
     """Over the controller listener."""
-    before, node.info = node.info, CONTROLLER
+    before, node.info = node.info, controller_connection()
     try:
         return node.call(request, version, expected)
     finally:

@@ -54,5 +54,5 @@ def test_only_nodes_register(node: SimulatedNode) -> None:
 
 
 def test_clients_of_a_broker_listener_cannot_register(node: SimulatedNode) -> None:
-    with pytest.raises(Exception, match="BrokerRegistration version 4 is not supported"):
+    with pytest.raises(Exception, match="BrokerRegistration is a request between nodes"):
         node.send(registration(node), 4)

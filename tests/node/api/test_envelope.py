@@ -100,7 +100,7 @@ def test_only_nodes_pass_requests_on(node: SimulatedNode) -> None:
 
 def test_a_broker_listener_has_no_envelopes(node: SimulatedNode) -> None:
     node.info = ConnectionInfo(1, "PLAINTEXT", "client:1")
-    with pytest.raises(Exception, match="Envelope version 0 is not supported"):
+    with pytest.raises(Exception, match="Envelope is a request between nodes"):
         node.send(wrap(CLIENT, REQUEST), 0)
 
 

@@ -45,10 +45,18 @@ def test_a_response_that_is_full_is_sent_although_it_has_less_than_the_minimum(n
     assert answer.done
 
 
-def test_a_follower_is_refused_because_partitions_have_one_replica(node: SimulatedNode) -> None:
+@pytest.mark.parametrize("version", [4, 14, 15, 18])
+def test_a_consumer_for_debugging_reads_what_every_consumer_reads(node: SimulatedNode, version: int) -> None:
+    """Replica id -2 is no follower."""
     node.create_topic("t")
-    (topic,) = node.call(fetch_of("t", replica_id=2), 12, FetchResponse).responses
-    assert [part.error_code for part in topic.partitions] == [ErrorCode.REPLICA_NOT_AVAILABLE]
+    node.call(produce_request("t"), 9, ProduceResponse)
+    request = fetch_of("t", replica_id=-2 if version < 15 else -1)
+    request.topics[0].topic_id = node.node.image.topics_by_name["t"].topic_id
+    request.replica_state.replica_id = -1 if version < 15 else -2
+    (topic,) = node.call(request, version, FetchResponse).responses
+    (part,) = topic.partitions
+    assert (part.error_code, part.high_watermark) == (ErrorCode.NONE, 1)
+    assert part.records
 
 
 def test_a_topic_that_may_not_be_read_is_refused(node: SimulatedNode) -> None:

@@ -66,4 +66,4 @@ def test_no_other_topic_is_read_on_this_listener(node: SimulatedNode) -> None:
     asked = request(node, START)
     asked.topics[0].topic_id = b"t" * 16
     asked.topics[0].topic = ""
-    assert node.call(asked, 18, FetchResponse).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert node.call(asked, 18, FetchResponse).error_code == ErrorCode.INVALID_REQUEST

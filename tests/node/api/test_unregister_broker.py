@@ -6,7 +6,7 @@ from quire.node.authorizer import CLUSTER_NAME, AclOperation
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tests.node.api.denying import deny
-from tests.node.api.other_nodes import CONTROLLER, OTHER_ID, beat, lose_controller, register
+from tests.node.api.other_nodes import OTHER_ID, beat, controller_connection, lose_controller, register
 from tests.node.conftest import SimulatedNode
 
 
@@ -19,7 +19,7 @@ def test_the_cluster_forgets_a_broker(node: SimulatedNode, on_controller: bool) 
     epoch = register(node)
     beat(node, epoch)
     if on_controller:
-        node.info = CONTROLLER
+        node.info = controller_connection()
     assert unregister(node).error_code == ErrorCode.NONE
     assert OTHER_ID not in node.node.image.brokers
     assert beat(node, epoch).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
@@ -41,7 +41,7 @@ def test_an_unknown_broker_is_named(node: SimulatedNode) -> None:
 def test_a_controller_that_is_not_active_says_so(node: SimulatedNode) -> None:
     register(node)
     lose_controller(node)
-    node.info = CONTROLLER
+    node.info = controller_connection()
     assert unregister(node).error_code == ErrorCode.NOT_CONTROLLER
 
 

@@ -81,13 +81,27 @@ def test_batches_that_do_not_continue_the_log_are_refused() -> None:
         received(FetchAnswer(5, 1, ASKED.asked_at, 12, batches=(batch(11, b"a"),)))
 
 
-def test_a_request_about_a_topic_or_with_a_negative_offset_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"fetch_offset": -1}, "an offset and an epoch from 0 on"),
+        ({"last_fetched_epoch": -1}, "an offset and an epoch from 0 on"),
+        ({"last_fetched_epoch": 6}, "does not end after its own epoch"),
+        ({"partition": 1}, "partition 0 of the metadata log alone"),
+    ],
+)
+def test_a_request_that_no_follower_sends_is_refused(changes: dict[str, int], reason: str) -> None:
     request = fetch.request(ASKED, "cluster")
-    request.topics[0].partitions[0].fetch_offset = -1
-    with pytest.raises(ApiError) as caught:
+    for name, value in changes.items():
+        setattr(request.topics[0].partitions[0], name, value)
+    with pytest.raises(ApiError, match=reason) as caught:
         fetch.read(request)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_request_about_another_topic_is_refused() -> None:
+    request = fetch.request(ASKED, "cluster")
     request.topics[0].topic_id, request.topics[0].topic = b"o" * 16, "orders"
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(ApiError, match="metadata log alone") as caught:
         fetch.read(request)
-    assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert caught.value.code is ErrorCode.INVALID_REQUEST

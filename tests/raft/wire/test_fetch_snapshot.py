@@ -42,3 +42,11 @@ def test_a_part_before_the_file_or_without_bytes_is_refused(offset: int, max_byt
 def test_a_request_gets_no_more_than_a_part_may_have() -> None:
     request = fetch_snapshot.request(ASKED._replace(max_bytes=1 << 30), "cluster")
     assert fetch_snapshot.read(request).max_bytes == fetch_snapshot.PART_BYTES_MAX
+
+
+def test_a_snapshot_of_another_topic_is_refused() -> None:
+    request = fetch_snapshot.request(ASKED, "cluster")
+    request.topics[0].name = "orders"
+    with pytest.raises(ApiError) as caught:
+        fetch_snapshot.read(request)
+    assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

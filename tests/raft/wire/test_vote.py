@@ -48,7 +48,7 @@ def test_a_request_about_another_log_is_refused() -> None:
     request.topics[0].topic_name = "orders"
     with pytest.raises(ApiError) as caught:
         vote.read(request)
-    assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
     with pytest.raises(ApiError, match="one topic, not 0"):
         vote.read(api.VoteRequest())
 

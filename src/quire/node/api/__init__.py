@@ -29,6 +29,11 @@ class Served(NamedTuple):
     controller_oldest: int | None = None
     """The oldest version on controller listeners, if it is another one than on broker listeners."""
 
+    @property
+    def only_nodes_send_it_to_controllers(self) -> bool:
+        """On controller listeners; the same API may be for clients on those of brokers."""
+        return self.on_controller and (not self.on_broker or self.controller_module is not None)
+
     def oldest_on(self, *, controller: bool) -> int:
         return self.oldest if self.controller_oldest is None or not controller else self.controller_oldest
 

@@ -27,6 +27,7 @@ Versions on broker and controller listeners:
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from quire.node import follower_fetch
 from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
@@ -70,8 +71,8 @@ FEW_PARTITIONS = 100
 
 
 def handle(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
-    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
-        raise ApiError(ErrorCode.REPLICA_NOT_AVAILABLE, "this node leads partitions that have no other replica")
+    if follower_fetch.replica_of(request) >= 0:
+        return follower_fetch.answer(node, context, request)
     session, partitions = _session(node, context, request)
     return _Fetch(node, context, request, session, partitions).work()
 

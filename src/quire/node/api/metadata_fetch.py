@@ -25,6 +25,8 @@ def handle(node: "Node", context: Context, request: FetchRequest) -> Pending[Fet
     version = context.api_version  # The connection reuses its context.
     message = fetch.read(request)
     log = node.metadata.log
+    if log.is_leader:
+        node.refusals.follower(message.replica, context.client_address)
 
     def respond(reply: FetchAnswer) -> FetchResponse:
         return fetch.response(reply, log.start_offset, leader_for(node, version, NAMES_LEADER))

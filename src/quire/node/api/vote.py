@@ -27,6 +27,7 @@ def handle(node: "Node", context: Context, request: VoteRequest) -> Pending[Vote
     check_sender(node, context, request.cluster_id)
     version = context.api_version  # The connection reuses its context.
     message = vote.read(request)
+    node.refusals.candidate(message.candidate, context.client_address)
 
     def respond(reply: VoteAnswer) -> VoteResponse:
         return vote.response(reply, leader_for(node, version, NAMES_LEADER))

@@ -35,11 +35,9 @@ def the_only(items: Sequence[T], what: str) -> T:
     return items[0]
 
 
-def check_partition(is_metadata_topic: bool, partition: int) -> None:
+def check_partition(is_metadata_topic: bool, partition: int, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> None:
     if not is_metadata_topic or partition != 0:
-        raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "controllers agree on partition 0 of the metadata log alone"
-        )
+        raise ApiError(code, "controllers agree on partition 0 of the metadata log alone")
 
 
 def named_voter(voter_id: int, directory_id: bytes) -> ReplicaKey | None:

@@ -40,6 +40,8 @@ def read(request: api.FetchRequest) -> FetchRequest:
     check_partition(is_metadata, partition.partition)
     if partition.fetch_offset < 0 or partition.last_fetched_epoch < 0 or request.max_wait_ms < 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a fetch of the metadata log has an offset and an epoch from 0 on")
+    if partition.last_fetched_epoch > partition.current_leader_epoch:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a follower's log does not end after its own epoch")
     replica_id = request.replica_state.replica_id if request.replica_id < 0 else request.replica_id
     return FetchRequest(
         partition.current_leader_epoch,

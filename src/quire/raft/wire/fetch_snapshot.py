@@ -52,7 +52,8 @@ def request(message: SnapshotPartRequest, cluster_id: str) -> api.FetchSnapshotR
 def read(request: api.FetchSnapshotRequest) -> SnapshotPartRequest:
     topic = the_only(request.topics, "topic")
     partition = the_only(topic.partitions, "partition")
-    check_partition(topic.name == CLUSTER_METADATA, partition.partition)
+    is_metadata = topic.name == CLUSTER_METADATA
+    check_partition(is_metadata, partition.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.position < 0 or request.max_bytes < 1:
         raise ApiError(ErrorCode.POSITION_OUT_OF_RANGE, "a part of a snapshot begins at 0 or later and is not empty")
     return SnapshotPartRequest(

@@ -1,0 +1,100 @@
+"""Fetches with the id of a broker, on a listener that clients use too: refused with Kafka's errors, and a line each."""
+
+import logging
+
+import pytest
+
+from quire.node.authorizer import CLUSTER_NAME, AclOperation
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
+from quire.protocol.messages.produce import ProduceResponse
+from tests.node.api.denying import deny
+from tests.node.api.other_nodes import OTHER_ID, beat, register
+from tests.node.conftest import SimulatedNode
+from tests.node.test_dispatch import produce_request
+
+STRANGER = 9
+
+
+@pytest.fixture
+def leader(node: SimulatedNode, caplog: pytest.LogCaptureFixture) -> SimulatedNode:
+    """Leads partition 0 of topic t, which has a record."""
+    node.create_topic("t")
+    node.call(produce_request("t"), 9, ProduceResponse)
+    caplog.set_level(logging.INFO, "quire.requests")
+    return node
+
+
+def fetched(
+    node: SimulatedNode,
+    replica_id: int,
+    *,
+    leader_epoch: int = 0,
+    broker_epoch: int = -1,
+    topic_id: bytes | None = None,
+    index: int = 0,
+) -> ErrorCode:
+    wanted = FetchPartition(
+        partition=index, fetch_offset=0, partition_max_bytes=1000, current_leader_epoch=leader_epoch
+    )
+    request = FetchRequest(
+        replica_state=ReplicaState(replica_id=replica_id, replica_epoch=broker_epoch),
+        max_bytes=1000,
+        topics=[FetchTopic(topic_id=topic_id or node.node.image.topics_by_name["t"].topic_id, partitions=[wanted])],
+    )
+    (topic,) = node.call(request, 17, FetchResponse).responses
+    (part,) = topic.partitions
+    assert not part.records and part.high_watermark == -1
+    return ErrorCode(part.error_code)
+
+
+def add_replica(node: SimulatedNode, broker_id: int) -> None:
+    """As in a cluster whose controller is Apache Kafka's."""
+    topic = node.node.image.topics_by_name["t"]
+    topic.partitions[0] = topic.partitions[0]._replace(replicas=(1, broker_id))
+
+
+@pytest.mark.parametrize("replica_id", [STRANGER, 1])
+def test_a_broker_that_is_no_replica_or_the_leader_itself(
+    leader: SimulatedNode, caplog: pytest.LogCaptureFixture, replica_id: int
+) -> None:
+    assert fetched(leader, replica_id) == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert f"refused Fetch from node {replica_id} at client:1 with UNKNOWN_LEADER_EPOCH" in caplog.text
+    assert "is no replica of partition 0" in caplog.text
+    assert fetched(leader, replica_id, leader_epoch=-1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_topic_id_that_is_of_no_topic(leader: SimulatedNode, caplog: pytest.LogCaptureFixture) -> None:
+    assert fetched(leader, STRANGER, topic_id=b"x" * 16) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert "there is no topic with this id" in caplog.text
+
+
+def test_a_partition_that_does_not_exist(leader: SimulatedNode) -> None:
+    assert fetched(leader, STRANGER, index=7) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_leader_epoch_that_does_not_exist_yet(leader: SimulatedNode, caplog: pytest.LogCaptureFixture) -> None:
+    add_replica(leader, STRANGER)
+    assert fetched(leader, STRANGER, leader_epoch=5) == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert "t-0 is led in epoch 0, not 5" in caplog.text
+
+
+def test_a_replica_of_an_old_registration(leader: SimulatedNode, caplog: pytest.LogCaptureFixture) -> None:
+    epoch = register(leader)
+    beat(leader, epoch)
+    add_replica(leader, OTHER_ID)
+    assert fetched(leader, OTHER_ID, broker_epoch=epoch - 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert f"its broker epoch is {epoch - 1}, and broker 2 has registered again with {epoch}" in caplog.text
+    assert fetched(leader, OTHER_ID, broker_epoch=epoch) == ErrorCode.REPLICA_NOT_AVAILABLE, "not replicated yet"
+    assert fetched(leader, OTHER_ID) == ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+def test_a_client_that_may_not_act_as_a_node(leader: SimulatedNode) -> None:
+    deny(leader, (AclOperation.CLUSTER_ACTION, CLUSTER_NAME))
+    assert fetched(leader, STRANGER) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_broker_that_goes_on_does_not_fill_the_log(leader: SimulatedNode, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(50):
+        fetched(leader, STRANGER)
+    assert len(caplog.messages) == 1
