@@ -132,13 +132,16 @@ class ActiveController:
     # --- The cluster
 
     def update_features(self, request: UpdateFeaturesRequest) -> Pending[UpdateFeaturesResponse]:
-        """The version of KRaft is changed last: the log refuses it if a voter does not support it."""
+        """The version of KRaft is changed last, by a control record. Whether that is possible is checked first."""
         log = self._log
-        updated = self._commands.run(
-            lambda image: features.update_features(image, self._config, log.kraft_version, request), request
-        )
         kraft_version = features.kraft_upgrade(request, log.kraft_version)
-        if kraft_version is None:
+        updated = self._commands.run(
+            lambda image: features.update_features(
+                image, self._config, log.kraft_version, request, check_kraft_version=log.check_upgrade
+            ),
+            request,
+        )
+        if kraft_version is None or request.validate_only:
             return updated
         return voters.upgrade(log, kraft_version, updated)
 
