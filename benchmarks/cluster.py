@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import KafkaException, NewTopic
@@ -35,6 +36,7 @@ IDLE_S = 10.0
 TOPICS = 1_000
 PARTITIONS = 10_000
 PARTITIONS_OF_A_TOPIC = 500
+ROUNDS = 7
 
 Figures = dict[str, str]
 
@@ -96,6 +98,21 @@ def restarted(cluster: ThreeNodes, node: int) -> str:
     return f"{seconds:.1f} s, {resident_mb(cluster) / len(NODES):.0f} MB a node"
 
 
+def topics_together(cluster: ThreeNodes) -> Figures:
+    """Only the creation of topics in one request, several times; each client connects to another node."""
+    cluster.start()
+    taken: list[float] = []
+    for number in range(ROUNDS):
+        admin = AdminClient({"bootstrap.servers": bootstrap(cluster)})
+        admin.list_topics(timeout=10)
+        time.sleep(1)
+        started = time.perf_counter()
+        create(admin, [f"together-{number}-{topic}" for topic in range(TOPICS)], 3)
+        taken.append(time.perf_counter() - started)
+    middle = f"{median(taken):.2f} s ({min(taken):.2f} to {max(taken):.2f})"
+    return {f"1,000 topics in one request, median of {ROUNDS}": middle}
+
+
 def measure(cluster: ThreeNodes) -> Figures:
     figures: Figures = {}
     write_back()
@@ -127,6 +144,7 @@ def measure(cluster: ThreeNodes) -> Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.cluster", description=__doc__.split("\n")[0])
     parser.add_argument("--quire-only", action="store_true")
+    parser.add_argument("--only-topics", action="store_true", help="create topics in one request, and nothing else")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="quire-cluster-") as name:
         folder = Path(name)
@@ -137,7 +155,7 @@ def main() -> None:
         columns: list[Figures] = []
         for cluster in clusters:
             try:
-                columns.append(measure(cluster))
+                columns.append(topics_together(cluster) if arguments.only_topics else measure(cluster))
             finally:
                 cluster.stop()
         print(f"| measure | {' | '.join(cluster.name for cluster in clusters)} |")

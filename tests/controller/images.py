@@ -1,12 +1,18 @@
 """Small clusters for the tests of the managers, which need no log and no disk."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from quire.config.broker_config import BrokerConfig
+from quire.controller.controller_result import ControllerResult, Portions
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage
 from quire.metadata.replay import replay
 from quire.metadata.snapshot import image_of
 from quire.protocol.messages import metadata_records as records
 from quire.protocol.schema import Message
+
+R = TypeVar("R")
 
 CONFIG = BrokerConfig.standalone({"num.partitions": "2"})
 TOPIC_ID = b"t" * 16
@@ -82,3 +88,18 @@ def after(image: ClusterImage, changes: list[Message]) -> ClusterImage:
     for record in changes:
         replay(later, record, ImageDelta())
     return later
+
+
+def carried_out(image: ClusterImage, manage: Callable[[ClusterImage], Portions[R]]) -> ControllerResult[R]:
+    """All records and the response, with each portion applied before the next one, as the controller does it."""
+    later = image.copy()
+    portions = manage(later)
+    records: list[Message] = []
+    while True:
+        try:
+            portion = next(portions)
+        except StopIteration as end:
+            return ControllerResult(end.value, records)
+        records += portion
+        for record in portion:
+            replay(later, record, ImageDelta())

@@ -1,5 +1,6 @@
 """A controller on a simulated disk and virtual time, as the tests of this folder use it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -88,6 +89,9 @@ class SimController:
 
     def run(self, duration_ms: float = 200) -> None:
         self._world.run_for(duration_ms)
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        self._world.run_until(condition)
 
     def freeze(self, duration_ms: float) -> None:
         """Time passes while nothing of this process runs."""

@@ -8,17 +8,28 @@ from quire.config.broker_config import BrokerConfig
 from quire.controller.elections import (
     RECOVERING,
     ElectionRules,
-    broker_joined,
     broker_left,
     change_partition,
-    directories_failed,
     keeps_leaders_without,
+    settle,
+    settle_all,
 )
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 from quire.protocol.schema import Message
-from tests.controller.images import CONFIG, TOPIC_ID, after, broker, cluster, directory, partition, setting, topic
+from tests.controller.images import (
+    CONFIG,
+    TOPIC_ID,
+    after,
+    broker,
+    carried_out,
+    cluster,
+    directory,
+    partition,
+    setting,
+    topic,
+)
 
 PLAIN = ElectionRules()
 ELIGIBLE = ElectionRules(eligible_leader_replicas=True, min_insync_replicas=2)
@@ -144,6 +155,11 @@ def changed(image: ClusterImage, changes: list[PartitionChangeRecord]) -> dict[i
     }
 
 
+def settled(image: ClusterImage, broker_id: int) -> list[PartitionChangeRecord]:
+    records = carried_out(image, lambda later: settle(later, CONFIG, broker_id)).records
+    return [record for record in records if isinstance(record, PartitionChangeRecord)]
+
+
 def test_a_broker_that_left_leaves_all_its_partitions() -> None:
     image = cluster(topic(), partition(0, (1, 2)), partition(1, (2, 1)), partition(2, (2,)), brokers=2)
     assert changed(image, list(broker_left(image, CONFIG, 1))) == {0: (2, (2,)), 1: (2, (2,))}
@@ -155,10 +171,10 @@ def test_a_broker_that_joined_leads_what_waited_for_it() -> None:
         topic(),
         partition(0, (1, 2), isr=(1,), leader=-1),
         partition(1, (2,), leader=-1),
-        broker(1, fenced=True),
-        brokers=2,
+        broker(2, fenced=True),
+        brokers=1,
     )
-    assert changed(image, list(broker_joined(image, CONFIG, 1))) == {0: (1, (1,))}
+    assert changed(image, settled(image, 1)) == {0: (1, (1,))}
 
 
 def test_a_topic_may_prefer_any_leader_to_none() -> None:
@@ -168,9 +184,11 @@ def test_a_topic_may_prefer_any_leader_to_none() -> None:
 
 
 def test_a_failed_directory_takes_only_what_was_in_it() -> None:
-    image = cluster(topic(), partition(0, (1, 2)), partition(1, (2, 1)), brokers=2)
-    assert changed(image, list(directories_failed(image, CONFIG, 1, (directory(1),)))) == {0: (2, (2,)), 1: (2, (2,))}
-    assert list(directories_failed(image, CONFIG, 1, (b"x" * 16,))) == []
+    image = cluster(topic(), partition(0, (1, 2)), partition(1, (2, 1)), partition(2, (1, 2)), brokers=2)
+    partitions = image.topics_by_name["orders"].partitions
+    partitions[2] = partitions[2]._replace(directories=(b"x" * 16, directory(2)))
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(b"x" * 16,))
+    assert changed(image, settled(image, 1)) == {0: (2, (2,)), 1: (2, (2,))}
 
 
 @pytest.mark.parametrize("offline", [True, False])
@@ -181,7 +199,7 @@ def test_a_replica_in_an_offline_directory_does_not_lead(offline: bool) -> None:
         image.topics_by_name["orders"].partitions[0] = PartitionImage(
             replicas=(1,), isr=(1,), leader=-1, directories=(b"x" * 16,)
         )
-    assert bool(list(broker_joined(image, CONFIG, 1))) is not offline
+    assert bool(settled(image, 1)) is not offline
 
 
 def test_the_settings_that_decide_are_the_clusters_and_not_the_controllers_own() -> None:
@@ -213,3 +231,44 @@ def test_a_broker_can_be_spared_if_each_of_its_partitions_keeps_a_leader(
 ) -> None:
     image = cluster(broker(4, fenced=True), topic(), *partitions, brokers=3)
     assert keeps_leaders_without(image, 1) == keeps
+
+
+def test_a_fenced_broker_leaves_all_its_partitions() -> None:
+    image = cluster(topic(), partition(0, (1, 2)), partition(1, (2, 1)), partition(2, (1,)), brokers=2)
+    image.brokers[1] = image.brokers[1].with_fencing(True)
+    assert changed(image, settled(image, 1)) == {0: (2, (2,)), 1: (2, (2,)), 2: (-1, (1,))}
+
+
+def test_partitions_that_are_as_they_should_be_are_left_alone() -> None:
+    image = cluster(
+        topic(),
+        partition(0, (1, 2)),
+        partition(1, (2, 3), isr=(2,)),
+        partition(2, (3,), leader=-1),
+        partition(3, (4, 2), isr=(2,), leader=2),
+        broker(3, fenced=True),
+        brokers=2,
+    )
+    assert carried_out(image, lambda later: settle_all(later, CONFIG)).records == []
+
+
+def test_what_an_earlier_controller_left_undone_is_done() -> None:
+    """Broker 3 was fenced, broker 2 unfenced, and broker 4 removed, and each had partitions left."""
+    image = cluster(
+        topic(),
+        partition(0, (3, 1), isr=(3, 1), leader=3),
+        partition(1, (2,), leader=-1),
+        partition(2, (4, 1), isr=(4, 1), leader=1),
+        partition(3, (1, 2)),
+        broker(3, fenced=True),
+        brokers=2,
+    )
+    records = carried_out(image, lambda later: settle_all(later, CONFIG)).records
+    later = after(image, records).topics_by_name["orders"].partitions
+    assert {index: (each.leader, each.isr) for index, each in later.items()} == {
+        0: (1, (1,)),
+        1: (2, (2,)),
+        2: (1, (1,)),
+        3: (1, (1, 2)),
+    }
+    assert len(records) == 3

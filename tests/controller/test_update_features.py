@@ -1,10 +1,12 @@
 """UpdateFeatures, by the answers Apache Kafka 4.3.1 gives to the same requests."""
 
+from collections.abc import Callable
+
 import pytest
 
 from quire.controller.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, update_features
 from quire.metadata.image import ClusterImage
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.metadata_records import BrokerFeature, RegisterBrokerRecord
 from quire.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.controller.images import CONFIG, after, cluster, partition, topic
@@ -13,10 +15,20 @@ ELR = "eligible.leader.replicas.version"
 Update = tuple[str, int, int]
 
 
-def update(image: ClusterImage, *updates: Update, validate_only: bool = False) -> tuple[int, ClusterImage]:
+def agrees(_version: int) -> None:
+    """The log can change its version."""
+
+
+def update(
+    image: ClusterImage,
+    *updates: Update,
+    validate_only: bool = False,
+    kraft_version: int = 1,
+    check_kraft_version: Callable[[int], None] = agrees,
+) -> tuple[int, ClusterImage]:
     keys = [FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
     request = UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
-    result = update_features(image, CONFIG, 1, request)
+    result = update_features(image, CONFIG, kraft_version, request, check_kraft_version=check_kraft_version)
     assert (result.response.error_message is None) == (result.response.error_code == 0)
     return result.response.error_code, after(image, result.records)
 
@@ -67,6 +79,20 @@ def test_one_bad_feature_spoils_the_request() -> None:
     )
 
 
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_a_log_that_cannot_follow_spoils_the_request(validate_only: bool) -> None:
+    image = cluster()
+
+    def refuses(version: int) -> None:
+        raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"not to {version} now")
+
+    asked = (("group.version", 1, UPGRADE), ("kraft.version", 1, UPGRADE))
+    code, later = update(image, *asked, kraft_version=0, validate_only=validate_only, check_kraft_version=refuses)
+    assert (code, later) == (ErrorCode.REQUEST_TIMED_OUT, image)
+    code, later = update(image, *asked, kraft_version=1, validate_only=validate_only, check_kraft_version=refuses)
+    assert code == ErrorCode.NONE
+
+
 def test_a_broker_that_cannot_follow_holds_a_feature_back() -> None:
     old = RegisterBrokerRecord(
         broker_id=2,
@@ -80,7 +106,8 @@ def test_a_broker_that_cannot_follow_holds_a_feature_back() -> None:
 def test_an_old_request_may_say_downgrade_in_the_old_way() -> None:
     key = FeatureUpdateKey(feature="group.version", max_version_level=0, allow_downgrade=True)
     image = cluster(features={"group.version": 1})
-    result = update_features(image, CONFIG, 1, UpdateFeaturesRequest(feature_updates=[key]))
+    request = UpdateFeaturesRequest(feature_updates=[key])
+    result = update_features(image, CONFIG, 1, request, check_kraft_version=agrees)
     assert result.response.error_code == 0
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.raft.control_state import Control, ControlHistory, ControlState
 from quire.raft.core import RaftCore
 from quire.raft.effects import (
@@ -151,6 +151,32 @@ def test_the_voters_of_a_static_quorum_are_written_to_the_log_by_an_upgrade() ->
     assert append.batch.next_offset - append.batch.base_offset == 2
     machine.has_log(1)
     assert answers(machine.has_log(2)) == [NONE]
+
+
+def refusal_of_upgrade(machine: Machine) -> ErrorCode:
+    """What the leader says before it is asked to upgrade."""
+    before = machine.core.log.end_offset
+    try:
+        machine.core.check_upgrade(1)
+    except ApiError as error:
+        return error.code
+    finally:
+        assert machine.core.log.end_offset == before
+    return NONE
+
+
+def test_whether_an_upgrade_would_be_refused_is_known_before() -> None:
+    machine = Machine(ControlHistory(static_voters=VoterSet.of_ids([1, 2, 3])))
+    assert refusal_of_upgrade(machine) is ErrorCode.INVALID_UPDATE_VERSION
+    for id_ in (1, 2, 3):
+        machine.change(UpdateVoter(voter(id_)))
+    assert refusal_of_upgrade(machine) is ErrorCode.REQUEST_TIMED_OUT, "nothing of this epoch is committed"
+    machine.commit()
+    assert refusal_of_upgrade(machine) is NONE
+    machine.change(UpgradeKraftVersion(1))
+    assert refusal_of_upgrade(machine) is NONE, "it has the version already"
+    machine.step(Received(2, VoteAnswer(9, None, granted=False)))
+    assert refusal_of_upgrade(machine) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize("directory", [b"x" * 16, bytes(16)])

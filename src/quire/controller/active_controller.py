@@ -17,6 +17,7 @@ from quire.controller import (
     create_partitions,
     create_topics,
     delete_topics,
+    elections,
     features,
     producer_ids,
     quorum,
@@ -86,6 +87,7 @@ class ActiveController:
         image = self._commands.image
         logger.info("controller active epoch=%d offset=%d", epoch, image.offset)
         self._commands.write(activation_records(image, self._config, bootstrap, in_transaction=in_transaction))
+        self._commands.write_to_the_end(lambda image: elections.settle_all(image, self._config))
         self._sessions.start()
         self._tick_while_idle()
 
@@ -130,13 +132,16 @@ class ActiveController:
     # --- The cluster
 
     def update_features(self, request: UpdateFeaturesRequest) -> Pending[UpdateFeaturesResponse]:
-        """The version of KRaft is changed last: the log refuses it if a voter does not support it."""
+        """The version of KRaft is changed last, by a control record. Whether that is possible is checked first."""
         log = self._log
-        updated = self._commands.run(
-            lambda image: features.update_features(image, self._config, log.kraft_version, request), request
-        )
         kraft_version = features.kraft_upgrade(request, log.kraft_version)
-        if kraft_version is None:
+        updated = self._commands.run(
+            lambda image: features.update_features(
+                image, self._config, log.kraft_version, request, check_kraft_version=log.check_upgrade
+            ),
+            request,
+        )
+        if kraft_version is None or request.validate_only:
             return updated
         return voters.upgrade(log, kraft_version, updated)
 
@@ -166,16 +171,22 @@ class ActiveController:
         self, request: BrokerRegistrationRequest, *, is_own: bool = False, connection_id: int = NO_CONNECTION
     ) -> Pending[BrokerRegistrationResponse]:
         """`is_own` is set for the broker in this process, and only for that: node ids alone could be mistaken."""
-        return self._commands.run(lambda image: self._sessions.register(image, request, is_own, connection_id), request)
+        return self._commands.run_to_the_end(
+            lambda image: self._sessions.register(image, request, is_own, connection_id), request
+        )
 
     def unregister_broker(self, request: UnregisterBrokerRequest) -> Pending[UnregisterBrokerResponse]:
         self._sessions.forget(request.broker_id)
-        return self._commands.run(lambda image: brokers.unregister_broker(image, self._config, request), request)
+        return self._commands.run_to_the_end(
+            lambda image: brokers.unregister_broker(image, self._config, request), request
+        )
 
     def broker_heartbeat(
         self, request: BrokerHeartbeatRequest, *, is_own: bool = False, connection_id: int = NO_CONNECTION
     ) -> Pending[BrokerHeartbeatResponse]:
-        return self._commands.run(lambda image: self._sessions.heard(image, request, is_own, connection_id), request)
+        return self._commands.run_to_the_end(
+            lambda image: self._sessions.heard(image, request, is_own, connection_id), request
+        )
 
     def connection_closed(self, connection_id: int) -> None:
         """A connection to this node's controller listener has ended."""

@@ -12,7 +12,7 @@ from quire.config.broker_config import BrokerConfig
 from quire.controller import brokers, elections
 from quire.controller.broker_probe import Outcome, probe
 from quire.controller.command_runner import CommandRunner
-from quire.controller.controller_result import ControllerResult
+from quire.controller.controller_result import Portions
 from quire.controller.failure_detection import FailureDetection, Probe
 from quire.controller.heartbeats import Heartbeats
 from quire.controller.stall_watch import StallWatch
@@ -82,25 +82,25 @@ class BrokerSessions:
 
     def register(
         self, image: ClusterImage, request: BrokerRegistrationRequest, is_own: bool, connection_id: int
-    ) -> ControllerResult[BrokerRegistrationResponse]:
+    ) -> Portions[BrokerRegistrationResponse]:
         now_ms = self._now_ms()
-        result = brokers.register_broker(
+        response = yield from brokers.register_broker(
             image,
             self._config,
             self._cluster_id,
             request,
-            next_offset=self._log.next_offset,
+            next_offset=lambda: self._commands.next_offset,
             # An earlier incarnation of this very node has ended: this process holds the lock on its data directory.
-            may_replace=is_own or self._may_replace(image.brokers.get(request.broker_id), request, now_ms),
+            may_replace=lambda: is_own or self._may_replace(image.brokers.get(request.broker_id), request, now_ms),
         )
-        if result.response.error_code == ErrorCode.NONE:
-            epoch = result.response.broker_epoch
+        if response.error_code == ErrorCode.NONE:
+            epoch = response.broker_epoch
             self._heartbeats.heard(request.broker_id, epoch, now_ms)
             self._detection.heard(request.broker_id, epoch, connection_id, now_ms)
             self._watch()
             if is_own:
                 self._own_epoch = epoch
-        return result
+        return response
 
     def _may_replace(self, existing: BrokerImage | None, request: BrokerRegistrationRequest, now_ms: float) -> bool:
         """Whether the earlier incarnation has ended, or has lost its connection and this one has its directories."""
@@ -111,16 +111,22 @@ class BrokerSessions:
 
     def heard(
         self, image: ClusterImage, request: BrokerHeartbeatRequest, is_own: bool, connection_id: int
-    ) -> ControllerResult[BrokerHeartbeatResponse]:
+    ) -> Portions[BrokerHeartbeatResponse]:
         now_ms = self._now_ms()
-        result = brokers.heartbeat(
-            image, self._config, self._heartbeats, request, now_ms=now_ms, next_offset=self._log.next_offset
+        brokers.check_sender(image, request)
+        self._detection.heard(request.broker_id, request.broker_epoch, connection_id, now_ms)
+        if is_own:
+            self._own_epoch = request.broker_epoch
+        return (
+            yield from brokers.heartbeat(
+                image,
+                self._config,
+                self._heartbeats,
+                request,
+                now_ms=now_ms,
+                next_offset=lambda: self._commands.next_offset,
+            )
         )
-        if result.response.error_code == ErrorCode.NONE:
-            self._detection.heard(request.broker_id, request.broker_epoch, connection_id, now_ms)
-            if is_own:
-                self._own_epoch = request.broker_epoch
-        return result
 
     def forget(self, broker_id: int) -> None:
         self._heartbeats.forget(broker_id)
@@ -206,7 +212,7 @@ class BrokerSessions:
     def _fence(self, broker_id: int, reason: str) -> None:
         self.forget(broker_id)
         logger.warning("broker fenced broker=%d reason=%s", broker_id, reason)
-        self._commands.write(brokers.fence(self._commands.image, self._config, broker_id))
+        self._commands.write_to_the_end(lambda image: brokers.fence(image, self._config, broker_id))
 
     def _now_ms(self) -> float:
         """The time, for decisions about sessions. After a stall every broker gets a new one first."""

@@ -5,9 +5,11 @@ incarnation led. It is unfenced once a heartbeat says that it has read the log u
 stop, its leaderships move to other brokers first, then the response to a heartbeat tells it to shut down.
 """
 
+from collections.abc import Callable
+
 from quire.config.broker_config import BrokerConfig
 from quire.controller import elections
-from quire.controller.controller_result import ControllerResult
+from quire.controller.controller_result import ControllerResult, Portions
 from quire.controller.heartbeats import Heartbeats
 from quire.metadata.features import (
     has_controller_registrations,
@@ -47,25 +49,63 @@ def register_broker(
     cluster_id: str,
     request: BrokerRegistrationRequest,
     *,
-    next_offset: int,
-    may_replace: bool,
-) -> ControllerResult[BrokerRegistrationResponse]:
-    """`may_replace` is false while an earlier incarnation may still run."""
+    next_offset: Callable[[], int],
+    may_replace: Callable[[], bool],
+) -> Portions[BrokerRegistrationResponse]:
+    """`may_replace` is false while an earlier incarnation may still run.
+
+    The earlier incarnation is fenced in portions first. The last portion is complete by itself: it is right whatever
+    happened before it, and has little to do if nothing did. So a crash between the portions leaves a fenced broker,
+    which registers again, and the next controller still finds out whether its shutdown was unclean.
+    """
+    try:
+        existing = _replaceable(image, cluster_id, request, may_replace)
+        if existing is not None and existing.incarnation_id != request.incarnation_id:
+            unclean_shutdown = _was_unclean(image, request)
+            if not existing.fenced:
+                yield [_fenced(existing)]
+            yield from elections.settle(image, config, request.broker_id, unclean_shutdown=unclean_shutdown)
+            existing = _replaceable(image, cluster_id, request, may_replace)
+    except ApiError as error:
+        return BrokerRegistrationResponse(error_code=error.code)
+    record = _registration(image, request, existing, next_offset())
+    records: list[Message] = [record]
+    if existing is None or existing.incarnation_id != request.incarnation_id:
+        unclean_shutdown = _was_unclean(image, request)
+        records += elections.broker_left(image, config, request.broker_id, unclean_shutdown=unclean_shutdown)
+    yield records
+    return BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
+
+
+def _replaceable(
+    image: ClusterImage, cluster_id: str, request: BrokerRegistrationRequest, may_replace: Callable[[], bool]
+) -> BrokerImage | None:
+    """The registration that this one repeats or replaces, if there is one; ApiError if it must not be replaced."""
+    _check_registration(image, cluster_id, request)
     existing = image.brokers.get(request.broker_id)
     is_retry = existing is not None and existing.incarnation_id == request.incarnation_id
-    try:
-        _check_registration(image, cluster_id, request)
-        if existing is not None and not is_retry and not may_replace:
-            raise ApiError(
-                ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"another broker {request.broker_id} is alive in this cluster"
-            )
-    except ApiError as error:
-        return ControllerResult(BrokerRegistrationResponse(error_code=error.code))
-    epoch = existing.epoch if existing is not None and is_retry else next_offset
-    record = RegisterBrokerRecord(
+    if existing is not None and not is_retry and not may_replace():
+        raise ApiError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"another broker {request.broker_id} is alive in this cluster"
+        )
+    return existing
+
+
+def _was_unclean(image: ClusterImage, request: BrokerRegistrationRequest) -> bool:
+    """Whether the broker may have lost records that it had when it was last registered (KIP-966)."""
+    existing = image.brokers.get(request.broker_id)
+    is_clean = existing is None or existing.epoch == request.previous_broker_epoch
+    return has_eligible_leader_replicas(image.features) and not is_clean
+
+
+def _registration(
+    image: ClusterImage, request: BrokerRegistrationRequest, existing: BrokerImage | None, next_offset: int
+) -> RegisterBrokerRecord:
+    repeated = existing if existing is not None and existing.incarnation_id == request.incarnation_id else None
+    return RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
-        broker_epoch=epoch,
+        broker_epoch=next_offset if repeated is None else repeated.epoch,
         end_points=[
             BrokerEndpoint(name=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol)
             for each in request.listeners
@@ -79,16 +119,10 @@ def register_broker(
             for each in request.features
         ],
         rack=request.rack,
-        fenced=existing.fenced if existing is not None and is_retry else True,
-        in_controlled_shutdown=existing.in_controlled_shutdown if existing is not None and is_retry else False,
+        fenced=True if repeated is None else repeated.fenced,
+        in_controlled_shutdown=repeated is not None and repeated.in_controlled_shutdown,
         log_dirs=list(request.log_dirs) if has_directories(image.metadata_version) else [],
     )
-    records: list[Message] = [record]
-    if not is_retry:
-        clean = existing is None or existing.epoch == request.previous_broker_epoch
-        unclean_shutdown = has_eligible_leader_replicas(image.features) and not clean
-        records += elections.broker_left(image, config, request.broker_id, unclean_shutdown=unclean_shutdown)
-    return ControllerResult(BrokerRegistrationResponse(broker_epoch=epoch), records)
 
 
 def _check_registration(image: ClusterImage, cluster_id: str, request: BrokerRegistrationRequest) -> None:
@@ -137,26 +171,41 @@ def register_controller(
 
 def unregister_broker(
     image: ClusterImage, config: BrokerConfig, request: UnregisterBrokerRequest
-) -> ControllerResult[UnregisterBrokerResponse]:
-    """For a broker that will not come back."""
-    broker = image.brokers.get(request.broker_id)
+) -> Portions[UnregisterBrokerResponse]:
+    """For a broker that will not come back. As in `register_broker`, the last portion is complete by itself."""
+    broker_id = request.broker_id
+    if broker_id in image.brokers:
+        yield from fence(image, config, broker_id)
+    broker = image.brokers.get(broker_id)
     if broker is None:
-        return ControllerResult(
-            UnregisterBrokerResponse(
-                error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
-                error_message=f"there is no broker {request.broker_id}",
-            )
+        return UnregisterBrokerResponse(
+            error_code=ErrorCode.BROKER_ID_NOT_REGISTERED, error_message=f"there is no broker {broker_id}"
         )
-    record = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)
-    changes = elections.broker_left(image, config, broker.broker_id)
-    return ControllerResult(UnregisterBrokerResponse(error_message=None), [*changes, record])
+    changes = elections.broker_left(image, config, broker_id)
+    yield [*changes, UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)]
+    return UnregisterBrokerResponse(error_message=None)
 
 
-def fence(image: ClusterImage, config: BrokerConfig, broker_id: int) -> list[Message]:
+def fence(image: ClusterImage, config: BrokerConfig, broker_id: int) -> Portions[None]:
     """The broker sent no heartbeat within its session, its process is gone, or it asks to be fenced."""
     broker = image.brokers[broker_id]
-    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE)
-    return [change, *elections.broker_left(image, config, broker_id)]
+    if not broker.fenced:
+        yield [_fenced(broker)]
+    yield from elections.settle(image, config, broker_id)
+
+
+def _fenced(broker: BrokerImage) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE)
+
+
+def check_sender(image: ClusterImage, request: BrokerHeartbeatRequest) -> BrokerImage:
+    """The broker that sent the heartbeat; ApiError if it must register first."""
+    broker = image.brokers.get(request.broker_id)
+    if broker is None:
+        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {request.broker_id}")
+    if broker.epoch != request.broker_epoch:
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} has registered again")
+    return broker
 
 
 def heartbeat(
@@ -166,71 +215,73 @@ def heartbeat(
     request: BrokerHeartbeatRequest,
     *,
     now_ms: float,
-    next_offset: int,
-) -> ControllerResult[BrokerHeartbeatResponse]:
-    broker = image.brokers.get(request.broker_id)
-    if broker is None:
-        return ControllerResult(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
-    if broker.epoch != request.broker_epoch:
-        return ControllerResult(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    next_offset: Callable[[], int],
+) -> Portions[BrokerHeartbeatResponse]:
+    """ApiError if the broker must register first."""
+    broker = check_sender(image, request)
     heartbeats.heard(broker.broker_id, broker.epoch, now_ms, request.current_metadata_offset)
     is_caught_up = request.current_metadata_offset >= broker.epoch
-    records: list[Message] = []
     fenced, should_shut_down = broker.fenced, False
     if request.want_shut_down:
-        records, should_shut_down = _shut_down(image, config, heartbeats, broker, next_offset)
+        should_shut_down = yield from _shut_down(image, config, heartbeats, broker, next_offset)
         fenced = fenced or should_shut_down
     elif request.want_fence and not broker.fenced:
-        records, fenced = fence(image, config, broker.broker_id), True
+        yield from fence(image, config, broker.broker_id)
+        fenced = True
     elif broker.fenced and not request.want_fence and is_caught_up:
-        change = BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)
-        records, fenced = [change, *elections.broker_joined(image, config, broker.broker_id)], False
-    records += _directory_changes(image, config, broker, request)
-    response = BrokerHeartbeatResponse(is_caught_up=is_caught_up, is_fenced=fenced, should_shut_down=should_shut_down)
-    return ControllerResult(response, records)
+        yield [BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)]
+        yield from elections.settle(image, config, broker.broker_id)
+        fenced = False
+    yield from _directory_changes(image, config, request)
+    return BrokerHeartbeatResponse(is_caught_up=is_caught_up, is_fenced=fenced, should_shut_down=should_shut_down)
 
 
 def _shut_down(
-    image: ClusterImage, config: BrokerConfig, heartbeats: Heartbeats, broker: BrokerImage, next_offset: int
-) -> tuple[list[Message], bool]:
+    image: ClusterImage,
+    config: BrokerConfig,
+    heartbeats: Heartbeats,
+    broker: BrokerImage,
+    next_offset: Callable[[], int],
+) -> Portions[bool]:
     """First its leaderships move away. Once every other active broker has read that, it is fenced and may stop."""
-    leads = any(
-        partition.leader == broker.broker_id
-        for topic in image.topics_by_name.values()
-        for partition in topic.partitions.values()
-    )
     if broker.fenced:
-        return [], True
+        return True
     active = {each.broker_id for each in image.brokers.values() if each.is_active}
+    leads = elections.leads_any(image, broker.broker_id)
     if not leads and heartbeats.others_know_of_shutdown(broker.broker_id, active):
-        return fence(image, config, broker.broker_id), True
+        yield from fence(image, config, broker.broker_id)
+        return True
     if broker.in_controlled_shutdown:
-        return [], False
-    heartbeats.start_shutdown(broker.broker_id, next_offset)
-    change = BrokerRegistrationChangeRecord(
-        broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=SHUT_DOWN
-    )
-    return [change, *elections.broker_left(image, config, broker.broker_id)], False
+        return False
+    heartbeats.start_shutdown(broker.broker_id, broker.epoch, next_offset())
+    yield [
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=SHUT_DOWN
+        )
+    ]
+    for changes in elections.settle(image, config, broker.broker_id):
+        if changes:
+            heartbeats.start_shutdown(broker.broker_id, broker.epoch, next_offset())
+        yield changes
+    return False
 
 
-def _directory_changes(
-    image: ClusterImage, config: BrokerConfig, broker: BrokerImage, request: BrokerHeartbeatRequest
-) -> list[Message]:
+def _directory_changes(image: ClusterImage, config: BrokerConfig, request: BrokerHeartbeatRequest) -> Portions[None]:
     """Directories that went offline since it registered, and those that take no new replicas."""
-    records: list[Message] = []
+    broker = check_sender(image, request)
     offline = tuple(each for each in broker.log_dirs if each in request.offline_log_dirs)
     if offline:
         remaining = [each for each in broker.log_dirs if each not in offline]
-        records.append(
+        yield [
             BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=remaining)
-        )
-        records += elections.directories_failed(image, config, broker.broker_id, offline)
+        ]
+        yield from elections.settle(image, config, broker.broker_id, offline=offline)
+        broker = check_sender(image, request)
     cordoned = request.cordoned_log_dirs
     has_news = cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs
     if has_news and has_cordoned_directories(image.metadata_version):
-        records.append(
+        yield [
             BrokerRegistrationChangeRecord(
                 broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=cordoned
             )
-        )
-    return records
+        ]

@@ -22,9 +22,9 @@ class ControllerResult(Generic[R]):
 Portions = Generator[list[Message], None, R]
 """The result of a manager that changes many things: a list of records for each, and at the end the response.
 
-Each list is written all or none. Between two of them other requests may run, so a long request does not delay them. The
-manager's image then contains its earlier portions and what those requests changed. If a portion cannot be written, the
-runner throws an ApiError into the generator at that yield."""
+Each list is written all or none. Between two of them other requests may run, so a long request does not delay them.
+After each yield the manager's image contains that portion, and what those requests changed. If a portion cannot be
+written, the runner throws an ApiError into the generator at that yield."""
 
 
 def collected(portions: Portions[R]) -> ControllerResult[R]:

@@ -6,11 +6,12 @@ safe. Without that feature the last member stays in the ISR. If no replica of ei
 leader, unless `unclean.leader.election.enable` allows any replica to lead, at the price of losing data.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
+from quire.controller.controller_result import Portions
 from quire.metadata.features import has_eligible_leader_replicas
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
 from quire.metadata.partition_image import MIGRATING_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY
@@ -18,6 +19,7 @@ from quire.protocol.messages.metadata_records import PartitionChangeRecord
 
 RECOVERING = 1
 _ISR_SHRINK_BUMPS_EPOCH_BELOW = 12
+_DECIDING = ("min.insync.replicas", "unclean.leader.election.enable")
 
 CanLead = Callable[[int], bool]
 """Whether a broker is up and has its replica."""
@@ -35,7 +37,9 @@ class ElectionRules:
 
 def rules_for(image: ClusterImage, config: BrokerConfig, topic: TopicImage) -> ElectionRules:
     """The settings are the topic's or the cluster's: not what the node of the controller has for itself alone."""
-    settings = TopicConfig(image.topic_configs(topic.name), config, cluster_wide=True)
+    own = image.topic_configs(topic.name)
+    overrides = {name: own[name] for name in _DECIDING if name in own}
+    settings = TopicConfig(overrides, config, cluster_wide=True)
     return ElectionRules(
         eligible_leader_replicas=has_eligible_leader_replicas(image.features),
         min_insync_replicas=settings.get_int("min.insync.replicas"),
@@ -127,48 +131,67 @@ def _set_eligible(
         record.last_known_elr = list(last_known)
 
 
+def settle(
+    image: ClusterImage,
+    config: BrokerConfig,
+    broker_id: int,
+    *,
+    unclean_shutdown: bool = False,
+    offline: Container[bytes] = (),
+) -> Portions[None]:
+    """Adapts the leaders and ISRs of a broker's partitions to the state of the broker, one partition in each step.
+
+    A step uses the image as it is then, and writes nothing if the partition is as it should be. So what happens between
+    two steps does no harm, and the steps may be repeated: they are for a broker that was fenced or unfenced, stops, or
+    has lost a directory, and for a controller that takes over from one that died in the middle of them.
+
+    `offline` are directories that have failed: a record cannot say that a broker has no directory left.
+    """
+    for topic, index in image.replicas_on(broker_id):
+        partition = topic.partitions[index]
+        change: PartitionChangeRecord | None = None
+        if not _can_lead(image, partition, broker_id) or _directory(partition, broker_id) in offline:
+            change = _without(image, config, topic, index, broker_id, unclean_shutdown=unclean_shutdown)
+        elif not partition.has_leader:
+            change = _change(image, config, topic, index)
+        yield [] if change is None else [change]
+
+
+def settle_all(image: ClusterImage, config: BrokerConfig) -> Portions[None]:
+    """What an earlier controller may have left undone."""
+    for broker_id in image.brokers_with_replicas():
+        yield from settle(image, config, broker_id)
+
+
 def broker_left(
     image: ClusterImage, config: BrokerConfig, broker_id: int, *, unclean_shutdown: bool = False
 ) -> Iterator[PartitionChangeRecord]:
-    """Removes `broker_id` from the ISR and leadership of its partitions."""
-
-    def is_affected(partition: PartitionImage) -> bool:
-        held = broker_id == partition.leader or broker_id in partition.isr
-        return held or (unclean_shutdown and broker_id in partition.elr)
-
-    return _changes(image, config, is_affected, left=broker_id, unclean_shutdown=unclean_shutdown)
-
-
-def broker_joined(image: ClusterImage, config: BrokerConfig, broker_id: int) -> Iterator[PartitionChangeRecord]:
-    """Elects leaders for partitions that waited for `broker_id`."""
-
-    def is_affected(partition: PartitionImage) -> bool:
-        return not partition.has_leader and broker_id in partition.replicas
-
-    return _changes(image, config, is_affected, joined=broker_id)
+    """Removes `broker_id` from the ISR and leadership of its partitions, whatever its state is in the image."""
+    for topic, index in image.replicas_on(broker_id):
+        change = _without(image, config, topic, index, broker_id, unclean_shutdown=unclean_shutdown)
+        if change is not None:
+            yield change
 
 
 def keeps_leaders_without(image: ClusterImage, broker_id: int) -> bool:
     """Whether each partition that has the broker in ISR or ELR has another member of the ISR that can lead."""
+    partitions = (topic.partitions[index] for topic, index in image.replicas_on(broker_id))
     return all(
-        any(each != broker_id and _can_lead(image, partition, each, None) for each in partition.isr)
-        for topic in image.topics_by_name.values()
-        for partition in topic.partitions.values()
+        any(each != broker_id and _can_lead(image, partition, each) for each in partition.isr)
+        for partition in partitions
         if broker_id in partition.isr or broker_id in partition.elr
     )
+
+
+def leads_any(image: ClusterImage, broker_id: int) -> bool:
+    return any(topic.partitions[index].leader == broker_id for topic, index in image.replicas_on(broker_id))
 
 
 def replica_lost(
     image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int, broker_id: int
 ) -> PartitionChangeRecord | None:
     """Removes one replica of `broker_id`: its directory has failed."""
-    partition = topic.partitions[index]
-
-    def can_lead(candidate: int) -> bool:
-        return candidate != broker_id and _can_lead(image, partition, candidate, None)
-
-    rules = rules_for(image, config, topic)
-    return change_partition(partition, topic.topic_id, index, can_lead, rules, without=broker_id)
+    return _change(image, config, topic, index, left=broker_id)
 
 
 def replica_found(
@@ -182,51 +205,53 @@ def replica_found(
     def can_lead(candidate: int) -> bool:
         if candidate == broker_id:
             return image.brokers[broker_id].is_active
-        return _can_lead(image, partition, candidate, None)
+        return _can_lead(image, partition, candidate)
 
     return change_partition(partition, topic.topic_id, index, can_lead, rules_for(image, config, topic))
 
 
-def directories_failed(
-    image: ClusterImage, config: BrokerConfig, broker_id: int, directories: tuple[bytes, ...]
-) -> Iterator[PartitionChangeRecord]:
-    """Removes the replicas of `broker_id` in directories that went offline, until it restarts."""
-
-    def is_affected(partition: PartitionImage) -> bool:
-        return _directory(partition, broker_id) in directories
-
-    return _changes(image, config, is_affected, left=broker_id)
-
-
-def _changes(
+def _without(
     image: ClusterImage,
     config: BrokerConfig,
-    is_affected: Callable[[PartitionImage], bool],
+    topic: TopicImage,
+    index: int,
+    broker_id: int,
+    *,
+    unclean_shutdown: bool,
+) -> PartitionChangeRecord | None:
+    """The change that removes the broker, if the partition has it. Its place as the last of an ISR is kept."""
+    partition = topic.partitions[index]
+    in_isr = broker_id in partition.isr
+    may_leave = in_isr and (len(partition.isr) > 1 or has_eligible_leader_replicas(image.features))
+    in_elr = unclean_shutdown and broker_id in partition.elr
+    if broker_id != partition.leader and not may_leave and not in_elr:
+        return None
+    return _change(image, config, topic, index, left=broker_id, unclean_shutdown=unclean_shutdown)
+
+
+def _change(
+    image: ClusterImage,
+    config: BrokerConfig,
+    topic: TopicImage,
+    index: int,
     *,
     left: int | None = None,
-    joined: int | None = None,
     unclean_shutdown: bool = False,
-) -> Iterator[PartitionChangeRecord]:
-    for topic in image.topics_sorted():
-        rules: ElectionRules | None = None
-        for index, partition in sorted(topic.partitions.items()):
-            if not is_affected(partition):
-                continue
-            rules = rules or rules_for(image, config, topic)
+) -> PartitionChangeRecord | None:
+    partition = topic.partitions[index]
 
-            def can_lead(candidate: int, partition: PartitionImage = partition) -> bool:
-                return candidate != left and _can_lead(image, partition, candidate, joined)
+    def can_lead(candidate: int) -> bool:
+        return candidate != left and _can_lead(image, partition, candidate)
 
-            change = change_partition(
-                partition, topic.topic_id, index, can_lead, rules, without=left, unclean_shutdown=unclean_shutdown
-            )
-            if change is not None:
-                yield change
+    rules = rules_for(image, config, topic)
+    return change_partition(
+        partition, topic.topic_id, index, can_lead, rules, without=left, unclean_shutdown=unclean_shutdown
+    )
 
 
-def _can_lead(image: ClusterImage, partition: PartitionImage, broker_id: int, joined: int | None) -> bool:
+def _can_lead(image: ClusterImage, partition: PartitionImage, broker_id: int) -> bool:
     broker = image.brokers.get(broker_id)
-    if broker is None or not (broker.is_active or broker_id == joined):
+    if broker is None or not broker.is_active:
         return False
     directory = _directory(partition, broker_id)
     return directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, *broker.log_dirs)

@@ -1,5 +1,7 @@
 """UpdateFeatures: finalizes the level of features for the whole cluster, all of a request or none (KIP-584)."""
 
+from collections.abc import Callable
+
 from quire.config.broker_config import BrokerConfig
 from quire.controller.controller_result import ControllerResult
 from quire.metadata.features import (
@@ -25,8 +27,14 @@ UNSAFE_DOWNGRADE = 3
 
 
 def update_features(
-    image: ClusterImage, config: BrokerConfig, kraft_version: int, request: UpdateFeaturesRequest
+    image: ClusterImage,
+    config: BrokerConfig,
+    kraft_version: int,
+    request: UpdateFeaturesRequest,
+    *,
+    check_kraft_version: Callable[[int], None],
 ) -> ControllerResult[UpdateFeaturesResponse]:
+    """`check_kraft_version` raises an ApiError if the log cannot change to another kraft.version."""
     levels = image.features | {KRAFT_VERSION: kraft_version}
     after = dict(levels)
     records: list[Message] = []
@@ -37,6 +45,9 @@ def update_features(
             if levels.get(update.feature, 0) != update.max_version_level:
                 records += _records(image, config, update)
         _check_together(after)
+        upgrade = kraft_upgrade(request, kraft_version)
+        if upgrade is not None:
+            check_kraft_version(upgrade)
     except ApiError as error:
         return ControllerResult(UpdateFeaturesResponse(error_code=error.code, error_message=error.message))
     return ControllerResult(UpdateFeaturesResponse(error_message=None), [] if request.validate_only else records)
@@ -45,7 +56,7 @@ def update_features(
 def kraft_upgrade(request: UpdateFeaturesRequest, kraft_version: int) -> int | None:
     """The kraft.version that a request asks for, if it is another one than that of the log."""
     wanted = [each.max_version_level for each in request.feature_updates if each.feature == KRAFT_VERSION]
-    return wanted[-1] if wanted and wanted[-1] != kraft_version and not request.validate_only else None
+    return wanted[-1] if wanted and wanted[-1] != kraft_version else None
 
 
 def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey) -> None:

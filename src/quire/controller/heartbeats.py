@@ -48,8 +48,11 @@ class Heartbeats:
         known = self._heard.get(broker_id)
         return known is not None and known.epoch == epoch and now_ms < known.at_ms + self._session_timeout_ms
 
-    def start_shutdown(self, broker_id: int, offset: int) -> None:
-        self._heard[broker_id].shutdown_offset = offset
+    def start_shutdown(self, broker_id: int, epoch: int, offset: int) -> None:
+        """Called again for each leadership that moves: others know of all when they have read the last."""
+        known = self._heard.get(broker_id)
+        if known is not None and known.epoch == epoch:
+            known.shutdown_offset = offset
 
     def others_know_of_shutdown(self, broker_id: int, active: Container[int]) -> bool:
         """Whether every other active broker has read that this one leads no partition.

@@ -5,9 +5,11 @@ and brokers are immutable values, so `copy` is cheap. A look-up for a request is
 are sorted when they are requested.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from quire.metadata.broker_replicas import BrokerReplicas
 from quire.metadata.features import METADATA_VERSION
 from quire.metadata.node_images import BrokerImage, ControllerImage, Endpoint
 from quire.metadata.partition_image import PartitionImage
@@ -72,6 +74,8 @@ class ClusterImage:
     scram_credentials: dict[tuple[str, int], UserScramCredentialRecord] = field(default_factory=dict)
     delegation_tokens: dict[str, DelegationTokenRecord] = field(default_factory=dict)
     _names_by_collision_key: dict[str, dict[str, None]] = field(default_factory=dict, compare=False, repr=False)
+    _broker_replicas: BrokerReplicas | None = field(default=None, compare=False, repr=False)
+    """None until it is needed: of all images only that of the active controller is asked for it."""
 
     # --- Look-ups
 
@@ -113,6 +117,25 @@ class ClusterImage:
         names = self._names_by_collision_key.get(collision_key(name), {})
         return next((each for each in names if each != name), None)
 
+    def brokers_with_replicas(self) -> list[int]:
+        """Ids, also of brokers that are not registered any more."""
+        return self._replicas_by_broker().broker_ids
+
+    def replicas_on(self, broker_id: int) -> Iterator[tuple[TopicImage, int]]:
+        """The partitions of a broker. The image may change between two of them."""
+        for topic_id, index in self._replicas_by_broker().of(broker_id):
+            topic = self.topics_by_id.get(topic_id)
+            if topic is not None and index in topic.partitions:
+                yield topic, index
+
+    def _replicas_by_broker(self) -> BrokerReplicas:
+        if self._broker_replicas is None:
+            self._broker_replicas = BrokerReplicas()
+            for topic in self.topics_by_name.values():
+                for index, partition in topic.partitions.items():
+                    self._broker_replicas.add(topic.topic_id, index, partition.replicas)
+        return self._broker_replicas
+
     @property
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics_by_name.values())
@@ -124,8 +147,21 @@ class ClusterImage:
         self.topics_by_id[topic.topic_id] = topic
         self._names_by_collision_key.setdefault(collision_key(topic.name), {})[topic.name] = None
 
+    def set_partition(self, topic: TopicImage, index: int, partition: PartitionImage) -> None:
+        """Creates a partition of the topic, or changes it."""
+        before = topic.partitions.get(index)
+        topic.partitions[index] = partition
+        if self._broker_replicas is None or (before is not None and before.replicas == partition.replicas):
+            return
+        if before is not None:
+            self._broker_replicas.remove(topic.topic_id, index, before.replicas)
+        self._broker_replicas.add(topic.topic_id, index, partition.replicas)
+
     def remove_topic(self, topic: TopicImage) -> None:
         """Removes its settings too."""
+        if self._broker_replicas is not None:
+            for index, partition in topic.partitions.items():
+                self._broker_replicas.remove(topic.topic_id, index, partition.replicas)
         del self.topics_by_name[topic.name]
         del self.topics_by_id[topic.topic_id]
         key = collision_key(topic.name)

@@ -92,7 +92,7 @@ def _remove_topic(image: ClusterImage, record: records.RemoveTopicRecord, delta:
 
 def _create_partition(image: ClusterImage, record: records.PartitionRecord, delta: ImageDelta) -> None:
     topic = _topic(image, record.topic_id, record)
-    topic.partitions[record.partition_id] = PartitionImage.from_record(record)
+    image.set_partition(topic, record.partition_id, PartitionImage.from_record(record))
     delta.partition_changed(record.topic_id, record.partition_id)
 
 
@@ -104,7 +104,7 @@ def _change_partition(image: ClusterImage, record: records.PartitionChangeRecord
             f"the metadata log is damaged: partition {record.partition_id} of {topic.name} changes before it exists; "
             "restore the metadata directory from another node or a backup"
         )
-    topic.partitions[record.partition_id] = partition.changed_by(record)
+    image.set_partition(topic, record.partition_id, partition.changed_by(record))
     delta.partition_changed(record.topic_id, record.partition_id)
 
 
@@ -114,7 +114,7 @@ def _clear_elr(image: ClusterImage, record: records.ClearElrRecord, delta: Image
     for topic in topics:
         for index, partition in topic.partitions.items():
             if partition.elr or partition.last_known_elr:
-                topic.partitions[index] = partition.without_elr()
+                image.set_partition(topic, index, partition.without_elr())
                 delta.partition_changed(topic.topic_id, index)
 
 

@@ -130,6 +130,10 @@ class RaftCore:
         assert isinstance(self.role, Leader)
         return self.role.epoch_start_offset
 
+    def check_upgrade(self, version: int) -> None:
+        """ApiError if the version of KRaft cannot be changed to this one now."""
+        self.role.check_upgrade(self._replica, version)
+
     def view(self) -> QuorumView:
         role = self.role
         voters = [ReplicaProgress(voter.key) for voter in self._replica.voters]

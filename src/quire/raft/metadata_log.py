@@ -318,6 +318,10 @@ class MetadataLog:
         self._step(ChangeVoters(request_id, change, until_committed))
         return changed
 
+    def check_upgrade(self, kraft_version: int) -> None:
+        """ApiError if `change_voters` would refuse to upgrade the version of KRaft now."""
+        self._raft.check_upgrade(kraft_version)
+
     # --- Other replicas
 
     def requested(self, message: messages.Message) -> Pending[Reply | ApiError]:

@@ -19,7 +19,7 @@ from quire.raft.replica import Replica
 from quire.raft.replicas import ReplicaKey, Voter
 from quire.raft.roles.candidate import Candidate
 from quire.raft.roles.role import Become, Kind, Role
-from quire.raft.voter_changes import AddVoter, UpdateVoter, VoterChange, control_for
+from quire.raft.voter_changes import AddVoter, UpdateVoter, UpgradeKraftVersion, VoterChange, control_for
 
 
 class PendingChange(NamedTuple):
@@ -140,9 +140,16 @@ class Leader(Role):
             self._answer_change(replica, event.request_id)
         return self._commit(replica)
 
+    def check_upgrade(self, replica: Replica, version: int) -> None:
+        if self._control(replica, UpgradeKraftVersion(version)).record_count:
+            self._check_may_change(replica)
+
+    def _control(self, replica: Replica, change: VoterChange) -> Control:
+        return control_for(change, replica.control.kraft_version, replica.voters, self._reported)
+
     def _control_for(self, replica: Replica, change: VoterChange, now_ms: float) -> Control:
         """The records of a change, if one may be made now."""
-        control = control_for(change, replica.control.kraft_version, replica.voters, self._reported)
+        control = self._control(replica, change)
         if isinstance(change, UpdateVoter):
             self._reported[change.voter.key.id] = change.voter
         if control.record_count:

@@ -9,7 +9,7 @@ from enum import Enum
 from math import inf
 from typing import ClassVar
 
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.raft.control_state import ControlState
 from quire.raft.effects import ChangeVoters, VotersChanged
 from quire.raft.log_summary import LogPosition
@@ -72,9 +72,13 @@ class Role:
         """Another role follows."""
 
     def change_voters(self, replica: Replica, event: ChangeVoters, now_ms: float) -> Become | None:
-        message = "This node does not lead the quorum"
-        replica.emit(VotersChanged(event.request_id, ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
+        error = _not_leader()
+        replica.emit(VotersChanged(event.request_id, error.code, error.message))
         return None
+
+    def check_upgrade(self, replica: Replica, version: int) -> None:
+        """ApiError if the version of KRaft cannot be changed to this one now."""
+        raise _not_leader()
 
     def timed_out(self, replica: Replica, now_ms: float) -> Become | None:
         """`deadline_ms` has passed."""
@@ -133,3 +137,7 @@ class Role:
 
     def leader_resigned(self, replica: Replica, successors: tuple[ReplicaKey, ...], now_ms: float) -> Become | None:
         return None
+
+
+def _not_leader() -> ApiError:
+    return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "This node does not lead the quorum")
