@@ -16,6 +16,7 @@ from quire.protocol.errors import ErrorCode
 from quire.raft.control_state import ControlHistory
 from quire.raft.effects import (
     ChangeVoters,
+    CheckLeadership,
     ConnectionLost,
     Effect,
     LeaderChanged,
@@ -197,6 +198,9 @@ class RaftCore:
                 return None
             case ChangeVoters():
                 return role.change_voters(replica, event, now_ms)
+            case CheckLeadership(request_id):
+                role.check_leadership(replica, request_id)
+                return None
             case Resign():
                 replica.stopping = True
                 return Become(Kind.RESIGNED, role.election) if role.kind is Kind.LEADER else None
@@ -222,6 +226,8 @@ class RaftCore:
                 return self._fetch_answered(sender, message, now_ms)
             case EpochAnswer(epoch, leader_id):
                 self._learn(epoch, leader_id, now_ms)
+                if epoch == self.epoch:
+                    self.role.epoch_answered(replica, sender, message)
         return None
 
     def _vote(self, request: VoteRequest, now_ms: float) -> VoteAnswer:
@@ -245,7 +251,7 @@ class RaftCore:
         error = self._refusal(message.epoch, message.voter)
         if not self._learn(message.epoch, message.leader_id, now_ms):
             self._follow_again(Election(message.epoch, message.leader_id), now_ms)
-        return EpochAnswer(self.epoch, self.leader_id, error)
+        return EpochAnswer(self.epoch, self.leader_id, error, message.check)
 
     def _end_epoch(self, message: EndEpoch, now_ms: float) -> EpochAnswer:
         error = self._refusal(message.epoch, None)

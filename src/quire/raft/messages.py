@@ -43,11 +43,15 @@ class VoteAnswer(NamedTuple):
 
 
 class BeginEpoch(NamedTuple):
-    """I lead `epoch`: fetch from me. `voter` is the key under which the leader knows the receiver."""
+    """I lead `epoch`: fetch from me. `voter` is the key under which the leader knows the receiver.
+
+    `check` is the number of a round of `LeadershipChecks`. The wire does not carry it.
+    """
 
     epoch: int
     leader_id: int
     voter: ReplicaKey | None = None
+    check: int = 0
 
 
 class EndEpoch(NamedTuple):
@@ -59,11 +63,12 @@ class EndEpoch(NamedTuple):
 
 
 class EpochAnswer(NamedTuple):
-    """The answer to BeginEpoch and EndEpoch."""
+    """The answer to BeginEpoch and EndEpoch. `check` is that of the request; the wire does not carry it."""
 
     epoch: int
     leader_id: int | None
     error: ErrorCode = ErrorCode.NONE
+    check: int = 0
 
 
 class FetchRequest(NamedTuple):

@@ -32,11 +32,13 @@ from quire.raft.effects import (
     AnswerFetch,
     Append,
     ChangeVoters,
+    CheckLeadership,
     ConnectionLost,
     Effect,
     FetchSnapshot,
     HighWatermark,
     LeaderChanged,
+    LeadershipChecked,
     LogCleaned,
     LogSynced,
     PersistElection,
@@ -60,7 +62,7 @@ from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchAnswer
 from quire.raft.outbox import Answer, Outbox
 from quire.raft.peers import NoPeers, PeerAddress, Peers
-from quire.raft.pending_changes import PendingChanges
+from quire.raft.pending_answers import PendingAnswers
 from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
 from quire.raft.settings import MetadataLogSettings
 from quire.raft.snapshot_fetch import SnapshotFetch
@@ -145,7 +147,8 @@ class MetadataLog:
         self._effects = EffectQueue(
             clock, directory, carry_out=self._carry_out, then=self._arm_timer, failed=self._fail
         )
-        self._changes = PendingChanges()
+        self._changes: PendingAnswers[ApiError] = PendingAnswers()
+        self._checks: PendingAnswers[bool] = PendingAnswers()
         self._stopped = False
         self._timer: Timer | None = None
         self._told_leader: tuple[int | None, int] = (None, -1)
@@ -291,7 +294,8 @@ class MetadataLog:
         self._outbox.close()
         stopping = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is stopping")
         self._inbox.refuse_all(stopping)
-        self._changes.refuse_all(stopping)
+        self._changes.answer_all(stopping)
+        self._checks.answer_all(False)
 
     def _fail(self, error: Exception) -> None:
         if self._stopped:
@@ -317,6 +321,17 @@ class MetadataLog:
         request_id, changed = self._changes.add()
         self._step(ChangeVoters(request_id, change, until_committed))
         return changed
+
+    def check_leadership(self) -> Pending[bool]:
+        """Whether this node still led when this was called: if so, no other had committed anything after its log.
+
+        A majority of the voters must confirm it. A leader without a majority gets False when its term ends.
+        """
+        if self._stopped:
+            return completed(False)
+        request_id, checked = self._checks.add()
+        self._step(CheckLeadership(request_id))
+        return checked
 
     # --- Other replicas
 
@@ -395,7 +410,9 @@ class MetadataLog:
             case RestartLog(position):
                 self._restart(position)
             case VotersChanged(request_id, error, message):
-                self._changes.answer(request_id, error, message)
+                self._changes.answer(request_id, ApiError(error, message))
+            case LeadershipChecked(request_id, leads):
+                self._checks.answer(request_id, leads)
 
     def _send(self, to: int, message: messages.Message) -> None:
         if self._inbox.holds(to):

@@ -156,7 +156,8 @@ class Outbox:
                 assert isinstance(asked, FetchRequest)
                 answer = fetch.answer(response, asked)
             case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
-                answer = quorum_epoch.answer(response)
+                assert isinstance(asked, BeginEpoch | EndEpoch)
+                answer = quorum_epoch.answer(response, asked)
             case _:
                 raise AssertionError(f"{type(response).__name__} answers no request of a replica")
         for node in response.node_endpoints:

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from quire.protocol.errors import ErrorCode
 from quire.raft.control_state import ControlState
-from quire.raft.effects import ChangeVoters, VotersChanged
+from quire.raft.effects import ChangeVoters, LeadershipChecked, VotersChanged
 from quire.raft.log_summary import LogPosition
-from quire.raft.messages import FetchAnswer, FetchRequest, VoteAnswer, VoteRequest
+from quire.raft.messages import EpochAnswer, FetchAnswer, FetchRequest, VoteAnswer, VoteRequest
 from quire.raft.quorum_state import Election
 from quire.raft.replica import Replica
 from quire.raft.replicas import ReplicaKey
@@ -76,6 +76,9 @@ class Role:
         replica.emit(VotersChanged(event.request_id, ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
         return None
 
+    def check_leadership(self, replica: Replica, request_id: int) -> None:
+        replica.emit(LeadershipChecked(request_id, leads=False))
+
     def timed_out(self, replica: Replica, now_ms: float) -> Become | None:
         """`deadline_ms` has passed."""
         return None
@@ -95,6 +98,9 @@ class Role:
 
     def vote_answered(self, replica: Replica, sender: int, answer: VoteAnswer, now_ms: float) -> Become | None:
         return None
+
+    def epoch_answered(self, replica: Replica, sender: int, answer: EpochAnswer) -> None:
+        """A replica of this epoch answers an announcement."""
 
     def fetch_requested(self, replica: Replica, sender: int, request: FetchRequest, now_ms: float) -> Become | None:
         """Refuses, and names the leader if it is known."""
