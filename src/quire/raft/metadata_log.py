@@ -21,7 +21,6 @@ from typing import Protocol
 
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.schema import Message
 from quire.raft import messages
 from quire.raft.addresses import Addresses
 from quire.raft.control_state import NO_VOTERS
@@ -80,10 +79,13 @@ log = logging.getLogger("quire.raft")
 
 
 class LogListener(Protocol):
-    """Keeps state from the log. Called on the event loop, in the order of the log."""
+    """Keeps state from the log. Called on the event loop, in the order of the log, but for `prepare_snapshot`."""
 
-    def snapshot_loaded(self, records: Sequence[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
-        """`records` are the state up to `last_offset`; the log continues after it."""
+    def prepare_snapshot(self, snapshot: Snapshot) -> Callable[[], None]:
+        """Builds the state that a snapshot holds; changes nothing, because it is called in a job.
+
+        The result is called on the event loop if the snapshot replaces the state. It may raise MetadataLogError.
+        """
         ...
 
     def committed(self, batches: Sequence[CommittedBatch]) -> None: ...
@@ -143,7 +145,9 @@ class MetadataLog:
             trimmed=self._trimmed,
             failed=self._fail,
         )
-        self._snapshot_fetch = SnapshotFetch(key, self._step, self._outbox, disk, jobs, self._store.path)
+        self._snapshot_fetch = SnapshotFetch(
+            key, self._step, self._outbox, disk, jobs, self._store.path, listener.prepare_snapshot
+        )
         self._effects = EffectQueue(
             clock, directory, carry_out=self._carry_out, then=self._arm_timer, failed=self._fail
         )
@@ -236,7 +240,9 @@ class MetadataLog:
         summary = self._store.open(self._clock.now_ms())
         self._check_voters()
         if self._store.snapshot is not None:
-            self._load(self._store.snapshot)
+            # Nothing waits for the event loop yet: the listeners answer when the log is open.
+            self._delivery.restart_at(self._store.snapshot.position.offset)
+            self._listener.prepare_snapshot(self._store.snapshot)()
         self._store.history.static_voters = self._static_voters or NO_VOTERS
         self._core = RaftCore(
             self._key,
@@ -262,13 +268,6 @@ class MetadataLog:
                 f"{self._directory} does not say who votes and controller.quorum.voters is not set; "
                 "format it with `quire storage format --standalone`"
             )
-
-    def _load(self, snapshot: Snapshot) -> None:
-        position = snapshot.position
-        self._delivery.restart_at(position.offset)
-        self._listener.snapshot_loaded(
-            snapshot.records, position.offset - 1, position.epoch, snapshot.last_contained_timestamp_ms
-        )
 
     def close(self) -> None:
         """Leaves the quorum, makes everything durable and closes the files. The listener is not called any more."""
@@ -493,7 +492,8 @@ class MetadataLog:
 
     def _restart(self, position: LogPosition) -> None:
         """The fetched snapshot replaces the log. It is on disk, so a crash leaves either."""
-        snapshot = self._snapshot_fetch.take(position)
+        replace_state = self._snapshot_fetch.take(position)
         self._store.restart_at(position)
-        self._load(snapshot)
+        self._delivery.restart_at(position.offset)
+        replace_state()
         log.info("metadata log restarted end_offset=%d epoch=%d", position.offset, position.epoch)
