@@ -80,7 +80,7 @@ def test_a_leader_of_the_past_does_not_take_its_image_for_the_latest() -> None:
         cluster.network.cut(f"node-{old}", f"node-{other}")
     # The others notice at once, the old leader when nobody has fetched from it for a while.
     for other in others:
-        cluster[other].metadata.log.lost(old, connection_lost=True)
+        cluster[other].metadata.log.lost(old, None, connection_lost=True)
     cluster.until(lambda: any(node_id in cluster.active for node_id in others))
     (new,) = (node_id for node_id in others if node_id in cluster.active)
     record = ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="2000")

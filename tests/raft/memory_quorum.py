@@ -266,7 +266,8 @@ class MemoryQuorum:
         asked, silent = (sender, to) if isinstance(message, REQUESTS) else (to, sender)
         if self.nodes[asked].core is not None:
             self.story.append(f"{asked} cannot reach {silent}")
-            self.step(asked, Unreachable(silent))
+            fetch = message.number if isinstance(message, FetchRequest | FetchAnswer) else None
+            self.step(asked, Unreachable(silent, fetch))
 
     # --- Time
 
@@ -344,7 +345,7 @@ class MemoryQuorum:
                 batches = tuple(batch for batch in node.batches if batch.base_offset >= request.offset)[
                     : self.fetch_max
                 ]
-                answer = FetchAnswer(epoch, node.id, request.asked_at, high_watermark, batches=batches)
+                answer = FetchAnswer(epoch, node.id, request.number, high_watermark, batches=batches)
                 self.network.append((node.id, to, answer))
             case FetchSnapshot(leader_id, position):
                 node.snapshot_wanted = (leader_id, position)

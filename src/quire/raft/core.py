@@ -180,8 +180,8 @@ class RaftCore:
                 return role.timed_out(replica, now_ms) if now_ms >= role.deadline_ms else None
             case Received(sender, message):
                 return self._receive(sender, message, now_ms)
-            case Unreachable(peer):
-                return role.unreachable(replica, peer, now_ms)
+            case Unreachable(peer, fetch):
+                return role.unreachable(replica, peer, fetch, now_ms)
             case ConnectionLost(peer):
                 return role.connection_lost(replica, peer, now_ms)
             case LogCleaned(position):
@@ -266,7 +266,8 @@ class RaftCore:
         if self.kind not in (Kind.FOLLOWER, Kind.UNATTACHED):
             return None
         self._follow_again(Election(answer.epoch, answer.leader_id), now_ms)
-        return self.role.unreachable(self._replica, sender, now_ms) if self.kind is Kind.UNATTACHED else None
+        is_unattached = self.kind is Kind.UNATTACHED
+        return self.role.unreachable(self._replica, sender, answer.number, now_ms) if is_unattached else None
 
     def _refusal(self, epoch: int, receiver: ReplicaKey | None) -> ErrorCode:
         """The error of a request with an old epoch, or for another replica than this one."""

@@ -29,9 +29,10 @@ class Received(NamedTuple):
 
 
 class Unreachable(NamedTuple):
-    """A request to `peer` went unanswered: no connection, or no answer in time."""
+    """A request to `peer` went unanswered: no connection, or no answer in time. `fetch` is the number of a fetch."""
 
     peer: int
+    fetch: int | None = None
 
 
 class ConnectionLost(NamedTuple):

@@ -356,11 +356,11 @@ class MetadataLog:
         if not self._stopped:
             self._step(Received(peer, answer))
 
-    def lost(self, peer: int, *, connection_lost: bool) -> None:
+    def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None:
         if connection_lost and not self._stopped:
             self._step(ConnectionLost(peer))
         if not self._stopped:
-            self._step(Unreachable(peer))
+            self._step(Unreachable(peer, fetch))
 
     # --- The machine and its effects
 
@@ -402,7 +402,7 @@ class MetadataLog:
                 self._send(to, message)
             case AnswerFetch(to, request, epoch, high_watermark):
                 batches = self._store.read_batches(request.offset, FETCH_BYTES_MAX)
-                answer = FetchAnswer(epoch, self._key.id, request.asked_at, high_watermark, batches=batches)
+                answer = FetchAnswer(epoch, self._key.id, request.number, high_watermark, batches=batches)
                 self._inbox.answer(to, answer)
             case FetchSnapshot(leader_id, position):
                 self._snapshot_fetch.start(leader_id, position, self.epoch)

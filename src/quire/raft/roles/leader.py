@@ -67,7 +67,7 @@ class Leader(Role):
         """Refuses what still waits."""
         no_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
         for sender, (request, _) in self._waiting.items():
-            replica.send(sender, FetchAnswer(self.epoch, None, request.asked_at, error=no_leader))
+            replica.send(sender, FetchAnswer(self.epoch, None, request.number, error=no_leader))
         if self._pending_change is not None:
             message = "The leader changed before the change was committed; the next leader may commit it"
             self._answer_change(replica, self._pending_change.request_id, ApiError(no_leader, message))
@@ -205,11 +205,11 @@ class Leader(Role):
             return None
         if request.offset <= log.start.offset or request.last_epoch < log.start.epoch:
             # The epochs before the snapshot's are not known any more, so there is no place to truncate to.
-            return FetchAnswer(self.epoch, self.election.leader_id, request.asked_at, snapshot=log.start)
+            return FetchAnswer(self.epoch, self.election.leader_id, request.number, snapshot=log.start)
         agreed = log.end_of_epoch(request.last_epoch)
         if agreed.epoch == request.last_epoch and request.offset <= agreed.offset:
             return None
-        return FetchAnswer(self.epoch, self.election.leader_id, request.asked_at, diverging=agreed)
+        return FetchAnswer(self.epoch, self.election.leader_id, request.number, diverging=agreed)
 
     def _commit(self, replica: Replica) -> Become | None:
         offset = self.progress.committed_offset(replica.voters)

@@ -62,7 +62,8 @@ class Role:
             return False
         last = replica.log.last
         peer = peers[replica.random.below(len(peers))]
-        replica.send(peer, FetchRequest(self.epoch, replica.key, last.offset, last.epoch))
+        number = replica.next_fetch_number()
+        replica.send(peer, FetchRequest(self.epoch, replica.key, last.offset, last.epoch, number=number))
         return True
 
     def entered(self, replica: Replica, now_ms: float) -> Become | None:
@@ -108,14 +109,14 @@ class Role:
         if request.epoch != self.epoch:
             is_old = request.epoch < self.epoch
             error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
-        replica.send(sender, FetchAnswer(self.epoch, self.known_leader(replica), request.asked_at, error=error))
+        replica.send(sender, FetchAnswer(self.epoch, self.known_leader(replica), request.number, error=error))
         return None
 
     def fetch_answered(self, replica: Replica, answer: FetchAnswer, now_ms: float) -> Become | None:
         return None
 
-    def unreachable(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
-        """A request to `peer` led to nothing."""
+    def unreachable(self, replica: Replica, peer: int, fetch: int | None, now_ms: float) -> Become | None:
+        """A request to `peer` led to nothing; `fetch` is its number if it was a fetch."""
         return None
 
     def connection_lost(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
