@@ -1,7 +1,15 @@
 """The metadata replica: an image of what is committed, and an active controller for exactly one term at a time."""
 
+import pytest
+
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from quire.protocol.messages.metadata_records import FeatureLevelRecord, TopicRecord
+from quire.protocol.schema import Message
+from quire.raft.control_state import ControlState
+from quire.raft.errors import MetadataLogError
+from quire.raft.log_summary import LogPosition
+from quire.raft.snapshot_file import Snapshot
 from tests.controller.sim_controller import FROM_A_NODE, NODE_ID, SimController
 
 
@@ -53,3 +61,28 @@ def test_a_wait_for_the_image_that_is_given_up_is_forgotten() -> None:
     forget()
     sim.register(2)
     assert called == ["waits"]
+
+
+def snapshot_of(*records: Message) -> Snapshot:
+    return Snapshot(LogPosition(7, 1_000), 5, ControlState(), list(records))
+
+
+def test_a_snapshot_becomes_the_image_only_when_it_replaces_the_log() -> None:
+    sim = SimController().start()
+    waited: list[str] = []
+    sim.replica.when_applied(999, lambda: waited.append("done"))
+    before = sim.image
+    replace_state = sim.replica.prepare_snapshot(snapshot_of(TopicRecord(name="orders", topic_id=b"t" * 16)))
+    assert sim.image is before and sim.image.topic("orders") is None and not waited
+    replace_state()
+    assert sim.image.topic("orders") is not None
+    assert (sim.image.offset, sim.image.epoch, sim.image.timestamp_ms) == (999, 7, 5)
+    assert waited == ["done"]
+
+
+def test_a_snapshot_that_this_node_does_not_support_fails_only_if_it_is_used() -> None:
+    sim = SimController().start()
+    unsupported = snapshot_of(FeatureLevelRecord(name="group.version", feature_level=9))
+    replace_state = sim.replica.prepare_snapshot(unsupported)
+    with pytest.raises(MetadataLogError, match=r"group\.version"):
+        replace_state()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from quire.metadata.image import ClusterImage
 from quire.metadata.loader import MetadataLoader
+from quire.metadata.snapshot import image_of
 from quire.protocol.records import BatchHeader, check_crc, decode_batch, walk_batches
 from quire.raft.log_store import CommittedBatch
 from quire.raft.record_frame import decode_frame
@@ -45,7 +46,8 @@ class MetadataFiles:
             position = positions[-1]
             snapshot = read_snapshot(disk, str(self.folder), file_name(position))
             start = position.offset
-            loader.load_snapshot(snapshot.records, start - 1, position.epoch, snapshot.last_contained_timestamp_ms)
+            timestamp_ms = snapshot.last_contained_timestamp_ms
+            loader.load_snapshot(image_of(snapshot.records, start - 1, position.epoch, timestamp_ms))
         loader.apply(self._decoded(start, end_offset))
         return loader.image
 

@@ -75,7 +75,7 @@ def test_a_late_subscriber_hears_of_everything_that_is_there() -> None:
 def test_a_snapshot_that_lacks_a_topic_removes_it_at_once() -> None:
     loader, heard = subscribed()
     loader.apply([OneBatch(1, [records.TopicRecord(name="orders", topic_id=b"t" * 16)])])
-    loader.load_snapshot([feature(1)], last_offset=9, epoch=2, timestamp_ms=7)
+    loader.load_snapshot(image_of([feature(1)], offset=9, epoch=2, timestamp_ms=7))
     assert list(heard[1].removed_topics) == [b"t" * 16]
     assert loader.image.topic("orders") is None
 
@@ -87,7 +87,7 @@ def test_a_snapshot_and_the_rest_are_worth_the_whole_log(seed: int) -> None:
     whole, resumed = MetadataLoader(), MetadataLoader()
     whole.apply([OneBatch(offset, [record]) for offset, record in enumerate(told)])
     prefix = image_of(told[:cut])
-    resumed.load_snapshot(records_of(prefix), last_offset=cut - 1, epoch=1, timestamp_ms=5)
+    resumed.load_snapshot(image_of(records_of(prefix), offset=cut - 1, epoch=1, timestamp_ms=5))
     resumed.apply([OneBatch(offset, [record]) for offset, record in enumerate(told) if offset >= cut])
     assert resumed.image == whole.image
 

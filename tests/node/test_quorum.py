@@ -1,5 +1,6 @@
 """Three nodes agree: they elect a controller, replicate the metadata log, and survive the loss of one."""
 
+from quire.node.quorum_progress import HIGH_WATERMARK
 from quire.protocol.messages.metadata_records import ConfigRecord
 from tests.node.sim_cluster import SimCluster
 
@@ -69,6 +70,42 @@ def test_a_follower_that_was_away_too_long_gets_a_snapshot() -> None:
     cluster.until(lambda: setting(cluster, away) == str(number))
     assert cluster[away].metadata.log.start_offset > behind
     assert cluster.members[away].failures == []
+
+
+def test_a_leader_of_the_past_does_not_take_its_image_for_the_latest() -> None:
+    cluster = started()
+    (old,) = cluster.active
+    others = [node_id for node_id in (1, 2, 3) if node_id != old]
+    for other in others:
+        cluster.network.cut(f"node-{old}", f"node-{other}")
+    # The others notice at once, the old leader when nobody has fetched from it for a while.
+    for other in others:
+        cluster[other].metadata.log.lost(old, None, connection_lost=True)
+    cluster.until(lambda: any(node_id in cluster.active for node_id in others))
+    (new,) = (node_id for node_id in others if node_id in cluster.active)
+    record = ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="2000")
+    cluster[new].metadata.log.append([(record, 0)], cluster.clock.now_ms())
+    cluster.until(lambda: setting(cluster, new) == "2000")
+    assert old in cluster.active, "it still takes itself for the leader"
+    up_to_date = cluster[old].to_controller.when_up_to_date(60_000)
+    described = cluster[old].to_controller.describe_quorum(HIGH_WATERMARK)
+    cluster.until(lambda: old not in cluster.active)
+    assert not up_to_date.done and not described.done
+    cluster.network.heal()
+    cluster.until(lambda: up_to_date.done and described.done)
+    assert setting(cluster, old) == "2000"
+    assert described.value.topics[0].partitions[0].leader_id == new
+
+
+def test_a_leader_with_a_majority_soon_knows_that_its_image_is_the_latest() -> None:
+    cluster = started()
+    (leader,) = cluster.active
+    cluster.network.cut(f"node-{leader}", f"node-{leader % 3 + 1}")
+    asked_ms = cluster.clock.monotonic_ms()
+    up_to_date = cluster[leader].to_controller.when_up_to_date(60_000)
+    cluster.until(lambda: up_to_date.done)
+    assert up_to_date.value is True
+    assert cluster.clock.monotonic_ms() - asked_ms < 100, "it waits for no fetch that is due later"
 
 
 def test_a_controller_whose_disk_is_full_ends_its_term_when_the_others_elect_another() -> None:

@@ -12,11 +12,13 @@ from quire.raft.effects import (
     AnswerFetch,
     Append,
     ChangeVoters,
+    CheckLeadership,
     ConnectionLost,
     Effect,
     FetchSnapshot,
     HighWatermark,
     LeaderChanged,
+    LeadershipChecked,
     LogCleaned,
     LogSynced,
     PersistElection,
@@ -73,6 +75,8 @@ class MemoryQuorum:
         self.controls: dict[int, ControlState] = {}
         self.changes = 0
         self.answers: dict[int, VotersChanged] = {}
+        self.checks: list[int] = []
+        """For each check of leadership, the last offset that any leader had committed when it was asked for."""
 
     def _new_key(self, id_: int) -> ReplicaKey:
         self.directories += 1
@@ -183,6 +187,11 @@ class MemoryQuorum:
             self.change(leader_id, UpdateVoter(Voter(self.nodes[voter.key.id].key)))
         self.change(leader_id, UpgradeKraftVersion(version))
 
+    def check(self, id_: int) -> None:
+        """Asks a node whether it still leads."""
+        self.checks.append(max(self.committed, default=-1))
+        self.step(id_, CheckLeadership(len(self.checks) - 1))
+
     def snapshot(self, id_: int, offset: int) -> None:
         """The log before `offset`, all committed, becomes a snapshot."""
         node, core = self.nodes[id_], self.core(id_)
@@ -257,7 +266,8 @@ class MemoryQuorum:
         asked, silent = (sender, to) if isinstance(message, REQUESTS) else (to, sender)
         if self.nodes[asked].core is not None:
             self.story.append(f"{asked} cannot reach {silent}")
-            self.step(asked, Unreachable(silent))
+            fetch = message.number if isinstance(message, FetchRequest | FetchAnswer) else None
+            self.step(asked, Unreachable(silent, fetch))
 
     # --- Time
 
@@ -335,7 +345,7 @@ class MemoryQuorum:
                 batches = tuple(batch for batch in node.batches if batch.base_offset >= request.offset)[
                     : self.fetch_max
                 ]
-                answer = FetchAnswer(epoch, node.id, request.asked_at, high_watermark, batches=batches)
+                answer = FetchAnswer(epoch, node.id, request.number, high_watermark, batches=batches)
                 self.network.append((node.id, to, answer))
             case FetchSnapshot(leader_id, position):
                 node.snapshot_wanted = (leader_id, position)
@@ -347,6 +357,8 @@ class MemoryQuorum:
             case VotersChanged(request_id):
                 assert request_id not in self.answers, "answered twice"
                 self.answers[request_id] = effect
+            case LeadershipChecked(request_id, leads):
+                assert not leads or node.high_watermark > self.checks[request_id], "a leader of the past was believed"
 
     def _send(self, node: MemoryNode, to: int, message: Message) -> None:
         if isinstance(message, FetchRequest):

@@ -1,16 +1,15 @@
 """A metadata log on a simulated disk and virtual time, with a listener that writes down what it hears."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quire.protocol.messages.metadata_records import ConfigRecord
-from quire.protocol.schema import Message
 from quire.raft.log_store import FOLDER, CommittedBatch
 from quire.raft.log_summary import LogPosition
 from quire.raft.metadata_log import MetadataLog
 from quire.raft.peers import Peers
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.raft.settings import MetadataLogSettings
-from quire.raft.snapshot_file import encode_snapshot, file_name, write_snapshot
+from quire.raft.snapshot_file import Snapshot, encode_snapshot, file_name, write_snapshot
 from quire.raft.snapshot_taker import SnapshotContent, VersionedRecord
 from simulator.clock import SimClock
 from simulator.disk import SimDisk
@@ -81,9 +80,15 @@ class SimLog:
     def append(self, *values: str) -> int:
         return self.log.append([setting(value) for value in values], self.clock.now_ms())
 
-    def snapshot_loaded(self, records: Sequence[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
-        self.values = [record.value or "" for record in records if isinstance(record, ConfigRecord)]
-        self.position = (last_offset, epoch, timestamp_ms)
+    def prepare_snapshot(self, snapshot: Snapshot) -> Callable[[], None]:
+        values = [record.value or "" for record in snapshot.records if isinstance(record, ConfigRecord)]
+        end = snapshot.position
+
+        def replace_state() -> None:
+            self.values = values
+            self.position = (end.offset - 1, end.epoch, snapshot.last_contained_timestamp_ms)
+
+        return replace_state
 
     def committed(self, batches: Sequence[CommittedBatch]) -> None:
         for batch in batches:

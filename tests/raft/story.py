@@ -11,6 +11,7 @@ from quire.raft.effects import (
     FetchSnapshot,
     HighWatermark,
     LeaderChanged,
+    LeadershipChecked,
     PersistElection,
     RestartLog,
     Send,
@@ -59,6 +60,8 @@ def tell(effect: Effect) -> str:
             return f"leader of epoch {epoch}: {'unknown' if leader_id is None else leader_id}"
         case VotersChanged(_, error, message):
             return f"refuses the change: {error.name}: {message}" if error else "has made the change"
+        case LeadershipChecked(_, leads):
+            return "still led when it was asked" if leads else "does not lead"
     return ""
 
 
@@ -84,12 +87,12 @@ def _say(message: Message) -> str:
             return f"{asked} for me in epoch {epoch}? my log ends at {last.offset} of epoch {last.epoch}"
         case VoteAnswer(epoch, leader_id, granted, error=error):
             return f"{'yes' if granted else 'no'}, epoch {epoch}{_led_by(leader_id)}{_error(error)}"
-        case BeginEpoch(epoch):
-            return f"I lead epoch {epoch}"
+        case BeginEpoch(epoch, check=check):
+            return f"I lead epoch {epoch}{_check(check)}"
         case EndEpoch(epoch, _, successors):
             return f"I leave epoch {epoch}, next are {', '.join(str(key.id) for key in successors)}"
-        case EpochAnswer(epoch, leader_id, error):
-            return f"noted, epoch {epoch}{_led_by(leader_id)}{_error(error)}"
+        case EpochAnswer(epoch, leader_id, error, check):
+            return f"noted, epoch {epoch}{_led_by(leader_id)}{_error(error)}{_check(check)}"
         case FetchRequest(epoch, _, offset, last_epoch, high_watermark):
             return f"fetch from {offset} after epoch {last_epoch}, in epoch {epoch}, knowing {high_watermark} committed"
         case FetchAnswer(epoch, leader_id, _, diverging=diverging, snapshot=snapshot, error=error):
@@ -102,6 +105,10 @@ def _say(message: Message) -> str:
 
 def _led_by(leader_id: int | None) -> str:
     return "" if leader_id is None else f" is led by {leader_id}"
+
+
+def _check(number: int) -> str:
+    return f", check {number}" if number else ""
 
 
 def _error(error: ErrorCode) -> str:

@@ -51,10 +51,17 @@ class Machine:
         voters = ControlHistory(static_voters=VoterSet.of_ids([1, 2, 3]))
         self.core = RaftCore(ReplicaKey(FOLLOWER), voters, log or log_of_epoch_1(), SimRandom(1))
         self.now_ms = 0.0
-        self.core.start(Election(5, LEADER), 0)
+        self.fetch_number = 0
+        """Of the last fetch."""
+        self._note_fetch(self.core.start(Election(5, LEADER), 0))
 
     def step(self, event: RaftEvent) -> list[Effect]:
-        return self.core.step(event, self.now_ms)
+        return self._note_fetch(self.core.step(event, self.now_ms))
+
+    def _note_fetch(self, effects: list[Effect]) -> list[Effect]:
+        for request in sent(effects, FetchRequest):
+            self.fetch_number = request.number
+        return effects
 
     def is_a(self, kind: Kind) -> bool:
         return self.core.kind is kind
@@ -73,7 +80,7 @@ class Machine:
     ) -> list[Effect]:
         """The leader answers the fetch that is in flight."""
         answer = FetchAnswer(
-            self.core.epoch, LEADER, self.core.log.last, high_watermark, diverging, snapshot, batches, error
+            self.core.epoch, LEADER, self.fetch_number, high_watermark, diverging, snapshot, batches, error
         )
         return self.step(Received(LEADER, answer))
 
@@ -192,6 +199,34 @@ def test_a_replica_whose_pre_vote_is_refused_follows_again() -> None:
     assert sent(effects, FetchRequest)
 
 
+def followed_again() -> tuple[Machine, int]:
+    """A machine that gave up on its leader and follows it again, and the number of the fetch from before that."""
+    machine = Machine()
+    machine.answered()
+    earlier = machine.fetch_number
+    machine.step(ConnectionLost(LEADER))
+    machine.wait(25)
+    assert machine.is_a(Kind.PROSPECTIVE)
+    machine.step(Received(LEADER, BeginEpoch(5, LEADER)))
+    assert machine.is_a(Kind.FOLLOWER) and machine.fetch_number > earlier
+    return machine, earlier
+
+
+def test_an_answer_to_a_fetch_from_before_it_gave_up_starts_no_second_loop() -> None:
+    machine, earlier = followed_again()
+    assert machine.step(Received(LEADER, FetchAnswer(5, LEADER, earlier))) == []
+    assert len(sent(machine.answered(), FetchRequest)) == 1
+
+
+@pytest.mark.parametrize("lost", ["an earlier fetch", "another request"])
+def test_only_the_loss_of_the_last_fetch_makes_it_fetch_again(lost: str) -> None:
+    machine, earlier = followed_again()
+    machine.step(Unreachable(LEADER, earlier if lost == "an earlier fetch" else None))
+    assert not sent(machine.wait(20), FetchRequest), "the answer may still come"
+    machine.step(Unreachable(LEADER, machine.fetch_number))
+    assert len(sent(machine.wait(20), FetchRequest)) == 1
+
+
 def test_a_fetch_that_succeeds_after_all_ends_the_doubt() -> None:
     machine = Machine()
     machine.step(ConnectionLost(LEADER))
@@ -259,7 +294,7 @@ def test_votes_for_an_impossible_log_are_refused() -> None:
 
 def test_an_answer_of_an_earlier_epoch_is_no_reason_to_wait_longer() -> None:
     machine = Machine()
-    answer = FetchAnswer(machine.core.epoch - 1, None, machine.core.log.last)
+    answer = FetchAnswer(machine.core.epoch - 1, None, machine.fetch_number)
     machine.step(Received(LEADER, answer))
     assert sent(machine.wait(20), FetchRequest), "the fetch is retried"
 

@@ -33,8 +33,8 @@ def test_a_node_ends_with_a_sentence_if_its_leader_lost_committed_records() -> N
     disk = format_folder(SimDisk(), VOTERS)
     sim = SimLog(disk, peers=SilentPeers()).open()
     sim.log.requested(BeginEpoch(epoch, LEADER, KEY))
-    sim.log.answered(LEADER, FetchAnswer(epoch, LEADER, LogPosition(0, 0), committed, batches=batches))
+    sim.log.answered(LEADER, FetchAnswer(epoch, LEADER, 1, committed, batches=batches))
     sim.run(50)
     assert sim.values == ["a"]
-    sim.log.answered(LEADER, FetchAnswer(epoch, LEADER, LogPosition(epoch, committed), diverging=LogPosition(0, 0)))
+    sim.log.answered(LEADER, FetchAnswer(epoch, LEADER, 2, diverging=LogPosition(0, 0)))
     assert "the leader lost committed records" in str(sim.failures[0])

@@ -122,6 +122,20 @@ def test_a_full_disk_keeps_it_waiting_until_there_is_room_and_nothing_is_lost_or
     assert started(sim.disk.crash(SimRandom(7))).values == ["a", "b", "c", "d"]
 
 
+def test_the_only_voter_knows_that_it_leads_even_while_its_disk_is_full() -> None:
+    sim = started()
+    sim.disk.capacity_bytes = 0
+    sim.append("a")
+    assert sim.log.waits_for_room
+    assert sim.log.check_leadership().value is True
+
+
+def test_a_log_that_is_closed_does_not_lead() -> None:
+    sim = started()
+    sim.log.close()
+    assert sim.log.check_leadership().value is False
+
+
 def test_what_waited_for_room_when_the_power_went_was_never_told_and_is_not_there() -> None:
     sim = started()
     sim.append("a")

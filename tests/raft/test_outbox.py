@@ -9,7 +9,6 @@ from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchResponse
 from quire.protocol.schema import Message
 from quire.raft.addresses import Addresses
-from quire.raft.log_summary import LogPosition
 from quire.raft.messages import FetchAnswer, FetchRequest
 from quire.raft.outbox import Answer, Outbox
 from quire.raft.peers import NoAnswer, PeerAddress, Purpose
@@ -31,7 +30,7 @@ class Refusing:
     def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
         if self.error is not ErrorCode.NONE:
             return completed(FetchResponse(error_code=self.error))
-        answer = FetchAnswer(1, 2, LogPosition(0, 0))
+        answer = FetchAnswer(1, 2, 0)
         return completed(fetch.response(answer, 0, None))
 
     def close(self) -> None: ...
@@ -41,7 +40,7 @@ class Refusing:
 
     def answered(self, peer: int, answer: Answer) -> None: ...
 
-    def lost(self, peer: int, *, connection_lost: bool) -> None: ...
+    def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None: ...
 
 
 def test_a_refusal_is_logged_once_per_controller_until_it_changes(caplog: pytest.LogCaptureFixture) -> None:

@@ -40,6 +40,7 @@ class Schedule:
             (120, self.finish_sync),
             (60, self.fetch_snapshot),
             (80, self.propose),
+            (40, self.check),
             (200, self.tick),
             (20, self.repeat),
             (8, self.cut_off),
@@ -66,6 +67,8 @@ class Schedule:
 
     def step(self) -> None:
         self.random.choice(self.steps)()
+        if len(self.leaders) > 1:
+            self.check()
         self.quorum.check_leaders_hold_what_is_committed()
 
     def deliver(self) -> None:
@@ -98,6 +101,11 @@ class Schedule:
             self.records += 1
             self.quorum.propose(self.random.choice(self.leaders).id, f"record-{self.records}")
 
+    def check(self) -> None:
+        """Asks the leader of the oldest epoch, which may be one of the past."""
+        if self.leaders:
+            self.quorum.check(min(self.leaders, key=lambda node: self.quorum.core(node.id).epoch).id)
+
     def tick(self) -> None:
         if self.up:
             self.quorum.now_ms += self.random.between(0, 40 if self.random.chance(0.8) else 1_500)
@@ -118,6 +126,11 @@ class Schedule:
             self.quorum.cuts = {pair for id_ in lost for pair in ((leader.id, id_), (id_, leader.id))}
             for _ in range(1 + self.random.below(3)):
                 self.propose()
+            if self.random.chance(0.5):
+                # The others elect another while the leader still takes itself for one.
+                for node in self.up:
+                    if node.id in lost:
+                        self.quorum.lose_connection(node.id, leader.id)
 
     def cut_one_way(self) -> None:
         ids = list(self.quorum.nodes)

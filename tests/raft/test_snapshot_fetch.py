@@ -2,7 +2,7 @@
 
 import errno
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -16,7 +16,7 @@ from quire.raft.outbox import Answer, Outbox
 from quire.raft.peers import NoAnswer, PeerAddress, Purpose
 from quire.raft.replicas import Endpoint, ReplicaKey
 from quire.raft.snapshot_fetch import SnapshotFetch
-from quire.raft.snapshot_file import encode_snapshot, file_name, read_snapshot
+from quire.raft.snapshot_file import Snapshot, encode_snapshot, file_name, read_snapshot
 from quire.raft.wire import fetch_snapshot
 from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
 from simulator.clock import SimClock
@@ -45,12 +45,21 @@ class Fetching:
         self.requests: list[tuple[SnapshotPartRequest, Pending[Message | NoAnswer]]] = []
         self.events: list[RaftEvent] = []
         self.wants: LogPosition | None = None
+        self.state: Snapshot | None = None
         self.unsupported: list[Exception] = []
         outbox = Outbox(self, "cluster", self, Addresses(), clock=self.clock)
         self.jobs = SimJobs(self.clock, SimRandom(1))
         self.fetch = SnapshotFetch(
-            ReplicaKey(1), self.step, outbox, self.disk, self.jobs, FOLDER, self.unsupported.append
+            ReplicaKey(1), self.step, outbox, self.disk, self.jobs, FOLDER, self.prepare, self.unsupported.append
         )
+
+    def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
+        assert self.jobs.unfinished == 1 and not self.happened(SnapshotFetched), "the event loop waits for this"
+
+        def replace_state() -> None:
+            self.state = snapshot
+
+        return replace_state
 
     def step(self, event: RaftEvent) -> Sequence[Effect]:
         self.events.append(event)
@@ -71,7 +80,7 @@ class Fetching:
 
     def answered(self, peer: int, answer: Answer) -> None: ...
 
-    def lost(self, peer: int, *, connection_lost: bool) -> None: ...
+    def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None: ...
 
     def start(self, position: LogPosition = POSITION) -> None:
         self.wants = position
@@ -82,6 +91,14 @@ class Fetching:
         asked, answer = self.requests[-1]
         part = SnapshotPart(EPOCH, LEADER, len(content), content[asked.offset : end])
         answer.complete(fetch_snapshot.response(part, asked, None))
+
+    def take(self, position: LogPosition = POSITION) -> Snapshot:
+        """The machine replaces the log by the snapshot."""
+        replace_state = self.fetch.take(position)
+        assert self.state is None, "replaced before the log"
+        replace_state()
+        assert self.state is not None
+        return self.state
 
     def finish(self) -> None:
         """Jobs end."""
@@ -103,9 +120,19 @@ def test_a_snapshot_gets_its_name_when_it_replaces_the_log() -> None:
     sim.finish()
     assert isinstance(sim.events[-1], SnapshotFetched)
     assert file_name(POSITION) not in sim.names
-    snapshot = sim.fetch.take(POSITION)
+    snapshot = sim.take()
     assert snapshot.position == POSITION and len(snapshot.records) == 2
     assert sim.names == [file_name(POSITION)]
+
+
+def test_the_state_is_built_in_the_job_and_only_exchanged_on_the_event_loop() -> None:
+    sim = Fetching()
+    sim.start()
+    sim.send()
+    sim.finish()
+    assert sim.jobs.unfinished == 0 and sim.state is None
+    sim.take()
+    assert sim.state is not None
 
 
 def test_a_snapshot_that_is_asked_for_again_while_it_is_checked_is_not_downloaded_again() -> None:
@@ -143,7 +170,7 @@ def test_a_check_that_fails_is_reported_and_the_next_request_begins_again() -> N
     assert sim.requests[-1][0].offset == 0 and len(sim.requests) == 2
     sim.send()
     sim.finish()
-    assert len(sim.fetch.take(POSITION).records) == 2
+    assert len(sim.take().records) == 2
 
 
 def test_a_snapshot_of_the_future_is_reported_and_not_fetched_again() -> None:
@@ -211,4 +238,4 @@ def test_a_full_disk_ends_the_fetch_and_is_logged_once(call: str, caplog: pytest
     sim.start()
     sim.send()
     sim.finish()
-    assert sim.fetch.take(POSITION).position == POSITION
+    assert sim.take().position == POSITION

@@ -44,7 +44,7 @@ class Play:
                 self.quorum.wait(float(duration_ms))
             case (("stabilize" | "status"), []):
                 getattr(self.quorum, name)()
-            case (("crash" | "kill" | "wipe" | "campaign" | "win" | "resign" | "sync" | "upgrade"), [id_]):
+            case (("crash" | "kill" | "wipe" | "campaign" | "win" | "resign" | "sync" | "upgrade" | "check"), [id_]):
                 getattr(self.quorum, name)(int(id_))
             case "fetch-snapshot", [id_]:
                 self.quorum.fetch_snapshot(int(id_))

@@ -26,8 +26,9 @@ from quire.controller import (
 from quire.controller.bootstrap import activation_records
 from quire.controller.broker_sessions import NO_CONNECTION, BrokerSessions
 from quire.controller.command_runner import CommandRunner
+from quire.controller.refusals import not_controller, refuse
 from quire.metadata.image import ClusterImage
-from quire.pending import Pending, completed
+from quire.pending import Pending
 from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -152,7 +153,15 @@ class ActiveController:
         return self._commands.run(lambda image: brokers.register_controller(image, request), request)
 
     def describe_quorum(self, request: DescribeQuorumRequest) -> Pending[DescribeQuorumResponse]:
-        return completed(quorum.describe_quorum(self._log, self._clock, request))
+        """Nodes rely on the high watermark to be current, so the voters must confirm first that this node leads."""
+
+        def describe(leads: bool) -> DescribeQuorumResponse:
+            if not leads:
+                refused: DescribeQuorumResponse = refuse(request, not_controller())
+                return refused
+            return quorum.describe_quorum(self._log, self._clock, request)
+
+        return self._log.check_leadership().then(describe)
 
     # --- The voters of the quorum
 

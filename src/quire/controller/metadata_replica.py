@@ -16,13 +16,14 @@ from quire.controller.log_config import addresses, log_settings, static_voters
 from quire.metadata.features import UnsupportedMetadataError, record_version
 from quire.metadata.image import ClusterImage
 from quire.metadata.loader import MetadataLoader
-from quire.metadata.snapshot import records_of
+from quire.metadata.snapshot import image_of, records_of
 from quire.protocol.schema import Message
 from quire.raft.errors import MetadataLogError
 from quire.raft.log_store import CommittedBatch
 from quire.raft.metadata_log import MetadataLog
 from quire.raft.peers import Peers
 from quire.raft.replicas import ReplicaKey
+from quire.raft.snapshot_file import Snapshot
 from quire.raft.snapshot_taker import SnapshotContent
 from quire.seams import Clock, Connector, Disk, Jobs, Random
 
@@ -118,12 +119,20 @@ class MetadataReplica:
 
     # --- What the log reports
 
-    def snapshot_loaded(self, records: Sequence[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
+    def prepare_snapshot(self, snapshot: Snapshot) -> Callable[[], None]:
+        """Builds the image. Only if it is wanted, it matters whether this node supports everything in it."""
+        position = snapshot.position
+        last_offset, timestamp_ms = position.offset - 1, snapshot.last_contained_timestamp_ms
         try:
-            self.loader.load_snapshot(records, last_offset, epoch, timestamp_ms)
+            image = image_of(snapshot.records, last_offset, position.epoch, timestamp_ms)
         except UnsupportedMetadataError as error:
-            raise MetadataLogError(str(error)) from error
-        self._call_those_who_wait(last_offset)
+            unsupported = MetadataLogError(str(error))
+            return lambda: _raise(unsupported)
+        return lambda: self._load(image)
+
+    def _load(self, image: ClusterImage) -> None:
+        self.loader.load_snapshot(image)
+        self._call_those_who_wait(image.offset)
 
     def committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Publishes first, then answers: a client that gets a response finds the change done on this node."""
@@ -172,6 +181,10 @@ class MetadataReplica:
         active, self.active = self.active, None
         if active is not None:
             active.stop()
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _versioned(image: ClusterImage) -> Iterable[tuple[Message, int]]:

@@ -11,7 +11,6 @@ from typing import Protocol
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage
 from quire.metadata.replay import replay
-from quire.metadata.snapshot import image_of
 from quire.protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -59,9 +58,9 @@ class MetadataLoader:
         if self.image.offset >= 0:
             publisher(self.image, ImageDelta.of_everything(self.image, ClusterImage()))
 
-    def load_snapshot(self, records: Iterable[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
-        """Replaces the image by a snapshot, and calls publishers at once."""
-        before, self.image = self.image, image_of(records, last_offset, epoch, timestamp_ms)
+    def load_snapshot(self, image: ClusterImage) -> None:
+        """Replaces the image by that of a snapshot, and calls publishers at once."""
+        before, self.image = self.image, image
         self._delta = ImageDelta.of_everything(self.image, before)
         self._transaction = None
         self._publish()

@@ -2,7 +2,8 @@
 
 Kafka's responses to changes do not say at which offset of the metadata log the change is. A node that wants to see a
 change in its own image asks the leader afterwards: everything that was answered is below the high watermark. Quire's
-controllers and Apache Kafka's answer the same.
+controllers and Apache Kafka's send the same response, but only Quire's make sure that they still lead (see
+`quire.raft.leadership_checks`).
 """
 
 from quire.protocol.errors import ErrorCode

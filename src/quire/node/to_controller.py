@@ -207,9 +207,12 @@ class ToController:
     # --- How far the metadata log is committed
 
     def when_up_to_date(self, timeout_ms: float) -> Pending[bool]:
-        """True when this node's image has everything that was committed when this was called; False at the time-out."""
-        if self._replica.active is not None:
-            return completed(True)
+        """True when this node's image has everything that was committed when this was called; False at the time-out.
+
+        This holds across changes of controller, also if this node was the controller: DescribeQuorum is answered only
+        by a leader whose majority confirms it. (Apache Kafka's leader does not ask: if it has lost its majority, it may
+        be believed until it resigns.)
+        """
         reached: Pending[bool] = Pending()
         waits: list[Callable[[], None]] = []
 
@@ -338,6 +341,7 @@ class ToController:
         def answered(response: Any) -> None:
             self._open.pop(sending, None)
             if then_visible and sending.was_answered:
+                # No earlier leader than the one that answered can be asked: epochs on this node only grow.
                 self.when_up_to_date(CATCH_UP_MS).when_done(lambda _: answer.complete(response))
             else:
                 answer.complete_once(response)

@@ -16,6 +16,7 @@ from quire.protocol.errors import ErrorCode
 from quire.raft.control_state import ControlHistory
 from quire.raft.effects import (
     ChangeVoters,
+    CheckLeadership,
     ConnectionLost,
     Effect,
     LeaderChanged,
@@ -183,8 +184,8 @@ class RaftCore:
                 return role.timed_out(replica, now_ms) if now_ms >= role.deadline_ms else None
             case Received(sender, message):
                 return self._receive(sender, message, now_ms)
-            case Unreachable(peer):
-                return role.unreachable(replica, peer, now_ms)
+            case Unreachable(peer, fetch):
+                return role.unreachable(replica, peer, fetch, now_ms)
             case ConnectionLost(peer):
                 return role.connection_lost(replica, peer, now_ms)
             case LogCleaned(position):
@@ -201,6 +202,9 @@ class RaftCore:
                 return None
             case ChangeVoters():
                 return role.change_voters(replica, event, now_ms)
+            case CheckLeadership(request_id):
+                role.check_leadership(replica, request_id)
+                return None
             case Resign():
                 replica.stopping = True
                 return Become(Kind.RESIGNED, role.election) if role.kind is Kind.LEADER else None
@@ -226,6 +230,8 @@ class RaftCore:
                 return self._fetch_answered(sender, message, now_ms)
             case EpochAnswer(epoch, leader_id):
                 self._learn(epoch, leader_id, now_ms)
+                if epoch == self.epoch:
+                    self.role.epoch_answered(replica, sender, message)
         return None
 
     def _vote(self, request: VoteRequest, now_ms: float) -> VoteAnswer:
@@ -249,7 +255,7 @@ class RaftCore:
         error = self._refusal(message.epoch, message.voter)
         if not self._learn(message.epoch, message.leader_id, now_ms):
             self._follow_again(Election(message.epoch, message.leader_id), now_ms)
-        return EpochAnswer(self.epoch, self.leader_id, error)
+        return EpochAnswer(self.epoch, self.leader_id, error, message.check)
 
     def _end_epoch(self, message: EndEpoch, now_ms: float) -> EpochAnswer:
         error = self._refusal(message.epoch, None)
@@ -264,7 +270,8 @@ class RaftCore:
         if self.kind not in (Kind.FOLLOWER, Kind.UNATTACHED):
             return None
         self._follow_again(Election(answer.epoch, answer.leader_id), now_ms)
-        return self.role.unreachable(self._replica, sender, now_ms) if self.kind is Kind.UNATTACHED else None
+        is_unattached = self.kind is Kind.UNATTACHED
+        return self.role.unreachable(self._replica, sender, answer.number, now_ms) if is_unattached else None
 
     def _refusal(self, epoch: int, receiver: ReplicaKey | None) -> ErrorCode:
         """The error of a request with an old epoch, or for another replica than this one."""

@@ -8,7 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from quire.raft.effects import AnswerFetch, Append, Effect, PersistElection, Send
+from quire.raft.effects import AnswerFetch, Append, Effect, LeadershipChecked, PersistElection, Send
 from quire.raft.errors import MetadataLogError
 from quire.seams import Clock, Timer
 from quire.storage.errors import is_full
@@ -61,10 +61,14 @@ class EffectQueue:
         """Carries out effects, including those that result from carrying one out.
 
         While the disk is full, messages are dropped like messages that the network loses: they may not be sent before
-        the write, and a long wait would pile them up.
+        the write, and a long wait would pile them up. What rests on no write is not held up by one.
         """
         if self.waits_for_room:
-            self._effects.extend(effect for effect in effects if not isinstance(effect, Send | AnswerFetch))
+            for effect in effects:
+                if isinstance(effect, LeadershipChecked):
+                    self._carry_out(effect)
+                elif not isinstance(effect, Send | AnswerFetch):
+                    self._effects.append(effect)
             self._then()
             return
         self._effects.extend(effects)

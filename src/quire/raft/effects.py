@@ -29,9 +29,10 @@ class Received(NamedTuple):
 
 
 class Unreachable(NamedTuple):
-    """A request to `peer` went unanswered: no connection, or no answer in time."""
+    """A request to `peer` went unanswered: no connection, or no answer in time. `fetch` is the number of a fetch."""
 
     peer: int
+    fetch: int | None = None
 
 
 class ConnectionLost(NamedTuple):
@@ -88,6 +89,12 @@ class ChangeVoters(NamedTuple):
     """Otherwise the answer comes as soon as the change is in the leader's log."""
 
 
+class CheckLeadership(NamedTuple):
+    """Find out whether this replica still leads. The answer is LeadershipChecked with the same `request_id`."""
+
+    request_id: int
+
+
 class Resign(NamedTuple):
     """This node is stopping: the others should elect a leader without waiting for a timeout."""
 
@@ -104,6 +111,7 @@ RaftEvent = (
     | SnapshotRequested
     | LogCleaned
     | ChangeVoters
+    | CheckLeadership
     | Resign
 )
 
@@ -189,6 +197,16 @@ class VotersChanged(NamedTuple):
     message: str = ""
 
 
+class LeadershipChecked(NamedTuple):
+    """The answer to CheckLeadership: whether no other replica had led a later epoch when the check was asked for.
+
+    If so, the high watermark covers everything that was committed by then, in whatever epoch.
+    """
+
+    request_id: int
+    leads: bool
+
+
 class StartOfEpoch(NamedTuple):
     """The payload of a new leader's first batch: a LeaderChange control record.
 
@@ -218,4 +236,5 @@ Effect = (
     | HighWatermark
     | LeaderChanged
     | VotersChanged
+    | LeadershipChecked
 )

@@ -43,11 +43,15 @@ class VoteAnswer(NamedTuple):
 
 
 class BeginEpoch(NamedTuple):
-    """I lead `epoch`: fetch from me. `voter` is the key under which the leader knows the receiver."""
+    """I lead `epoch`: fetch from me. `voter` is the key under which the leader knows the receiver.
+
+    `check` is the number of a round of `LeadershipChecks`. The wire does not carry it.
+    """
 
     epoch: int
     leader_id: int
     voter: ReplicaKey | None = None
+    check: int = 0
 
 
 class EndEpoch(NamedTuple):
@@ -59,15 +63,19 @@ class EndEpoch(NamedTuple):
 
 
 class EpochAnswer(NamedTuple):
-    """The answer to BeginEpoch and EndEpoch."""
+    """The answer to BeginEpoch and EndEpoch. `check` is that of the request; the wire does not carry it."""
 
     epoch: int
     leader_id: int | None
     error: ErrorCode = ErrorCode.NONE
+    check: int = 0
 
 
 class FetchRequest(NamedTuple):
-    """My log ends, durably, at `offset` after a record of `last_epoch`: what follows, or where do we differ?"""
+    """My log ends, durably, at `offset` after a record of `last_epoch`: what follows, or where do we differ?
+
+    `number` is different for each fetch of a replica since it started. The wire does not carry it.
+    """
 
     epoch: int
     replica: ReplicaKey
@@ -75,6 +83,7 @@ class FetchRequest(NamedTuple):
     last_epoch: int
     high_watermark: int = -1
     max_wait_ms: int = 0
+    number: int = 0
 
     @property
     def asked_at(self) -> LogPosition:
@@ -97,13 +106,13 @@ class Batch(NamedTuple):
 class FetchAnswer(NamedTuple):
     """Records from the end of the follower's log; or where the logs diverge; or the snapshot to fetch; or an error.
 
-    `asked_at` is the end of the follower's log in the request, so that a late answer to a log that has changed since is
-    recognised; the wire does not carry it. An answer with an error only names epoch and leader.
+    `number` is that of the request, so that an answer to an earlier fetch is recognised; the wire does not carry it. An
+    answer with an error only names epoch and leader.
     """
 
     epoch: int
     leader_id: int | None
-    asked_at: LogPosition
+    number: int
     high_watermark: int = -1
     diverging: LogPosition | None = None
     snapshot: LogPosition | None = None

@@ -21,7 +21,6 @@ from typing import Protocol
 
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.schema import Message
 from quire.raft import messages
 from quire.raft.addresses import Addresses
 from quire.raft.control_state import NO_VOTERS
@@ -32,11 +31,13 @@ from quire.raft.effects import (
     AnswerFetch,
     Append,
     ChangeVoters,
+    CheckLeadership,
     ConnectionLost,
     Effect,
     FetchSnapshot,
     HighWatermark,
     LeaderChanged,
+    LeadershipChecked,
     LogCleaned,
     LogSynced,
     PersistElection,
@@ -60,7 +61,7 @@ from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchAnswer
 from quire.raft.outbox import Answer, Outbox
 from quire.raft.peers import NoPeers, PeerAddress, Peers
-from quire.raft.pending_changes import PendingChanges
+from quire.raft.pending_answers import PendingAnswers
 from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
 from quire.raft.settings import MetadataLogSettings
 from quire.raft.snapshot_fetch import SnapshotFetch
@@ -78,10 +79,13 @@ log = logging.getLogger("quire.raft")
 
 
 class LogListener(Protocol):
-    """Keeps state from the log. Called on the event loop, in the order of the log."""
+    """Keeps state from the log. Called on the event loop, in the order of the log, but for `prepare_snapshot`."""
 
-    def snapshot_loaded(self, records: Sequence[Message], last_offset: int, epoch: int, timestamp_ms: int) -> None:
-        """`records` are the state up to `last_offset`; the log continues after it."""
+    def prepare_snapshot(self, snapshot: Snapshot) -> Callable[[], None]:
+        """Builds the state that a snapshot holds; changes nothing, because it is called in a job.
+
+        The result is called on the event loop if the snapshot replaces the state. It may raise MetadataLogError.
+        """
         ...
 
     def committed(self, batches: Sequence[CommittedBatch]) -> None: ...
@@ -141,11 +145,14 @@ class MetadataLog:
             trimmed=self._trimmed,
             failed=self._fail,
         )
-        self._snapshot_fetch = SnapshotFetch(key, self._step, self._outbox, disk, jobs, self._store.path, self._fail)
+        self._snapshot_fetch = SnapshotFetch(
+            key, self._step, self._outbox, disk, jobs, self._store.path, listener.prepare_snapshot, self._fail
+        )
         self._effects = EffectQueue(
             clock, directory, carry_out=self._carry_out, then=self._arm_timer, failed=self._fail
         )
-        self._changes = PendingChanges()
+        self._changes: PendingAnswers[ApiError] = PendingAnswers()
+        self._checks: PendingAnswers[bool] = PendingAnswers()
         self._stopped = False
         self._timer: Timer | None = None
         self._told_leader: tuple[int | None, int] = (None, -1)
@@ -233,7 +240,9 @@ class MetadataLog:
         summary = self._store.open(self._clock.now_ms())
         self._check_voters()
         if self._store.snapshot is not None:
-            self._load(self._store.snapshot)
+            # Nothing waits for the event loop yet: the listeners answer when the log is open.
+            self._delivery.restart_at(self._store.snapshot.position.offset)
+            self._listener.prepare_snapshot(self._store.snapshot)()
         self._store.history.static_voters = self._static_voters or NO_VOTERS
         self._core = RaftCore(
             self._key,
@@ -260,13 +269,6 @@ class MetadataLog:
                 "format it with `quire storage format --standalone`"
             )
 
-    def _load(self, snapshot: Snapshot) -> None:
-        position = snapshot.position
-        self._delivery.restart_at(position.offset)
-        self._listener.snapshot_loaded(
-            snapshot.records, position.offset - 1, position.epoch, snapshot.last_contained_timestamp_ms
-        )
-
     def close(self) -> None:
         """Leaves the quorum, makes everything durable and closes the files. The listener is not called any more."""
         if self._stopped:
@@ -291,7 +293,8 @@ class MetadataLog:
         self._outbox.close()
         stopping = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is stopping")
         self._inbox.refuse_all(stopping)
-        self._changes.refuse_all(stopping)
+        self._changes.answer_all(stopping)
+        self._checks.answer_all(False)
 
     def _fail(self, error: Exception) -> None:
         if self._stopped:
@@ -322,6 +325,17 @@ class MetadataLog:
         """ApiError if `change_voters` would refuse to upgrade the version of KRaft now."""
         self._raft.check_upgrade(kraft_version)
 
+    def check_leadership(self) -> Pending[bool]:
+        """Whether this node still led when this was called: if so, no other had committed anything after its log.
+
+        A majority of the voters must confirm it. A leader without a majority gets False when its term ends.
+        """
+        if self._stopped:
+            return completed(False)
+        request_id, checked = self._checks.add()
+        self._step(CheckLeadership(request_id))
+        return checked
+
     # --- Other replicas
 
     def requested(self, message: messages.Message) -> Pending[Reply | ApiError]:
@@ -346,11 +360,11 @@ class MetadataLog:
         if not self._stopped:
             self._step(Received(peer, answer))
 
-    def lost(self, peer: int, *, connection_lost: bool) -> None:
+    def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None:
         if connection_lost and not self._stopped:
             self._step(ConnectionLost(peer))
         if not self._stopped:
-            self._step(Unreachable(peer))
+            self._step(Unreachable(peer, fetch))
 
     # --- The machine and its effects
 
@@ -392,14 +406,16 @@ class MetadataLog:
                 self._send(to, message)
             case AnswerFetch(to, request, epoch, high_watermark):
                 batches = self._store.read_batches(request.offset, FETCH_BYTES_MAX)
-                answer = FetchAnswer(epoch, self._key.id, request.asked_at, high_watermark, batches=batches)
+                answer = FetchAnswer(epoch, self._key.id, request.number, high_watermark, batches=batches)
                 self._inbox.answer(to, answer)
             case FetchSnapshot(leader_id, position):
                 self._snapshot_fetch.start(leader_id, position, self.epoch)
             case RestartLog(position):
                 self._restart(position)
             case VotersChanged(request_id, error, message):
-                self._changes.answer(request_id, error, message)
+                self._changes.answer(request_id, ApiError(error, message))
+            case LeadershipChecked(request_id, leads):
+                self._checks.answer(request_id, leads)
 
     def _send(self, to: int, message: messages.Message) -> None:
         if self._inbox.holds(to):
@@ -480,7 +496,8 @@ class MetadataLog:
 
     def _restart(self, position: LogPosition) -> None:
         """The fetched snapshot replaces the log. It is on disk, so a crash leaves either."""
-        snapshot = self._snapshot_fetch.take(position)
+        replace_state = self._snapshot_fetch.take(position)
         self._store.restart_at(position)
-        self._load(snapshot)
+        self._delivery.restart_at(position.offset)
+        replace_state()
         log.info("metadata log restarted end_offset=%d epoch=%d", position.offset, position.epoch)

@@ -47,8 +47,8 @@ class OutboxOwner(Protocol):
 
     def answered(self, peer: int, answer: Answer) -> None: ...
 
-    def lost(self, peer: int, *, connection_lost: bool) -> None:
-        """No answer came."""
+    def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None:
+        """No answer came; `fetch` is the number of a fetch."""
         ...
 
 
@@ -71,7 +71,7 @@ class Outbox:
         address = self._owner.address_of(to)
         if address is None:
             log.debug("no address of controller %d is known", to)
-            self._owner.lost(to, connection_lost=False)
+            self._owner.lost(to, _fetch_number(message), connection_lost=False)
             return
         purpose = Purpose.FETCH if isinstance(message, FetchRequest) else Purpose.ELECTION
         result = self._peers.ask(address, purpose, self._request(message))
@@ -118,14 +118,14 @@ class Outbox:
     def _finish(self, to: int, asked: Message, response: ApiMessage | NoAnswer) -> None:
         if isinstance(response, NoAnswer):
             # A leader's process is watched through the connection that is always in use, that of the fetches.
-            was_fetch = isinstance(asked, FetchRequest)
-            self._owner.lost(to, connection_lost=was_fetch and response.connection_lost)
+            fetch = _fetch_number(asked)
+            self._owner.lost(to, fetch, connection_lost=fetch is not None and response.connection_lost)
             return
         try:
             answer = self._answer(asked, response)
         except (ApiError, ProtocolError) as error:
             self._refused(to, type(asked).__name__, error)
-            self._owner.lost(to, connection_lost=False)
+            self._owner.lost(to, _fetch_number(asked), connection_lost=False)
             return
         self._refusals.pop((to, type(asked).__name__), None)
         self._owner.answered(to, answer)
@@ -156,10 +156,15 @@ class Outbox:
                 assert isinstance(asked, FetchRequest)
                 answer = fetch.answer(response, asked)
             case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
-                answer = quorum_epoch.answer(response)
+                assert isinstance(asked, BeginEpoch | EndEpoch)
+                answer = quorum_epoch.answer(response, asked)
             case _:
                 raise AssertionError(f"{type(response).__name__} answers no request of a replica")
         for node in response.node_endpoints:
             if node.node_id == answer.leader_id:
                 self._addresses.learn(LeaderEndpoint(node.node_id, node.host, node.port), answer.epoch)
         return answer
+
+
+def _fetch_number(asked: Message) -> int | None:
+    return asked.number if isinstance(asked, FetchRequest) else None

@@ -24,6 +24,7 @@ class Replica:
         "control",
         "effects",
         "elections_lost",
+        "fetches",
         "high_watermark",
         "key",
         "log",
@@ -48,6 +49,8 @@ class Replica:
         """Peers that are only an address: servers that may know the leader, by the negative ids -2, -3, ..."""
         self.elections_lost = 0
         """Since there was last a leader."""
+        self.fetches = 0
+        """How many were sent, in all roles."""
         self.log = log
         self.high_watermark: int | None = max(log.start.offset, snapshot_offset) or None
         """At first the end of the newest snapshot, which holds only what is committed; a leader may know less."""
@@ -99,6 +102,10 @@ class Replica:
 
     def send(self, to: int, message: Message) -> None:
         self.effects.append(Send(to, message))
+
+    def next_fetch_number(self) -> int:
+        self.fetches += 1
+        return self.fetches
 
     def append(self, batch: Batch) -> None:
         self.log.append(batch.epoch, batch.base_offset, batch.next_offset)

@@ -5,6 +5,7 @@ only when the log is replaced by it, after it was synced and read through once: 
 that a crash cut short, or that the machine no longer wants, is never one. The log stays as it is; the machine decides
 whether the snapshot replaces it. What goes wrong here ends the fetch, not the node: the machine retries. The exception
 is a whole snapshot with records that this node does not know, because every further attempt would fetch them again.
+The job that reads the snapshot also builds the state that it holds, so that the event loop has only to exchange it.
 
 The file is open only while a part is written, or while the job runs that checks it. So nothing is left open when the
 node stops, even if the job never begins.
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from quire.protocol.errors import ErrorCode
 from quire.raft import snapshot_file
+from quire.raft.control_state import ControlState
 from quire.raft.effects import (
     Effect,
     RaftEvent,
@@ -54,10 +56,12 @@ class _Download:
 
 
 class _Fetched(NamedTuple):
-    """A whole snapshot under its temporary name."""
+    """A whole snapshot under its temporary name, without the records, of which the state is built."""
 
     name: str
-    snapshot: Snapshot
+    position: LogPosition
+    control: ControlState
+    replace_state: Callable[[], None]
 
 
 class SnapshotFetch:
@@ -75,6 +79,7 @@ class SnapshotFetch:
         "_logged",
         "_numbers",
         "_outbox",
+        "_prepare",
         "_step",
         "_stopped",
         "_unsupported",
@@ -89,11 +94,13 @@ class SnapshotFetch:
         disk: Disk,
         jobs: Jobs,
         folder: str,
+        prepare: Callable[[Snapshot], Callable[[], None]],
         unsupported: Callable[[Exception], None],
     ) -> None:
         """`step` tells the machine what happens, and returns what the machine decides.
 
-        `unsupported` is called if the leader's snapshot has records that this node does not know.
+        `prepare` builds the state that a snapshot holds, in a job; what it returns replaces the state. `unsupported` is
+        called if the leader's snapshot has records that this node does not know.
         """
         self._key = key
         self._step = step
@@ -101,6 +108,7 @@ class SnapshotFetch:
         self._disk = disk
         self._jobs = jobs
         self._folder = folder
+        self._prepare = prepare
         self._unsupported = unsupported
         self._numbers = count(1)
         self._leader_id = -1
@@ -135,13 +143,16 @@ class SnapshotFetch:
         log.info("metadata snapshot is fetched leader=%d end_offset=%d", leader_id, position.offset)
         return _Download(leader_id, position, name)
 
-    def take(self, position: LogPosition) -> Snapshot:
-        """The snapshot that replaces the log, which is on disk under its name from now on. Blocks."""
+    def take(self, position: LogPosition) -> Callable[[], None]:
+        """The snapshot replaces the log, and is on disk under its name from now on. Blocks.
+
+        The result replaces the state.
+        """
         fetched, self._fetched = self._fetched, None
-        assert fetched is not None and fetched.snapshot.position == position, "only a fetched snapshot replaces the log"
+        assert fetched is not None and fetched.position == position, "only a fetched snapshot replaces the log"
         self._disk.rename(self._path(fetched.name), self._path(snapshot_file.file_name(position)))
         self._disk.sync_dir(self._folder)
-        return fetched.snapshot
+        return fetched.replace_state
 
     def stop(self) -> None:
         """A file that a job still reads stays; opening the folder removes it."""
@@ -235,25 +246,26 @@ class SnapshotFetch:
             else:
                 self._give_up(error)
 
-        def done(snapshot: Snapshot) -> None:
+        def done(fetched: _Fetched) -> None:
             self._checked.discard(position)
             if not self._stopped:
-                self._offer(_Fetched(download.name, snapshot))
+                self._offer(fetched)
 
         self._jobs.submit(lambda: self._check(download), done, failed)
 
-    def _check(self, download: _Download) -> Snapshot:
+    def _check(self, download: _Download) -> _Fetched:
         # A write that failed in the background is reported to the first sync after it, whichever handle that is of.
         with closing(self._disk.open(self._path(download.name))) as file:
             file.sync()
         snapshot = snapshot_file.read_snapshot(self._disk, self._folder, download.name)
-        return snapshot._replace(position=download.position)
+        snapshot = snapshot._replace(position=download.position)
+        return _Fetched(download.name, snapshot.position, snapshot.control, self._prepare(snapshot))
 
     def _offer(self, fetched: _Fetched) -> None:
         """Keeps the snapshot if the machine replaces the log by it, which may have to wait for room on the disk."""
         self._logged = None
-        position, before = fetched.snapshot.position, self._fetched
+        position, before = fetched.position, self._fetched
         self._fetched = fetched
-        if RestartLog(position) not in self._step(SnapshotFetched(position, fetched.snapshot.control)):
+        if RestartLog(position) not in self._step(SnapshotFetched(position, fetched.control)):
             self._fetched = before
             self._remove(fetched.name)

@@ -1,7 +1,7 @@
 """Opening partitions: their roles, and topics with hundreds of them, which are created while others are served."""
 
 from quire.metadata.partition_image import NO_LEADER
-from quire.metadata.snapshot import records_of
+from quire.metadata.snapshot import image_of, records_of
 from quire.node.partitions.opening import assign_role
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -43,7 +43,7 @@ def test_a_snapshot_that_comes_while_the_node_runs_has_its_logs_created_in_turns
         for index in range(COUNT)
     ]
     records = [*records_of(image), TopicRecord(name="t", topic_id=topic_id), *partitions]
-    node.node.metadata.loader.load_snapshot(records, image.offset, image.epoch, image.timestamp_ms)
+    node.node.metadata.loader.load_snapshot(image_of(records, image.offset, image.epoch, image.timestamp_ms))
     assert 0 < folders(node) < COUNT / 2
     node.clock.run_until(lambda: folders(node) == COUNT)
 

@@ -42,24 +42,24 @@ def test_before_version_18_the_high_watermark_of_a_follower_is_unknown_and_no_re
 
 
 def test_batches_arrive_byte_for_byte() -> None:
-    answer = FetchAnswer(5, 1, ASKED.asked_at, 12, batches=(batch(10, b"a", b"b"), batch(12, b"c")))
+    answer = FetchAnswer(5, 1, ASKED.number, 12, batches=(batch(10, b"a", b"b"), batch(12, b"c")))
     assert received(answer) == answer
 
 
 def test_a_control_batch_tells_the_voters() -> None:
     control = Control(1, VoterSet.of_ids([1, 2]))
     payload = bytes(control_batch(control, base_offset=10, epoch=5, now_ms=1))
-    answer = FetchAnswer(5, 1, ASKED.asked_at, 12, batches=(Batch(10, 12, 5, payload),))
+    answer = FetchAnswer(5, 1, ASKED.number, 12, batches=(Batch(10, 12, 5, payload),))
     assert received(answer).batches == (Batch(10, 12, 5, payload, control),)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        FetchAnswer(5, 1, ASKED.asked_at, 12, diverging=LogPosition(3, 9)),
-        FetchAnswer(5, 1, ASKED.asked_at, 12, snapshot=LogPosition(4, 20)),
-        FetchAnswer(6, None, ASKED.asked_at, error=ErrorCode.FENCED_LEADER_EPOCH),
-        FetchAnswer(5, 3, ASKED.asked_at, error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        FetchAnswer(5, 1, ASKED.number, 12, diverging=LogPosition(3, 9)),
+        FetchAnswer(5, 1, ASKED.number, 12, snapshot=LogPosition(4, 20)),
+        FetchAnswer(6, None, ASKED.number, error=ErrorCode.FENCED_LEADER_EPOCH),
+        FetchAnswer(5, 3, ASKED.number, error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
 def test_other_answers_arrive_too(answer: FetchAnswer) -> None:
@@ -70,7 +70,7 @@ def test_damaged_batches_are_refused() -> None:
     whole = batch(10, b"a")
     assert isinstance(whole.payload, bytes)
     damaged = whole.payload[:-1] + bytes([whole.payload[-1] ^ 1])
-    answer = FetchAnswer(5, 1, ASKED.asked_at, 12, batches=(whole._replace(payload=damaged),))
+    answer = FetchAnswer(5, 1, ASKED.number, 12, batches=(whole._replace(payload=damaged),))
     with pytest.raises(ApiError) as caught:
         received(answer)
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
@@ -78,7 +78,7 @@ def test_damaged_batches_are_refused() -> None:
 
 def test_batches_that_do_not_continue_the_log_are_refused() -> None:
     with pytest.raises(ApiError, match="a batch at 11 came instead of 10"):
-        received(FetchAnswer(5, 1, ASKED.asked_at, 12, batches=(batch(11, b"a"),)))
+        received(FetchAnswer(5, 1, ASKED.number, 12, batches=(batch(11, b"a"),)))
 
 
 @pytest.mark.parametrize(

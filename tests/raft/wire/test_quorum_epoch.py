@@ -35,12 +35,18 @@ def test_both_are_answered_with_epoch_and_leader(error: ErrorCode) -> None:
     answer = EpochAnswer(6, 3, error)
     leader = LeaderEndpoint(3, "host", 9093)
     begun = codec.encode(quorum_epoch.begin_response(answer, leader), 1)
-    assert quorum_epoch.answer(codec.decode(begin.BeginQuorumEpochResponse, begun, 1)) == answer
+    assert quorum_epoch.answer(codec.decode(begin.BeginQuorumEpochResponse, begun, 1), BEGIN) == answer
     ended = codec.encode(quorum_epoch.end_response(answer, leader), 1)
-    assert quorum_epoch.answer(codec.decode(end.EndQuorumEpochResponse, ended, 1)) == answer
+    assert quorum_epoch.answer(codec.decode(end.EndQuorumEpochResponse, ended, 1), END) == answer
+
+
+def test_an_answer_belongs_to_the_check_of_its_announcement() -> None:
+    response = quorum_epoch.begin_response(EpochAnswer(5, 1), None)
+    assert quorum_epoch.answer(response, BEGIN._replace(check=7)).check == 7
+    assert quorum_epoch.answer(quorum_epoch.end_response(EpochAnswer(5, 1), None), END).check == 0
 
 
 def test_a_response_that_is_only_an_error_carries_no_answer() -> None:
     with pytest.raises(ApiError) as caught:
-        quorum_epoch.answer(begin.BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+        quorum_epoch.answer(begin.BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID), BEGIN)
     assert caught.value.code is ErrorCode.INCONSISTENT_CLUSTER_ID

@@ -32,7 +32,7 @@ class Campaigning(Role):
         self._round.count(sender, answer.granted)
         return self._outcome(replica)
 
-    def unreachable(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
+    def unreachable(self, replica: Replica, peer: int, fetch: int | None, now_ms: float) -> Become | None:
         self._round.unreached(peer, now_ms + replica.settings.retry_backoff_ms)
         self._set_deadline()
         return self._outcome(replica)

@@ -24,7 +24,7 @@ DOUBT_MS = 100
 
 
 class Awaits(Enum):
-    """What the next fetch waits for; there is never more than one in flight."""
+    """What the next fetch waits for. Answers to earlier ones, of this role or of one before it, do not count."""
 
     ANSWER = "answer"
     SYNC = "sync"
@@ -33,7 +33,7 @@ class Awaits(Enum):
 
 
 class Follower(Role):
-    __slots__ = ("_awaits", "_fetch_at_ms", "_give_up_at_ms", "_has_fetched", "_leader_id", "_wanted")
+    __slots__ = ("_awaits", "_fetch_at_ms", "_give_up_at_ms", "_has_fetched", "_leader_id", "_number", "_wanted")
     kind: ClassVar[Kind] = Kind.FOLLOWER
 
     def __init__(self, replica: Replica, election: Election, now_ms: float, previous: Role | None) -> None:
@@ -44,6 +44,8 @@ class Follower(Role):
         self._wanted: LogPosition | None = None
         """The snapshot that the leader named; this role replaces the log by no other."""
         self._awaits = Awaits.SYNC
+        self._number = 0
+        """Of the last fetch."""
         self._fetch_at_ms = inf
         self._give_up_at_ms = now_ms + replica.settings.fetch_timeout_ms
         self._set_deadline()
@@ -57,12 +59,12 @@ class Follower(Role):
         return request.pre_vote and not self._has_fetched and super().grants(replica, request)
 
     def fetch_answered(self, replica: Replica, answer: FetchAnswer, now_ms: float) -> Become | None:
-        if self._awaits is not Awaits.ANSWER or answer.asked_at != replica.log.last:
+        if not self._awaits_answer(answer.number):
             return None
         if answer.error is not ErrorCode.NONE or answer.epoch < self.epoch:
             # It no longer leads this epoch, or does not know yet that it does.
             self._has_fetched = False
-            return self.unreachable(replica, self._leader_id, now_ms)
+            return self._not_fetched(replica, now_ms)
         self._has_fetched = True
         replica.elections_lost = 0
         self._heard(replica, now_ms)
@@ -93,9 +95,16 @@ class Follower(Role):
             self._awaits = Awaits.SYNC
         return None
 
-    def unreachable(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
-        if peer != self._leader_id or self._awaits not in (Awaits.ANSWER, Awaits.SNAPSHOT):
+    def unreachable(self, replica: Replica, peer: int, fetch: int | None, now_ms: float) -> Become | None:
+        is_snapshot = fetch is None and self._awaits is Awaits.SNAPSHOT
+        if peer != self._leader_id or not (is_snapshot or self._awaits_answer(fetch)):
             return None
+        return self._not_fetched(replica, now_ms)
+
+    def _awaits_answer(self, number: int | None) -> bool:
+        return self._awaits is Awaits.ANSWER and number == self._number
+
+    def _not_fetched(self, replica: Replica, now_ms: float) -> Become | None:
         if not replica.may_campaign:
             # Another replica knows the next leader, if there is one.
             return Become(Kind.UNATTACHED, self.election)
@@ -132,7 +141,8 @@ class Follower(Role):
         last = replica.log.last
         known = -1 if replica.high_watermark is None else replica.high_watermark
         wait_ms = replica.settings.fetch_max_wait_ms
-        request = FetchRequest(self.epoch, replica.key, last.offset, last.epoch, known, wait_ms)
+        self._number = replica.next_fetch_number()
+        request = FetchRequest(self.epoch, replica.key, last.offset, last.epoch, known, wait_ms, self._number)
         replica.send(self._leader_id, request)
 
     def _retry_later(self, replica: Replica, now_ms: float) -> None:

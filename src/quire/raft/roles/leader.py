@@ -11,8 +11,9 @@ from typing import ClassVar, NamedTuple
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.raft.control_state import Control
-from quire.raft.effects import AnswerFetch, ChangeVoters, StartOfEpoch, VotersChanged
-from quire.raft.messages import Batch, BeginEpoch, FetchAnswer, FetchRequest, VoteRequest
+from quire.raft.effects import AnswerFetch, ChangeVoters, LeadershipChecked, StartOfEpoch, VotersChanged
+from quire.raft.leadership_checks import LeadershipChecks
+from quire.raft.messages import Batch, BeginEpoch, EpochAnswer, FetchAnswer, FetchRequest, VoteRequest
 from quire.raft.progress import QuorumProgress
 from quire.raft.quorum_state import Election
 from quire.raft.replica import Replica
@@ -30,6 +31,7 @@ class PendingChange(NamedTuple):
 class Leader(Role):
     __slots__ = (
         "_announce_at_ms",
+        "_checks",
         "_granting",
         "_pending_change",
         "_reported",
@@ -48,6 +50,7 @@ class Leader(Role):
         self.progress = QuorumProgress(replica.key, replica.voters, now_ms)
         self._waiting: dict[int, tuple[FetchRequest, float]] = {}
         self._announce_at_ms = now_ms
+        self._checks = LeadershipChecks()
         self._pending_change: PendingChange | None = None
         self._reported: dict[int, Voter] = {}
         """What the voters of a static quorum report about themselves; an upgrade of kraft.version needs it."""
@@ -64,10 +67,12 @@ class Leader(Role):
         """Refuses what still waits."""
         no_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
         for sender, (request, _) in self._waiting.items():
-            replica.send(sender, FetchAnswer(self.epoch, None, request.asked_at, error=no_leader))
+            replica.send(sender, FetchAnswer(self.epoch, None, request.number, error=no_leader))
         if self._pending_change is not None:
             message = "The leader changed before the change was committed; the next leader may commit it"
             self._answer_change(replica, self._pending_change.request_id, ApiError(no_leader, message))
+        for request_id in self._checks.take_all():
+            replica.emit(LeadershipChecked(request_id, leads=False))
 
     def append(self, replica: Replica, count: int, payload: object, control: Control | None = None) -> Batch:
         """Appends one batch and sends it to the followers whose fetches wait."""
@@ -163,15 +168,40 @@ class Leader(Role):
 
     def _check_may_change(self, replica: Replica) -> None:
         """A change waits for a commit of this epoch and for the change before it: else majorities could be disjoint."""
-        committed = -1 if replica.high_watermark is None else replica.high_watermark
-        if committed <= self.epoch_start_offset:
+        if not self._has_committed(replica):
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "The leader has not committed a record in its epoch yet")
-        if committed <= replica.control.latest_offset:
+        if (replica.high_watermark or 0) <= replica.control.latest_offset:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "The previous change of the voters is not committed yet")
 
     def _answer_change(self, replica: Replica, request_id: int, error: ApiError | None = None) -> None:
         code, message = (ErrorCode.NONE, "") if error is None else (error.code, error.message)
         replica.emit(VotersChanged(request_id, code, message))
+
+    def _has_committed(self, replica: Replica) -> bool:
+        """Whether a record of this epoch is committed: only then is all that earlier leaders committed known to be."""
+        return replica.high_watermark is not None and replica.high_watermark > self.epoch_start_offset
+
+    # --- Whether it still leads
+
+    def check_leadership(self, replica: Replica, request_id: int) -> None:
+        if not self._has_committed(replica):
+            super().check_leadership(replica, request_id)
+            return
+        self._checks.add(request_id)
+        self._continue_checks(replica)
+
+    def epoch_answered(self, replica: Replica, sender: int, answer: EpochAnswer) -> None:
+        if answer.error is ErrorCode.NONE:
+            self._checks.confirm(sender, answer.check)
+            self._continue_checks(replica)
+
+    def _continue_checks(self, replica: Replica) -> None:
+        for request_id in self._checks.take_confirmed(replica.voters, replica.key):
+            replica.emit(LeadershipChecked(request_id, leads=True))
+        if self._checks.begin_round():
+            for voter in replica.voters.other_keys(replica.key):
+                self._announce_to(replica, voter)
+            self._continue_checks(replica)  # The only voter needs no answers.
 
     # --- Fetches
 
@@ -182,11 +212,11 @@ class Leader(Role):
             return None
         if request.offset <= log.start.offset or request.last_epoch < log.start.epoch:
             # The epochs before the snapshot's are not known any more, so there is no offset to truncate to.
-            return FetchAnswer(self.epoch, self.election.leader_id, request.asked_at, snapshot=log.start)
+            return FetchAnswer(self.epoch, self.election.leader_id, request.number, snapshot=log.start)
         agreed = log.end_of_epoch(request.last_epoch)
         if agreed.epoch == request.last_epoch and request.offset <= agreed.offset:
             return None
-        return FetchAnswer(self.epoch, self.election.leader_id, request.asked_at, diverging=agreed)
+        return FetchAnswer(self.epoch, self.election.leader_id, request.number, diverging=agreed)
 
     def _commit(self, replica: Replica) -> Become | None:
         offset = self.progress.committed_offset(replica.voters)
@@ -210,14 +240,17 @@ class Leader(Role):
     # --- Times
 
     def _announce(self, replica: Replica, now_ms: float) -> None:
-        """Announces this leader to voters that have not fetched lately."""
+        """Announces this leader to voters that have not fetched lately, or have not answered a check."""
         silent_since = now_ms - replica.settings.fetch_timeout_ms / 2
         for id_ in replica.voters.others(replica.key):
             voter = self.progress.voters[id_]
-            if voter.end_offset < 0 or voter.heard_at_ms <= silent_since:
-                replica.send(id_, BeginEpoch(self.epoch, replica.key.id, voter.key))
+            if voter.end_offset < 0 or voter.heard_at_ms <= silent_since or self._checks.lacks(id_):
+                self._announce_to(replica, voter.key)
         self._announce_at_ms = now_ms + replica.settings.fetch_timeout_ms / 2
         self._set_deadline(replica)
+
+    def _announce_to(self, replica: Replica, voter: ReplicaKey) -> None:
+        replica.send(voter.id, BeginEpoch(self.epoch, replica.key.id, voter, self._checks.number))
 
     def _step_down_at_ms(self, replica: Replica) -> float:
         """When the last fetches of a majority, this leader included, will be one and a half fetch timeouts old."""

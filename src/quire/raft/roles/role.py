@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.raft.control_state import ControlState
-from quire.raft.effects import ChangeVoters, VotersChanged
+from quire.raft.effects import ChangeVoters, LeadershipChecked, VotersChanged
 from quire.raft.log_summary import LogPosition
-from quire.raft.messages import FetchAnswer, FetchRequest, VoteAnswer, VoteRequest
+from quire.raft.messages import EpochAnswer, FetchAnswer, FetchRequest, VoteAnswer, VoteRequest
 from quire.raft.quorum_state import Election
 from quire.raft.replica import Replica
 from quire.raft.replicas import ReplicaKey
@@ -62,7 +62,8 @@ class Role:
             return False
         last = replica.log.last
         peer = peers[replica.random.below(len(peers))]
-        replica.send(peer, FetchRequest(self.epoch, replica.key, last.offset, last.epoch))
+        number = replica.next_fetch_number()
+        replica.send(peer, FetchRequest(self.epoch, replica.key, last.offset, last.epoch, number=number))
         return True
 
     def entered(self, replica: Replica, now_ms: float) -> Become | None:
@@ -79,6 +80,9 @@ class Role:
     def check_upgrade(self, replica: Replica, version: int) -> None:
         """ApiError if the version of KRaft cannot be changed to this one now."""
         raise _not_leader()
+
+    def check_leadership(self, replica: Replica, request_id: int) -> None:
+        replica.emit(LeadershipChecked(request_id, leads=False))
 
     def timed_out(self, replica: Replica, now_ms: float) -> Become | None:
         """`deadline_ms` has passed."""
@@ -100,20 +104,23 @@ class Role:
     def vote_answered(self, replica: Replica, sender: int, answer: VoteAnswer, now_ms: float) -> Become | None:
         return None
 
+    def epoch_answered(self, replica: Replica, sender: int, answer: EpochAnswer) -> None:
+        """A replica of this epoch answers an announcement."""
+
     def fetch_requested(self, replica: Replica, sender: int, request: FetchRequest, now_ms: float) -> Become | None:
         """Refuses, and names the leader if it is known."""
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if request.epoch != self.epoch:
             is_old = request.epoch < self.epoch
             error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
-        replica.send(sender, FetchAnswer(self.epoch, self.known_leader(replica), request.asked_at, error=error))
+        replica.send(sender, FetchAnswer(self.epoch, self.known_leader(replica), request.number, error=error))
         return None
 
     def fetch_answered(self, replica: Replica, answer: FetchAnswer, now_ms: float) -> Become | None:
         return None
 
-    def unreachable(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
-        """A request to `peer` led to nothing."""
+    def unreachable(self, replica: Replica, peer: int, fetch: int | None, now_ms: float) -> Become | None:
+        """A request to `peer` led to nothing; `fetch` is its number if it was a fetch."""
         return None
 
     def connection_lost(self, replica: Replica, peer: int, now_ms: float) -> Become | None:

@@ -46,7 +46,7 @@ class Unattached(Role):
         self.deadline_ms = now_ms + patience_ms
         return None
 
-    def unreachable(self, replica: Replica, peer: int, now_ms: float) -> Become | None:
+    def unreachable(self, replica: Replica, peer: int, fetch: int | None, now_ms: float) -> Become | None:
         """Also called if `peer` knows no leader either."""
         if not replica.may_campaign:
             self.deadline_ms = min(self.deadline_ms, now_ms + replica.settings.retry_backoff_ms)

@@ -90,12 +90,12 @@ def answer(response: api.FetchResponse, asked: FetchRequest) -> FetchAnswer:
     partition = the_only(the_only(response.responses, "topic").partitions, "partition")
     epoch, leader_id = partition.current_leader.leader_epoch, optional_id(partition.current_leader.leader_id)
     if partition.error_code != ErrorCode.NONE:
-        return FetchAnswer(epoch, leader_id, asked.asked_at, error=ErrorCode(partition.error_code))
+        return FetchAnswer(epoch, leader_id, asked.number, error=ErrorCode(partition.error_code))
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     return FetchAnswer(
         epoch,
         leader_id,
-        asked.asked_at,
+        asked.number,
         partition.high_watermark,
         LogPosition(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
         LogPosition(snapshot.epoch, snapshot.end_offset) if snapshot.epoch >= 0 else None,

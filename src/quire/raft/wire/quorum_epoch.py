@@ -90,9 +90,13 @@ def end_response(answer: EpochAnswer, leader: LeaderEndpoint | None) -> end.EndQ
     )
 
 
-def answer(response: begin.BeginQuorumEpochResponse | end.EndQuorumEpochResponse) -> EpochAnswer:
+def answer(
+    response: begin.BeginQuorumEpochResponse | end.EndQuorumEpochResponse, asked: BeginEpoch | EndEpoch
+) -> EpochAnswer:
     if response.error_code != ErrorCode.NONE:
         raise ApiError(ErrorCode(response.error_code), "the announcement was refused")
     partitions = [partition for topic in response.topics for partition in topic.partitions]
     partition = the_only(partitions, "partition")
-    return EpochAnswer(partition.leader_epoch, optional_id(partition.leader_id), ErrorCode(partition.error_code))
+    check = asked.check if isinstance(asked, BeginEpoch) else 0
+    leader_id = optional_id(partition.leader_id)
+    return EpochAnswer(partition.leader_epoch, leader_id, ErrorCode(partition.error_code), check)
