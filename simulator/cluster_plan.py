@@ -1,33 +1,38 @@
 """What a seed decides about a cluster: how many nodes, their roles, the quorum's timeouts, and the faults between them.
 
-`quorum_plan_of` is a cluster of controllers only, with scribes instead of clients.
+`quorum_plan_of` is a quorum of controllers, with scribes instead of clients; brokers may observe it.
 """
 
 from dataclasses import replace
 
-from simulator.cluster_settings import BOTH, CONTROLLER
+from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
 from simulator.plan import FAULTS, FAULTS_BETWEEN_NODES, FAULTS_OF_TIME_AND_CONNECTIONS, Plan, plan_of
 from simulator.random import SimRandom
 
 VOTERS = (3, 3, 3, 5)
+OBSERVERS = (0, 0, 1, 2)
+"""Brokers beside three controllers."""
 
 
 def quorum_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -> Plan:
     random = SimRandom(seed).stream("quorum")
-    drawn = random.choice(VOTERS)
+    voters = random.choice(VOTERS)
+    observers = random.stream("observers").choice(OBSERVERS) if voters == min(VOTERS) else 0
+    roles = (CONTROLLER,) * voters + (BROKER,) * observers if nodes is None else (CONTROLLER,) * nodes
     return replace(
         plan_of(seed),
         duration_ms=scale * random.between(5_000.0, 25_000.0),
         faults=_faults(random),
         fault_pause_ms=random.choice((150.0, 500.0, 2000.0)),
-        roles=(CONTROLLER,) * (nodes or drawn),
+        roles=roles,
+        scribes=True,
         keeps_majority=random.chance(0.3),
-        node_settings=plan_of(seed).node_settings | _quorum_settings(random),
+        node_settings=plan_of(seed).node_settings | _quorum_settings(random) | _session_settings(random),
     )
 
 
 def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -> Plan:
-    """One to five nodes that are brokers; some or all of them vote."""
+    """One to five nodes: each a broker, a controller, or both."""
     random = SimRandom(seed).stream("cluster")
     drawn = 1 + random.below(5)
     count = nodes or drawn
@@ -38,10 +43,19 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
         plan,
         faults=_faults(random),
         fault_pause_ms=random.choice((300.0, 1000.0, 3000.0)),
-        roles=(BOTH,) * count,
+        roles=_roles(random.stream("roles"), count),
         keeps_majority=random.chance(0.5),
         node_settings=plan.node_settings | _quorum_settings(random) | _session_settings(random),
     )
+
+
+def _roles(random: SimRandom, count: int) -> tuple[str, ...]:
+    """Half of the clusters are combined. Others have one or three voters before brokers that only observe."""
+    if random.chance(0.5):
+        return (BOTH,) * count
+    voters = random.choice([voters for voters in (1, 3, 3) if voters < count])
+    kinds = random.choice(((CONTROLLER,), (CONTROLLER,), (BOTH,), (BOTH, CONTROLLER)))
+    return tuple(random.choice(kinds) for _ in range(voters)) + (BROKER,) * (count - voters)
 
 
 def _faults(random: SimRandom) -> dict[str, int]:

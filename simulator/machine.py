@@ -103,16 +103,11 @@ class Machine:
         return CONTROLLER in self._roles
 
     @property
-    def serves_clients(self) -> bool:
+    def is_broker(self) -> bool:
         return BROKER in self._roles
 
     def _config(self) -> BrokerConfig:
-        settings = self._settings
-        if not self.serves_clients:
-            # As long as a node needs both roles: one whose broker does not start is a controller.
-            listeners = f"PLAINTEXT://{self.name}:{NODE_PORT},{settings['listeners']}"
-            settings = settings | {"process.roles": BOTH, "listeners": listeners}
-        return BrokerConfig.standalone(settings, listen=f"{self.name}:{NODE_PORT}")
+        return BrokerConfig.standalone(self._settings, listen=f"{self.name}:{NODE_PORT}")
 
     def format(self, cluster_id: str) -> None:
         """A node that is not alone is formatted explicitly, before its first start."""
@@ -149,8 +144,6 @@ class Machine:
             node.start()
         except (DataDirectoryError, MetadataLogError, OSError) as error:
             self._failed(f"it did not start: {error}")
-        if not self.serves_clients:
-            self._serving()
 
     def _failed(self, reason: str) -> None:
         self.on_failure(self, reason)

@@ -36,7 +36,7 @@ def main() -> None:
 @click.option("--seeds", help="Run this number of seeds (2000), or a range (100-199).")
 @click.option("--nodes", type=click.IntRange(1, 5), help="Run a cluster of this many nodes.")
 @click.option("--clusters", is_flag=True, help="Run clusters of one to five nodes, as each seed says.")
-@click.option("--quorums", is_flag=True, help="Run clusters of controllers only.")
+@click.option("--quorums", is_flag=True, help="Run metadata quorums without clients.")
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Factor for the length of each run.")
 @click.option("--trace", is_flag=True, help="Print every event as it happens.")
 @click.option("--json", "as_json", is_flag=True, help="Print each report as one line of JSON.")

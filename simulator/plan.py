@@ -101,6 +101,8 @@ class Plan:
     """Quire's own client, as producers, and as consumers of all records and of committed ones in turn."""
     roles: tuple[str, ...] = ()
     """The process.roles of every node in a cluster; empty for a node on its own."""
+    scribes: bool = False
+    """Scribes write to the active controller (see `simulator.white_box.scribe`), and there are no other clients."""
     keeps_majority: bool = False
     """Whether faults leave a majority of the voters at work at any time."""
     limits: Small = field(default_factory=dict)

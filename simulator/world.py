@@ -85,7 +85,7 @@ class World:
         network = SimNetwork(self.clock, random.stream("network"), trace=self.trace)
         names = node_names(self.plan.nodes)
         self.machines = [self._machine(number, names, network, random) for number in range(len(names))]
-        brokers = [machine.name for machine in self.machines if machine.serves_clients]
+        brokers = [machine.name for machine in self.machines if machine.is_broker and not self.plan.scribes]
         ledger = Ledger()
         ledger.transactions.durable = self.plan.durable
         self.scene = Scene(
@@ -130,7 +130,7 @@ class World:
         return machine
 
     def _planned_clients(self) -> list[SimClient]:
-        if self.scene.nodes:
+        if not self.plan.scribes:
             return [self._administrator, *clients_of(self.plan, self.scene)]
         self._scribes = [Scribe(self.scene, f"scribe of {each}", self.machines, each) for each in SETTINGS]
         return [*self._scribes]
@@ -334,7 +334,7 @@ class World:
     def _is_well(self) -> bool:
         return all(
             machine.state is MachineState.SERVING
-            and (not machine.serves_clients or self.scene.gates[machine.name].is_open)
+            and (machine.name not in self.scene.gates or self.scene.gates[machine.name].is_open)
             and not machine.has_failed_directory
             for machine in self.machines
         )
@@ -358,7 +358,7 @@ class World:
 
     def _serving(self, machine: Machine) -> None:
         self.scene.tell(f"{self._called(machine)} serves, life {machine.life.number}")
-        if not machine.serves_clients:
+        if machine.name not in self.scene.gates:
             return
         if not self.scene.gates[machine.name].is_open:
             self._audits.start([machine.name], after_power_loss=True)
@@ -374,7 +374,7 @@ class World:
             ledger.power_lost(machine.name)
             if not self.plan.durable:
                 self.scene.offsets.power_lost()
-            if machine.serves_clients:
+            if machine.name in self.scene.gates:
                 self.scene.gates[machine.name].close()
         self.clock.call_later(self._faults.restart_delay_ms(), lambda: self._start(machine))
 

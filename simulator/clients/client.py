@@ -55,7 +55,7 @@ class Scene:
     checker: Checker
     offsets: OffsetLedger
     nodes: list[str]
-    """The brokers, by host name."""
+    """The brokers that serve clients, by host name: none in a cluster of scribes."""
     gates: dict[str, Gate]
     """Each is closed from a power loss of its node until the node's logs have been read: no client writes before."""
     lives: dict[str, Life]

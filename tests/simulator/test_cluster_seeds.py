@@ -3,8 +3,11 @@
 A failure names the seed and the options of `python -m simulator` that repeat it.
 """
 
+from dataclasses import replace
+
 import pytest
 
+from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
 from simulator.main import Kind, summary
 from simulator.world import World
 
@@ -45,5 +48,21 @@ def test_another_seed_has_another_digest(kind: Kind) -> None:
 def test_the_number_of_nodes_is_that_of_the_option_or_the_seed() -> None:
     assert THREE_NODES.plan(5).nodes == 3
     assert {CLUSTERS.plan(seed).nodes for seed in range(60)} == {1, 2, 3, 4, 5}
-    assert {QUORUMS.plan(seed).nodes for seed in range(60)} == {3, 5}
+    assert {QUORUMS.plan(seed).nodes for seed in range(60)} == {3, 4, 5}
     assert Kind().plan(5).nodes == 1
+
+
+def test_seeds_combine_roles_or_separate_them() -> None:
+    drawn = {CLUSTERS.plan(seed).roles for seed in range(200)}
+    assert {(BOTH,) * 3, (CONTROLLER,) * 3 + (BROKER,) * 2, (BOTH, BROKER, BROKER)} <= drawn
+    assert {(CONTROLLER,) * 3, (CONTROLLER,) * 3 + (BROKER,) * 2} <= {QUORUMS.plan(seed).roles for seed in range(60)}
+
+
+def test_clients_work_with_the_brokers_and_only_controllers_vote() -> None:
+    plan = replace(CLUSTERS.plan(1), roles=(CONTROLLER,) * 3 + (BROKER,) * 2, duration_ms=300.0)
+    world = World(1, plan)
+    assert world.run().violation is None
+    assert world.scene.nodes == ["node-4", "node-5"]
+    nodes = [machine.node for machine in world.machines]
+    assert [node is not None and node.broker is not None for node in nodes] == [False] * 3 + [True] * 2
+    assert [node is not None and node.controller is not None for node in nodes] == [True] * 3 + [False] * 2
