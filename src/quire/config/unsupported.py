@@ -24,6 +24,11 @@ _ASSIGNORS = (
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
 )
+_SELECTORS = (
+    "org.apache.kafka.common.replica.LeaderSelector",
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+)
+"""Both choose the leader while partitions have no followers."""
 
 _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
     ("remote.log.storage.system.enable", bool, _NO_TIERS),
@@ -38,6 +43,11 @@ _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
         lambda value: not isinstance(value, tuple) or any(name not in _ASSIGNORS for name in value),
         "Quire has uniform and range, and does not load Java classes",
     ),
+    (
+        "replica.selector.class",
+        lambda value: bool(value) and value not in _SELECTORS,
+        "Quire has Kafka's LeaderSelector and RackAwareReplicaSelector, and does not load Java classes",
+    ),
     ("transaction.two.phase.commit.enable", bool, "Quire has no two-phase commit with other systems"),
     *(
         (key, bool, _JAVA)
@@ -46,7 +56,6 @@ _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
             "client.quota.callback.class",
             "create.topic.policy.class.name",
             "kafka.metrics.reporters",
-            "replica.selector.class",
             "security.providers",
         )
     ),
