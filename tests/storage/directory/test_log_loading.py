@@ -9,7 +9,7 @@ from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.few_jobs import FewJobs
 from simulator.random import SimRandom
 from tests.storage.batches import SMALL_SEGMENTS, append_values, values_of
-from tests.storage.directory.test_log_directory import World, config_of
+from tests.storage.directory.directory_world import World, config_of
 from tests.storage.loading import load_logs
 
 

@@ -1,0 +1,91 @@
+"""What a directory remembers of its logs: recovery points, start offsets and high watermarks."""
+
+import logging
+
+import pytest
+
+from tests.storage.batches import SMALL_SEGMENTS, append_values, values_of
+from tests.storage.directory.directory_world import World, config_of
+from tests.storage.loading import load_logs
+
+
+def test_recovery_points_follow_flushes_and_limit_the_scan(world: World) -> None:
+    directory = world.open()
+    log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+    append_values(log, *[bytes(50)] * 3)
+    told: list[int] = []
+    directory.flush(log, lambda: told.append(log.recovery_point))
+    world.jobs.run_all()
+    directory.checkpoint()
+    world.jobs.run_all()
+    assert told == [3]
+    assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 3\n"
+    again = world.killed()
+    load_logs(again, world.jobs, config_of)
+    assert again.logs["orders", 0].recovery_point == 3
+
+
+def test_a_rolled_segment_is_flushed_by_itself(world: World) -> None:
+    directory = world.open()
+    log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+    append_values(log, *[bytes(50)] * 5)
+    world.jobs.run_all()
+    assert log.recovery_point == 4, "and the active one is left alone"
+
+
+def test_log_start_offsets_are_remembered(world: World) -> None:
+    directory = world.open()
+    append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), *[bytes(50)] * 3)
+    append_values(directory.open_log("orders", 1, SMALL_SEGMENTS), b"a")
+    directory.logs["orders", 0].delete_records_before(1)
+    directory.checkpoint()
+    world.jobs.run_all()
+    assert world.disk.read_file("data/log-start-offset-checkpoint") == b"0\n1\norders 0 1\n"
+    again = world.killed()
+    load_logs(again, world.jobs, config_of)
+    assert again.logs["orders", 0].start_offset == 1
+
+
+def test_high_watermarks_are_remembered(world: World) -> None:
+    directory = world.open()
+    directory.checkpoint_high_watermarks({("orders", 0): 17})
+    world.jobs.run_all()
+    assert world.disk.read_file("data/replication-offset-checkpoint") == b"0\n1\norders 0 17\n"
+    assert world.killed().read_high_watermarks() == {("orders", 0): 17}
+
+
+def test_what_is_known_of_logs_not_opened_yet_is_kept(world: World) -> None:
+    directory = world.open()
+    for partition in range(2):
+        append_values(directory.open_log("orders", partition, SMALL_SEGMENTS), b"a")
+    directory.close()
+    again = world.open()
+    again.open_log("orders", 1, SMALL_SEGMENTS)
+    again.checkpoint()
+    world.jobs.run_all()
+    assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n2\norders 0 1\norders 1 1\n"
+
+
+def test_a_truncation_is_in_the_checkpoint_before_anything_else_happens(world: World) -> None:
+    directory = world.open()
+    log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+    append_values(log, *[bytes(50)] * 5)
+    directory.flush(log)
+    world.jobs.run_all()
+    directory.checkpoint()
+    directory.truncate([(log, 3)])
+    assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 2\n"
+    world.jobs.run_all()
+    assert world.disk.read_file("data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 2\n"
+    assert log.end_offset == 3
+
+
+def test_a_checkpoint_that_makes_no_sense_means_a_longer_scan(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    directory = world.open()
+    append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+    world.disk.open("data/recovery-point-offset-checkpoint", create=True).pwritev([b"rubbish"], 0)
+    with caplog.at_level(logging.WARNING):
+        again = world.killed()
+    assert "rubbish" in caplog.text or "recovery-point-offset-checkpoint" in caplog.text
+    load_logs(again, world.jobs, config_of)
+    assert values_of(again.logs["orders", 0]) == [b"a"]
