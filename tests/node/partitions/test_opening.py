@@ -2,6 +2,7 @@
 
 from quire.metadata.partition_image import NO_LEADER
 from quire.metadata.snapshot import image_of, records_of
+from quire.node.partitions import opening
 from quire.node.partitions.opening import assign_role
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -46,6 +47,28 @@ def test_a_snapshot_that_comes_while_the_node_runs_has_its_logs_created_in_turns
     node.node.metadata.loader.load_snapshot(image_of(records, image.offset, image.epoch, image.timestamp_ms))
     assert 0 < folders(node) < COUNT / 2
     node.clock.run_until(lambda: folders(node) == COUNT)
+
+
+def test_new_logs_wait_until_no_more_topics_are_created() -> None:
+    node = SimulatedNode().start()
+    for number in range(5):
+        node.create_topic(f"t-{number}", partitions=20)
+        node.clock.run_for(opening.QUIET_MS / 2)
+    at_once = folders(node)
+    assert at_once == opening.LOGS_PER_TURN, "only those of the first topic"
+    node.clock.run_for(opening.QUIET_MS)
+    assert folders(node) == 100
+
+
+def test_new_logs_do_not_wait_for_ever_while_topics_are_created() -> None:
+    node = SimulatedNode().start()
+    started_ms = node.clock.monotonic_ms()
+    number = 0
+    while node.clock.monotonic_ms() < started_ms + opening.LONGEST_WAIT_MS + opening.QUIET_MS:
+        node.create_topic(f"t-{number}", partitions=20)
+        node.clock.run_for(opening.QUIET_MS / 2)
+        number += 1
+    assert folders(node) > 10 * opening.LOGS_PER_TURN
 
 
 def test_who_asks_for_a_partition_before_its_turn_gets_it() -> None:

@@ -1,6 +1,7 @@
 """CreateTopics: the controller checks the topics and records them in the metadata log.
 
-The response is sent when the records are committed and the logs exist.
+The response is sent when the records are committed and this node's image has them. The logs of many topics are created
+after that; a request for one of them creates its log at once.
 
 Versions on broker and controller listeners:
     2  the oldest version served: throttle time in the response

@@ -3,7 +3,6 @@
 from quire.config.broker_config import BrokerConfig
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import TOPIC, ClusterImage, TopicImage
-from quire.node.partitions import opening
 from quire.node.partitions.hosted import HostedPartitions
 from quire.node.partitions.opening import PartitionOpener, TopicSettings, assign_role
 from quire.protocol.errors import ErrorCode
@@ -24,7 +23,7 @@ class MetadataUpdates:
             for index in topic.partitions:
                 self.remove(topic, index)
         # At the start the logs are open already. A snapshot that comes later may bring many new ones.
-        openings_left = opening.LOGS_PER_TURN if self._has_started else None
+        openings_left = self._opener.openings_now if self._has_started else None
         self._has_started = True
         for topic_id, changed in delta.partitions.items():
             present = image.topic_by_id(topic_id)

@@ -6,10 +6,11 @@ affected. There are three reasons for that:
     offline    its data directory has failed, or may be the one that has the log: it stays offline until a restart
     unopened   the directory works but the log could not be opened, most likely for lack of space: tried again, at the
                next checkpoint or on a request
-    postponed  the log of a new topic is created in one of the next turns of the event loop, or on a request
+    postponed  the log of a new topic is created when the node has answered who created it, or on a request
 """
 
 import logging
+from functools import partial
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
@@ -32,6 +33,11 @@ LOGS_PER_TURN = 8
 _TURN_MS = 5.0
 """How many logs are created or deleted, and for about how long, before other requests are served."""
 
+QUIET_MS = 100.0
+LONGEST_WAIT_MS = 1_000.0
+"""New logs are created when no other partition was postponed for `QUIET_MS`, or the first has waited for the longer
+time. To create a log can take milliseconds, and the request that created the topics is to be answered before."""
+
 _RETRY_AFTER_MS = 1_000.0
 """After a log could not be opened, requests for it are refused for this long without another attempt."""
 
@@ -51,6 +57,9 @@ class PartitionOpener:
         "_offline",
         "_owner",
         "_turns",
+        "_waiting",
+        "_waiting_since_ms",
+        "_waits_until_ms",
         "deletions",
         "postponed",
         "unopened",
@@ -69,6 +78,10 @@ class PartitionOpener:
         self.unopened: dict[PartitionId, float] = {}
         """With the time before which a request does not try again."""
         self.postponed: dict[PartitionId, None] = {}
+        self._waiting: list[PartitionId] = []
+        """Postponed partitions that are not in the queue for a turn yet."""
+        self._waiting_since_ms = 0.0
+        self._waits_until_ms = 0.0
         self._turns = Turns(clock, LOGS_PER_TURN, _TURN_MS)
         self.deletions = LogDeletions(self._turns)
         self._flush_schedule = FlushSchedule(clock, config.get_int("log.flush.scheduler.interval.ms"))
@@ -115,18 +128,36 @@ class PartitionOpener:
         assign_role(partition, topic.partitions[index])
         return partition
 
+    @property
+    def openings_now(self) -> int:
+        """How many new logs are created at once: those of a small topic, none while others are postponed."""
+        return 0 if self.postponed else LOGS_PER_TURN
+
     def postpone(self, topic_id: bytes, index: int) -> None:
-        """Creates the log in one of the next turns: it takes a few files, and thousands at once would block the loop.
+        """Creates the log a little later: it takes a few files, and thousands at once would block the event loop.
 
         Clients see no difference, because a request opens its partition at once. A crash before that leaves a partition
         without a log, as a crash during the creation of many logs would; the next start creates it.
         """
-
-        def open_now() -> None:
-            self.open_on_demand(self._hosted.image.topic_by_id(topic_id), index)
-
+        now_ms = self._clock.monotonic_ms()
+        if not self._waiting:
+            self._waiting_since_ms = now_ms
+            self._clock.call_later(QUIET_MS, self._open_when_quiet)
+        self._waits_until_ms = min(now_ms + QUIET_MS, self._waiting_since_ms + LONGEST_WAIT_MS)
         self.postponed[topic_id, index] = None
-        self._turns.add(open_now)
+        self._waiting.append((topic_id, index))
+
+    def _open_when_quiet(self) -> None:
+        left_ms = self._waits_until_ms - self._clock.monotonic_ms()
+        if left_ms > 0:
+            self._clock.call_later(left_ms, self._open_when_quiet)
+            return
+        waiting, self._waiting = self._waiting, []
+        for key in waiting:
+            self._turns.add(partial(self._open_postponed, *key))
+
+    def _open_postponed(self, topic_id: bytes, index: int) -> None:
+        self.open_on_demand(self._hosted.image.topic_by_id(topic_id), index)
 
     def open_on_demand(self, topic: TopicImage | None, index: int) -> Partition | None:
         """Opens a postponed or unopened partition that a request needs; None if it is neither, or still fails."""
