@@ -53,7 +53,9 @@ def is_routine(api: str, request: Any, code: ErrorCode) -> bool:
     """Whether a refusal is not worth a line: the sender looks for the leader, and learns it from the response."""
     if code in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         return True
-    return api == "Vote" and code is ErrorCode.FENCED_LEADER_EPOCH and bool(_first_partition(request).pre_vote)
+    if api != "Vote" or code is not ErrorCode.FENCED_LEADER_EPOCH:
+        return False
+    return any(partition.pre_vote for topic in request.topics for partition in topic.partitions)
 
 
 def sender_id(api: str, request: Any) -> int | None:
@@ -67,7 +69,10 @@ def sender_id(api: str, request: Any) -> int | None:
 def reason_for(node: "Node", api: str, request: Any, code: ErrorCode) -> str:
     """Why the machine or the controller answered a well-formed request with `code`."""
     reason = _REASONS.get(code)
-    return "" if reason is None else reason(node, api, request)
+    try:
+        return "" if reason is None else reason(node, api, request)
+    except IndexError:
+        return ""
 
 
 def _first_partition(request: Any) -> Any:
@@ -88,6 +93,9 @@ _SENDERS: dict[str, Callable[[Any], int]] = {
     "UpdateRaftVoter": lambda request: int(request.voter_id),
 }
 
+_FROM_BROKERS = ("BrokerHeartbeat", "AllocateProducerIds", "AssignReplicasToDirs")
+"""Requests with the epoch of the broker's registration."""
+
 _EPOCHS: dict[str, Callable[[Any], int]] = {
     "Vote": lambda request: int(_first_partition(request).replica_epoch),
     "BeginQuorumEpoch": lambda request: int(_first_partition(request).leader_epoch),
@@ -99,11 +107,15 @@ _EPOCHS: dict[str, Callable[[Any], int]] = {
 
 
 def _other_epoch(node: "Node", api: str, request: Any) -> str:
-    asked = _EPOCHS[api](request) if api in _EPOCHS else -1
+    if api not in _EPOCHS:
+        return ""
+    asked = _EPOCHS[api](request)
     return f"its epoch is {asked}, and this node is in epoch {node.metadata.log.epoch}"
 
 
 def _other_voter(node: "Node", api: str, request: Any) -> str:
+    if api not in ("Vote", "BeginQuorumEpoch"):
+        return ""
     key, meant = node.metadata.log.key, _first_partition(request)
     return (
         f"it is meant for voter {request.voter_id} with directory {uuids.to_text(meant.voter_directory_id)}, "
@@ -112,24 +124,29 @@ def _other_voter(node: "Node", api: str, request: Any) -> str:
 
 
 def _other_cluster(node: "Node", api: str, request: Any) -> str:
-    return f"this is a node of cluster {node.cluster_id}, not {request.cluster_id}"
+    return f"this is a node of cluster {node.cluster_id}, not {getattr(request, 'cluster_id', None)}"
 
 
 def _stale_registration(node: "Node", api: str, request: Any) -> str:
+    if api not in _FROM_BROKERS:
+        return ""
     broker = node.image.brokers.get(request.broker_id)
     registered = "" if broker is None else f", and the broker is registered with {broker.epoch}"
     return f"its broker epoch is {request.broker_epoch}{registered}"
 
 
 def _not_registered(node: "Node", api: str, request: Any) -> str:
-    return f"no broker {request.broker_id} is registered"
+    return f"no broker {sender_id(api, request)} is registered"
 
 
 def _duplicate(node: "Node", api: str, request: Any) -> str:
-    return f"another process is broker {request.broker_id}, or was until its session ends (broker.session.timeout.ms)"
+    broker = sender_id(api, request)
+    return f"another process is broker {broker}, or was until its session ends (broker.session.timeout.ms)"
 
 
 def _unsupported(node: "Node", api: str, request: Any) -> str:
+    if api != "BrokerRegistration":
+        return ""
     levels = ", ".join(f"{name} at {level}" for name, level in sorted(node.image.features.items()))
     return f"it does not support the features of this cluster ({levels})"
 

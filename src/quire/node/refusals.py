@@ -112,7 +112,10 @@ class Refusals:
         code = response.code if isinstance(response, ApiError) else _error_of(response)
         if is_routine(api, request, code):
             return
-        reason = response.message if isinstance(response, ApiError) else reason_for(self._node, api, request, code)
+        if isinstance(response, ApiError):
+            reason = response.message
+        else:
+            reason = getattr(response, "error_message", None) or reason_for(self._node, api, request, code)
         self.refused(api, sender_id(api, request), peer, ApiError(code, reason))
 
 
