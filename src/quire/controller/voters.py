@@ -17,9 +17,9 @@ from quire.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from quire.raft.metadata_log import MetadataLog
+from quire.raft.refusals import not_leader
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter
 from quire.raft.voter_changes import AddVoter, RemoveVoter, UpdateVoter, UpgradeKraftVersion
-from quire.raft.wire import stale_epoch
 
 
 def add_voter(
@@ -61,7 +61,7 @@ def update_voter(
     if not request.listeners:
         return completed(_update_response(log, ErrorCode.INVALID_REQUEST))
     if request.current_leader_epoch != log.epoch:
-        return completed(_update_response(log, stale_epoch(request.current_leader_epoch, log.epoch)))
+        return completed(_update_response(log, not_leader(request.current_leader_epoch, log.epoch)))
     versions = request.k_raft_version_feature
     voter = Voter(
         ReplicaKey(request.voter_id, request.voter_directory_id),

@@ -62,13 +62,14 @@ from quire.raft.messages import Batch, FetchAnswer
 from quire.raft.outbox import Answer, Outbox
 from quire.raft.peers import NoPeers, PeerAddress, Peers
 from quire.raft.pending_answers import PendingAnswers
+from quire.raft.refusals import not_leader
 from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
 from quire.raft.settings import MetadataLogSettings
 from quire.raft.snapshot_fetch import SnapshotFetch
 from quire.raft.snapshot_file import Snapshot
 from quire.raft.snapshot_taker import SnapshotContent, SnapshotTaker, VersionedRecord
 from quire.raft.voter_changes import VoterChange
-from quire.raft.wire import LeaderEndpoint, stale_epoch
+from quire.raft.wire import LeaderEndpoint
 from quire.raft.wire.fetch import BYTES_MAX as FETCH_BYTES_MAX
 from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
 from quire.raft.written_batches import Proposal, encode_written
@@ -483,9 +484,8 @@ class MetadataLog:
     def snapshot_part(self, asked: SnapshotPartRequest) -> SnapshotPart:
         """For a follower that fetches a snapshot from this leader."""
         raft = self._raft
-        error = ErrorCode.NONE
         if self._stopped or not raft.is_leader or asked.epoch != raft.epoch:
-            error = stale_epoch(asked.epoch, raft.epoch)
+            error = not_leader(asked.epoch, raft.epoch)
         else:
             self._step(SnapshotRequested(asked.replica))
             found = self._store.read_snapshot_part(asked.position, asked.offset, asked.max_bytes)

@@ -15,6 +15,7 @@ from quire.raft.effects import ChangeVoters, LeadershipChecked, VotersChanged
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import EpochAnswer, FetchAnswer, FetchRequest, VoteAnswer, VoteRequest
 from quire.raft.quorum_state import Election
+from quire.raft.refusals import not_leader
 from quire.raft.replica import Replica
 from quire.raft.replicas import ReplicaKey
 
@@ -109,10 +110,7 @@ class Role:
 
     def fetch_requested(self, replica: Replica, sender: int, request: FetchRequest, now_ms: float) -> Become | None:
         """Refuses, and names the leader if it is known."""
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if request.epoch != self.epoch:
-            is_old = request.epoch < self.epoch
-            error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        error = not_leader(request.epoch, self.epoch)
         replica.send(sender, FetchAnswer(self.epoch, self.known_leader(replica), request.number, error=error))
         return None
 

@@ -57,10 +57,3 @@ def optional_id(leader_id: int) -> int | None:
 
 def wire_id(leader_id: int | None) -> int:
     return -1 if leader_id is None else leader_id
-
-
-def stale_epoch(asked: int, known: int) -> ErrorCode:
-    """Why a replica that does not lead the epoch of a request refuses it."""
-    if asked < known:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.UNKNOWN_LEADER_EPOCH if asked > known else ErrorCode.NOT_LEADER_OR_FOLLOWER
