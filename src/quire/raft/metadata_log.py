@@ -17,7 +17,6 @@ committed after that.
 import logging
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Protocol
 
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
@@ -56,6 +55,7 @@ from quire.raft.effects import (
 )
 from quire.raft.errors import MetadataLogError
 from quire.raft.inbox import Inbox, Reply
+from quire.raft.log_listener import LogListener, ToldLeader
 from quire.raft.log_store import CommittedBatch, LogStore
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchAnswer
@@ -66,8 +66,7 @@ from quire.raft.refusals import not_leader
 from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
 from quire.raft.settings import MetadataLogSettings
 from quire.raft.snapshot_fetch import SnapshotFetch
-from quire.raft.snapshot_file import Snapshot
-from quire.raft.snapshot_taker import SnapshotContent, SnapshotTaker, VersionedRecord
+from quire.raft.snapshot_taker import SnapshotTaker, VersionedRecord
 from quire.raft.voter_changes import VoterChange
 from quire.raft.wire import LeaderEndpoint
 from quire.raft.wire.fetch import BYTES_MAX as FETCH_BYTES_MAX
@@ -77,27 +76,6 @@ from quire.seams import Clock, Disk, Jobs, Random, Timer
 from quire.storage.errors import is_full
 
 log = logging.getLogger("quire.raft")
-
-
-class LogListener(Protocol):
-    """Keeps state from the log. Called on the event loop, in the order of the log, but for `prepare_snapshot`."""
-
-    def prepare_snapshot(self, snapshot: Snapshot) -> Callable[[], None]:
-        """Builds the state that a snapshot holds; changes nothing, because it is called in a job.
-
-        The result is called on the event loop if the snapshot replaces the state. It may raise MetadataLogError.
-        """
-        ...
-
-    def committed(self, batches: Sequence[CommittedBatch]) -> None: ...
-
-    def leader_changed(self, leader_id: int | None, epoch: int) -> None:
-        """With this node as the leader only after everything that was committed before its term."""
-        ...
-
-    def snapshot_content(self) -> SnapshotContent | None:
-        """The state after the last committed batch; None in the middle of a metadata transaction."""
-        ...
 
 
 class MetadataLog:
@@ -156,18 +134,14 @@ class MetadataLog:
         self._checks: PendingAnswers[bool] = PendingAnswers()
         self._stopped = False
         self._timer: Timer | None = None
-        self._told_leader: tuple[int | None, int] = (None, -1)
+        self._told_leader = ToldLeader(key.id, listener)
 
     # --- State
 
     @property
     def is_leader(self) -> bool:
         """Whether appends are accepted: this node leads and its listener knows."""
-        return not self._stopped and self._leads_the_told_term
-
-    @property
-    def _leads_the_told_term(self) -> bool:
-        return self._raft.is_leader and self._told_leader == (self._key.id, self._raft.epoch)
+        return not self._stopped and self._told_leader.is_this_node(self._raft)
 
     @property
     def leader_id(self) -> int | None:
@@ -376,10 +350,7 @@ class MetadataLog:
         except MetadataLogError as error:
             self._fail(error)
             return []
-        if self._told_leader[0] == self._key.id and not self._leads_the_told_term:
-            # A full disk may hold back the effect that says so, but this node's term has ended.
-            leader_id = self._raft.leader_id
-            self._tell_leader(None if leader_id == self._key.id else leader_id, self._raft.epoch)
+        self._told_leader.end_term(self._raft)
         self._effects.add(effects)
         return effects
 
@@ -400,7 +371,7 @@ class MetadataLog:
                 log.debug("metadata leader leader=%s epoch=%d", leader_id, epoch)
                 if leader_id != self._key.id:
                     self._delivery.forget_written()
-                    self._tell_leader(leader_id, epoch)
+                    self._told_leader.tell(leader_id, epoch)
             case Truncate(offset):
                 self._store.truncate(offset)
             case Send(to, message):
@@ -462,14 +433,8 @@ class MetadataLog:
 
     def _delivered(self) -> None:
         """The listener has everything that is committed."""
-        if self._raft.is_leader and self._delivery.offset > self._raft.epoch_start_offset:
-            self._tell_leader(self._key.id, self._raft.epoch)
+        self._told_leader.delivered(self._raft, self._delivery.offset)
         self._snapshots.take_if_due()
-
-    def _tell_leader(self, leader_id: int | None, epoch: int) -> None:
-        if self._told_leader != (leader_id, epoch):
-            self._told_leader = (leader_id, epoch)
-            self._listener.leader_changed(leader_id, epoch)
 
     # --- Snapshots
 
