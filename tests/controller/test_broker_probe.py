@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from quire.controller.broker_probe import PROBE_TIMEOUT_MS, Outcome, probe
+from quire.controller.broker_probe import PROBE_TIMEOUT_MS, ProbeOutcome, probe
 from quire.seams import Receiver, Transport
 from simulator.clock import SimClock
 from simulator.network import SimNetwork
@@ -33,7 +33,7 @@ class World:
     def __init__(self) -> None:
         self.clock = SimClock()
         self.network = SimNetwork(self.clock, SimRandom(1))
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ProbeOutcome] = []
         self.accepted: list[Silent] = []
 
     def listen(self) -> None:
@@ -57,7 +57,7 @@ def test_a_listener_accepts_and_the_connection_is_closed_again(world: World) -> 
     world.listen()
     world.probe()
     world.clock.run_for(100)
-    assert world.outcomes == [Outcome.ACCEPTED]
+    assert world.outcomes == [ProbeOutcome.ACCEPTED]
     assert [each.has_ended for each in world.accepted] == [True]
     assert world.network.connections("controller") == 0
 
@@ -65,28 +65,28 @@ def test_a_listener_accepts_and_the_connection_is_closed_again(world: World) -> 
 def test_nothing_that_listens_is_a_refusal(world: World) -> None:
     world.probe()
     world.clock.run_for(100)
-    assert world.outcomes == [Outcome.REFUSED]
+    assert world.outcomes == [ProbeOutcome.REFUSED]
 
 
 def test_no_answer_in_time_says_nothing_even_if_one_comes_later(world: World) -> None:
     world.network.cut("controller", "broker")
     world.probe()
     world.clock.run_for(PROBE_TIMEOUT_MS + 1)
-    assert world.outcomes == [Outcome.UNKNOWN]
+    assert world.outcomes == [ProbeOutcome.UNKNOWN]
     world.clock.run_for(60_000)
-    assert world.outcomes == [Outcome.UNKNOWN]
+    assert world.outcomes == [ProbeOutcome.UNKNOWN]
 
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (OSError(errno.ECONNREFUSED, "as the sockets report it"), Outcome.REFUSED),
-        (OSError(errno.EHOSTUNREACH, "no route"), Outcome.UNKNOWN),
-        (OSError(errno.ECONNRESET, "reset"), Outcome.UNKNOWN),
-        (OSError("the host has no address"), Outcome.UNKNOWN),
+        (OSError(errno.ECONNREFUSED, "as the sockets report it"), ProbeOutcome.REFUSED),
+        (OSError(errno.EHOSTUNREACH, "no route"), ProbeOutcome.UNKNOWN),
+        (OSError(errno.ECONNRESET, "reset"), ProbeOutcome.UNKNOWN),
+        (OSError("the host has no address"), ProbeOutcome.UNKNOWN),
     ],
 )
-def test_only_a_refusal_is_a_refusal(world: World, error: Exception, outcome: Outcome) -> None:
+def test_only_a_refusal_is_a_refusal(world: World, error: Exception, outcome: ProbeOutcome) -> None:
     class Failing:
         def connect(self, host: str, port: int, connected: object, failed: object) -> None:
             world.clock.call_soon(lambda: failed(error))  # type: ignore[operator]

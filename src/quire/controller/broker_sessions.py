@@ -10,7 +10,7 @@ import logging
 
 from quire.config.broker_config import BrokerConfig
 from quire.controller import brokers, elections
-from quire.controller.broker_probe import Outcome, probe
+from quire.controller.broker_probe import ProbeOutcome, probe
 from quire.controller.command_runner import CommandRunner
 from quire.controller.controller_result import Portions
 from quire.controller.failure_detection import FailureDetection, Probe
@@ -158,14 +158,14 @@ class BrokerSessions:
             network=self._network,
         )
 
-    def _probed(self, each: Probe, outcome: Outcome) -> None:
+    def _probed(self, each: Probe, outcome: ProbeOutcome) -> None:
         if self._stopped:
             return
-        if outcome is Outcome.ACCEPTED:
+        if outcome is ProbeOutcome.ACCEPTED:
             again = self._detection.probe_accepted(each)
             if again is not None:
                 self._probe(again)
-        elif outcome is Outcome.UNKNOWN:
+        elif outcome is ProbeOutcome.UNKNOWN:
             self._detection.probe_timed_out(each)
         else:
             self._refused(each)

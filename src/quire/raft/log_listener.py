@@ -1,8 +1,8 @@
 """What keeps state from the metadata log, and which leader it was told of.
 
-The listener may know less than the consensus core. A new leader has to commit everything before its term first, and a
-full disk holds back effects. So there are two questions with two answers: who leads the quorum (`RaftCore`), and whether
-the listener may act as the leader (`ToldLeader`).
+The listener may know less than the consensus core: a new leader first has to commit everything before its term, and a
+full disk holds back effects. So who leads the quorum is one question (`RaftCore`), and whether the listener may act as
+the leader is another (`ToldLeader`).
 """
 
 from collections.abc import Callable, Sequence

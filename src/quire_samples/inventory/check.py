@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from quire_samples.inventory.events import Event
+from quire_samples.inventory.events import StockEvent
 from quire_samples.inventory.stock import Level
 
 
@@ -45,7 +45,7 @@ class History:
         self.compacted = 0
         self._look_for = look_for or {}
 
-    def add(self, event: Event) -> None:
+    def add(self, event: StockEvent) -> None:
         before = self.levels.get(event.item) or Level()
         steps = event.sequence - before.sequence
         if steps <= 0:
@@ -64,7 +64,7 @@ class History:
         if self._look_for.get(event.item) == event.sequence:
             self.found[event.item] = level
 
-    def _find(self, event: Event, what: str) -> None:
+    def _find(self, event: StockEvent, what: str) -> None:
         self.findings.append(Finding(event.item, f"history: {what}"))
 
 

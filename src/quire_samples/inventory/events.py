@@ -29,7 +29,7 @@ class Source:
 
 
 @dataclass(slots=True, frozen=True)
-class Event:
+class StockEvent:
     item: str
     sequence: int
     change: int
@@ -70,7 +70,7 @@ class UnreadableEventError(ValueError):
     """A record on the event or the refusal topic that no processor wrote."""
 
 
-def encode_event(event: Event) -> bytes:
+def encode_event(event: StockEvent) -> bytes:
     content = {
         "item": event.item,
         "sequence": event.sequence,
@@ -87,10 +87,10 @@ def encode_event(event: Event) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def decode_event(value: bytes | None) -> Event:
+def decode_event(value: bytes | None) -> StockEvent:
     try:
         content = json.loads(value or b"")
-        event = Event(
+        event = StockEvent(
             item=content["item"],
             sequence=content["sequence"],
             change=content["change"],

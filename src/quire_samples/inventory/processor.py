@@ -27,7 +27,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Record
 from quire.protocol.uuids import to_text
 from quire.steps import Steps, perform, sleep
-from quire_samples.inventory.events import Event, Refusal, Source, encode_event, encode_refusal
+from quire_samples.inventory.events import Refusal, Source, StockEvent, encode_event, encode_refusal
 from quire_samples.inventory.reading import READ_COMMITTED, Stretch, read, readable, refused_at, whole
 from quire_samples.inventory.seen import WINDOW, Seen
 from quire_samples.inventory.stock import OutOfOrderError, Stock
@@ -63,7 +63,7 @@ class Tally:
     transactions: int = 0
     refusals: Counter[str] = field(default_factory=Counter)
 
-    def add(self, outcomes: Iterable[list[Event] | Refusal]) -> None:
+    def add(self, outcomes: Iterable[list[StockEvent] | Refusal]) -> None:
         self.transactions += 1
         for outcome in outcomes:
             self.commands += 1
@@ -99,7 +99,7 @@ class Processor:
         # On its own connections, so that writes do not wait behind a fetch that waits for commands.
         self._consumer = Consumer(cluster.beside(), READ_COMMITTED)
         self._done_to: dict[int, int] = {}
-        self._last_events: dict[int, Event] = {}
+        self._last_events: dict[int, StockEvent] = {}
         self._events_id = ""
         self._stopped = False
 
@@ -264,7 +264,7 @@ class Processor:
         self._committed(self.tally)
 
     def _write(
-        self, outcomes: list[list[Event] | Refusal], topic_partition: TopicPartition, done_to: int
+        self, outcomes: list[list[StockEvent] | Refusal], topic_partition: TopicPartition, done_to: int
     ) -> Steps[None]:
         """Writes everything in one transaction."""
         producer, topics = self._producer, self.config.topics

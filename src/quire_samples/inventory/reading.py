@@ -9,7 +9,7 @@ from quire.client.errors import ClientError
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.protocol.records import Record
 from quire.steps import Steps
-from quire_samples.inventory.events import Event, Source, decode_event, decode_refusal_source
+from quire_samples.inventory.events import Source, StockEvent, decode_event, decode_refusal_source
 
 READ_COMMITTED = ConsumerConfig(read_committed=True, max_wait_ms=500)
 
@@ -56,7 +56,7 @@ def read(
         consumer.close()
 
 
-def readable(topic_partition: TopicPartition, record: Record) -> Event:
+def readable(topic_partition: TopicPartition, record: Record) -> StockEvent:
     """The event in a record; the error names the record's partition and offset."""
     try:
         return decode_event(record.value)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from quire.client.errors import ClientError
 from quire_samples.inventory.commands import Command, Kind, MalformedError, decode_command
-from quire_samples.inventory.events import Event, Reason, Refusal, Source, quote
+from quire_samples.inventory.events import Reason, Refusal, Source, StockEvent, quote
 from quire_samples.inventory.seen import Seen
 
 LEVEL_MAX = 2**53 - 1
@@ -39,7 +39,7 @@ class Stock:
         self.levels: dict[str, Level] = {}
         self.seen = seen if seen is not None else Seen()
 
-    def decide(self, value: bytes | None, source: Source) -> list[Event] | Refusal:
+    def decide(self, value: bytes | None, source: Source) -> list[StockEvent] | Refusal:
         """Decides a record of the command topic, and changes the stock as if the result were already written."""
         try:
             command = decode_command(value)
@@ -61,7 +61,7 @@ class Stock:
         self.seen.add(command, source)
         return command.id
 
-    def restore(self, event: Event) -> None:
+    def restore(self, event: StockEvent) -> None:
         """Applies an event of a compacted topic, in which earlier events may be missing."""
         known = self.levels.get(event.item, EMPTY)
         if event.sequence <= known.sequence:
@@ -81,10 +81,10 @@ class Stock:
             command, source, Reason.ID_REUSED, f"another command with this id was decided at offset {offset}"
         )
 
-    def _carry_out(self, command: Command, source: Source) -> list[Event] | Refusal:
+    def _carry_out(self, command: Command, source: Source) -> list[StockEvent] | Refusal:
         sign = 1 if command.kind is Kind.SHIPMENT else -1
         changed: dict[str, Level] = {}
-        events: list[Event] = []
+        events: list[StockEvent] = []
         for number, line in enumerate(command.lines, 1):
             now = changed.get(line.item) or self.levels.get(line.item, EMPTY)
             change = sign * line.quantity
@@ -97,7 +97,7 @@ class Stock:
                 return _refuse(command, source, Reason.EXCESSIVE, detail)
             changed[line.item] = level
             events.append(
-                Event(
+                StockEvent(
                     item=line.item,
                     sequence=level.sequence,
                     change=change,
@@ -114,7 +114,7 @@ class Stock:
         return events
 
 
-def fold(events: Iterable[Event]) -> dict[str, Level]:
+def fold(events: Iterable[StockEvent]) -> dict[str, Level]:
     """The stock after a whole history; raises OutOfOrderError if the history has gaps or does not add up."""
     levels: dict[str, Level] = {}
     for event in events:

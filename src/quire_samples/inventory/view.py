@@ -19,7 +19,7 @@ from quire.client.fetched import Fetched
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
 from quire.protocol.errors import ApiError
 from quire.steps import Steps, perform, sleep
-from quire_samples.inventory.events import Event
+from quire_samples.inventory.events import StockEvent
 from quire_samples.inventory.json_response import JsonResponse
 from quire_samples.inventory.reading import READ_COMMITTED, readable, whole
 from quire_samples.inventory.stock import OutOfOrderError
@@ -33,7 +33,7 @@ class View:
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
-        self.items: dict[str, Event] = {}
+        self.items: dict[str, StockEvent] = {}
         self.offsets: dict[int, int] = {}
         self.ends: dict[int, int] = {}
         self.caught_up = False
@@ -101,7 +101,7 @@ class View:
         return {"topic": self.topic, "offsets": {str(index): at for index, at in sorted(self.offsets.items())}}
 
 
-def _shown(event: Event) -> dict[str, object]:
+def _shown(event: StockEvent) -> dict[str, object]:
     return {
         "item": event.item,
         "level": event.level,

@@ -4,16 +4,16 @@ from quire.client.fetched import Fetched
 from quire.client.offsets import TopicPartition
 from quire.protocol.records import Record, build_batch
 from quire_samples.inventory.commands import Command, Kind, Line, encode_command
-from quire_samples.inventory.events import Event, Source, encode_event
+from quire_samples.inventory.events import Source, StockEvent, encode_event
 from quire_samples.inventory.stock import Stock
 
 TOPIC = "inventory-events"
 
 
-def history(*changes: tuple[str, int]) -> list[Event]:
+def history(*changes: tuple[str, int]) -> list[StockEvent]:
     """An event for each (item, change), as a processor would have written it."""
     stock = Stock()
-    events: list[Event] = []
+    events: list[StockEvent] = []
     for offset, (item, change) in enumerate(changes):
         kind = Kind.SHIPMENT if change > 0 else Kind.ORDER
         command = Command(f"c-{offset}", kind, (Line(item, abs(change)),), at_ms=offset)
@@ -23,7 +23,7 @@ def history(*changes: tuple[str, int]) -> list[Event]:
     return events
 
 
-def fetched(events: list[Event], *, partition: int = 0, from_offset: int = 0) -> Fetched:
+def fetched(events: list[StockEvent], *, partition: int = 0, from_offset: int = 0) -> Fetched:
     """The events as a fetch would bring them."""
     records = [Record(0, 0, event.item.encode(), encode_event(event), []) for event in events]
     batch = build_batch(records, base_offset=from_offset)

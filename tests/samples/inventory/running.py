@@ -15,7 +15,7 @@ from quire.client.offsets import TopicPartition
 from quire.client.producer import Producer
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.records import Record
-from quire_samples.inventory.events import Event, Refusal, Source, decode_event, encode_refusal
+from quire_samples.inventory.events import Refusal, Source, StockEvent, decode_event, encode_refusal
 from quire_samples.inventory.generator import Mixture, Sent, generate
 from quire_samples.inventory.processor import Processor, ProcessorConfig
 from quire_samples.inventory.reading import read, whole
@@ -57,14 +57,14 @@ def records(client: BlockingClient, topic: str) -> list[tuple[TopicPartition, Re
     return found
 
 
-def events_in(client: BlockingClient, topics: Topics) -> list[Event]:
+def events_in(client: BlockingClient, topics: Topics) -> list[StockEvent]:
     return [decode_event(record.value) for _, record in records(client, topics.events)]
 
 
-def expected(client: BlockingClient, topics: Topics) -> tuple[Stock, list[Event], list[Refusal]]:
+def expected(client: BlockingClient, topics: Topics) -> tuple[Stock, list[StockEvent], list[Refusal]]:
     """What the commands on the topic must have led to."""
     stock = Stock()
-    events: list[Event] = []
+    events: list[StockEvent] = []
     refusals: list[Refusal] = []
     for topic_partition, record in records(client, topics.commands):
         outcome = stock.decide(record.value, Source(topic_partition.partition, record.offset))
@@ -82,9 +82,9 @@ def assert_every_command_was_carried_out_once(client: BlockingClient, topics: To
     assert sorted(filter(None, written)) == sorted(encode_refusal(refusal) for refusal in refusals)
 
 
-def by_item(events: Iterable[Event]) -> dict[str, list[Event]]:
+def by_item(events: Iterable[StockEvent]) -> dict[str, list[StockEvent]]:
     """In the order of the log, which is one only within an item."""
-    items: dict[str, list[Event]] = {}
+    items: dict[str, list[StockEvent]] = {}
     for event in events:
         items.setdefault(event.item, []).append(event)
     return items

@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quire_samples.inventory.check import Archived, History, Report, compare
-from quire_samples.inventory.events import Event
+from quire_samples.inventory.events import StockEvent
 from quire_samples.inventory.stock import Level, fold
 from tests.samples.inventory.histories import history
 
 EVENTS = history(("pen", 5), ("ink", 2), ("pen", -3), ("ink", 4), ("pen", 1))
 
 
-def added_up(events: list[Event], look_for: dict[str, int] | None = None) -> History:
+def added_up(events: list[StockEvent], look_for: dict[str, int] | None = None) -> History:
     adding = History(look_for)
     for event in events:
         adding.add(event)
     return adding
 
 
-def lake_of(events: list[Event]) -> dict[str, Archived]:
+def lake_of(events: list[StockEvent]) -> dict[str, Archived]:
     """What reading a table with these rows comes to."""
     items: dict[str, Archived] = {}
     for item in {event.item: None for event in events}:
@@ -39,7 +39,7 @@ def lake_of(events: list[Event]) -> dict[str, Archived]:
     return items
 
 
-def check(log: list[Event], lake: list[Event] | None = None, view: dict[str, Level] | None = None) -> Report:
+def check(log: list[StockEvent], lake: list[StockEvent] | None = None, view: dict[str, Level] | None = None) -> Report:
     archived = None if lake is None else lake_of(lake)
     look_for = {item: found.last_sequence for item, found in (archived or {}).items()}
     return compare(fold(EVENTS) if view is None else view, added_up(log), added_up(log, look_for), archived)
@@ -70,7 +70,7 @@ def test_events_too_many_of_one_item_do_not_make_up_for_those_missing_of_another
 
 
 @given(st.permutations(EVENTS))
-def test_the_order_of_rows_in_the_lake_does_not_matter(rows: list[Event]) -> None:
+def test_the_order_of_rows_in_the_lake_does_not_matter(rows: list[StockEvent]) -> None:
     assert check(EVENTS, rows).agrees
 
 
@@ -91,7 +91,7 @@ def test_the_order_of_rows_in_the_lake_does_not_matter(rows: list[Event]) -> Non
     ],
 )
 def test_a_difference_is_found_and_named(
-    log: list[Event], lake: list[Event] | None, view: dict[str, Level] | None, said: str
+    log: list[StockEvent], lake: list[StockEvent] | None, view: dict[str, Level] | None, said: str
 ) -> None:
     report = check(log, lake, view)
     assert not report.agrees

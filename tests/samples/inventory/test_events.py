@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from quire_samples.inventory.commands import Kind
 from quire_samples.inventory.events import (
-    Event,
     Reason,
     Refusal,
     Source,
+    StockEvent,
     UnreadableEventError,
     decode_event,
     decode_refusal_source,
@@ -23,7 +23,7 @@ from quire_samples.inventory.events import (
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 NUMBERS = st.integers(0, 2**53)
 EVENTS = st.builds(
-    Event,
+    StockEvent,
     item=TEXTS,
     sequence=st.integers(1, 2**53),
     change=st.integers(-(10**9), 10**9),
@@ -38,7 +38,7 @@ EVENTS = st.builds(
 
 
 @given(EVENTS)
-def test_an_event_is_read_as_it_was_written(event: Event) -> None:
+def test_an_event_is_read_as_it_was_written(event: StockEvent) -> None:
     assert decode_event(encode_event(event)) == event
 
 
@@ -49,7 +49,7 @@ def test_what_no_processor_wrote_is_not_taken_for_an_event(value: bytes | None) 
 
 
 def test_an_event_with_impossible_numbers_or_names_is_not_taken_for_one() -> None:
-    event = Event("pen", 1, 3, 3, Kind.SHIPMENT, "s-1", 1, 1, Source(0, 7))
+    event = StockEvent("pen", 1, 3, 3, Kind.SHIPMENT, "s-1", 1, 1, Source(0, 7))
     content = json.loads(encode_event(event))
     impossible = {
         "level": -1,

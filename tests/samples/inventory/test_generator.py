@@ -3,7 +3,7 @@
 from itertools import islice
 from random import Random
 
-from quire_samples.inventory.events import Event, Reason, Refusal, Source
+from quire_samples.inventory.events import Reason, Refusal, Source, StockEvent
 from quire_samples.inventory.generator import Mixture, Sent, generate
 from quire_samples.inventory.stock import Stock
 
@@ -28,7 +28,7 @@ def test_most_are_done_and_every_kind_of_refusal_that_a_shop_sees_occurs() -> No
     for outcome in outcomes:
         if isinstance(outcome, Refusal):
             refused[outcome.reason] += 1
-    done: list[list[Event]] = [outcome for outcome in outcomes if isinstance(outcome, list)]
+    done: list[list[StockEvent]] = [outcome for outcome in outcomes if isinstance(outcome, list)]
     assert len(done) > 3_000
     assert refused[Reason.INSUFFICIENT] > 100
     assert refused[Reason.DUPLICATE] > 10

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quire_samples.inventory.commands import Command, Kind, Line, encode_command
-from quire_samples.inventory.events import Event, Reason, Refusal, Source
+from quire_samples.inventory.events import Reason, Refusal, Source, StockEvent
 from quire_samples.inventory.seen import Seen
 from quire_samples.inventory.stock import LEVEL_MAX, Level, OutOfOrderError, Stock, fold
 
@@ -25,11 +25,11 @@ def order(command_id: str, *lines: tuple[str, int]) -> bytes:
     return encode_command(Command(command_id, Kind.ORDER, tuple(Line(*line) for line in lines)))
 
 
-def run(stock: Stock, *values: bytes | None, first_offset: int = 0) -> list[list[Event] | Refusal]:
+def run(stock: Stock, *values: bytes | None, first_offset: int = 0) -> list[list[StockEvent] | Refusal]:
     return [stock.decide(value, Source(0, first_offset + index)) for index, value in enumerate(values)]
 
 
-def events_of(outcomes: list[list[Event] | Refusal]) -> list[Event]:
+def events_of(outcomes: list[list[StockEvent] | Refusal]) -> list[StockEvent]:
     return [event for outcome in outcomes if isinstance(outcome, list) for event in outcome]
 
 
