@@ -4,6 +4,7 @@ import pytest
 
 from quire.network.handler import CloseConnection, ConnectionInfo
 from quire.network.server import Server
+from quire.node.partitions import opening
 from quire.pending import Pending
 from quire.protocol import codec
 from quire.protocol.errors import ErrorCode
@@ -79,6 +80,7 @@ def test_small_batches_are_checked_at_once(node: SimulatedNode, compression: Com
 
 def test_many_small_batches_of_one_request_are_checked_in_a_job_as_soon_as_it_takes_long(node: SimulatedNode) -> None:
     node.create_topic("wide", 20)
+    node.clock.run_for(2 * opening.QUIET_MS)  # until all logs are created
     pending = node.send(request(*[batch(bytes(100_000))] * 20, topic="wide"), VERSION)
     assert not pending.done
     assert produced(node, pending) == [(0, 0)] * 20

@@ -1,10 +1,12 @@
 """Opening partitions: their roles, and topics with hundreds of them, which are created while others are served."""
 
+import pytest
+
 from quire.metadata.partition_image import NO_LEADER
 from quire.metadata.snapshot import image_of, records_of
 from quire.node.partitions import opening
 from quire.node.partitions.opening import assign_role
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from quire.protocol.messages.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from quire.protocol.messages.produce import ProduceResponse
@@ -78,6 +80,16 @@ def test_who_asks_for_a_partition_before_its_turn_gets_it() -> None:
     assert written_to(node, COUNT) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     node.clock.run_until(lambda: folders(node) == COUNT)
     assert len(node.node.partitions) == COUNT
+
+
+def test_a_refused_request_for_many_new_logs_has_them_created_without_a_wait() -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t", partitions=COUNT)
+    refused_ms = node.clock.monotonic_ms()
+    with pytest.raises(ApiError, match="are being created: try again"):
+        node.node.partitions.check_opened([("t", None, index) for index in range(COUNT)])
+    node.clock.run_until(lambda: folders(node) == COUNT)
+    assert node.clock.monotonic_ms() < refused_ms + opening.QUIET_MS
 
 
 def test_a_topic_that_is_deleted_before_all_its_logs_are_created_leaves_none() -> None:

@@ -33,7 +33,7 @@ LOGS_PER_TURN = 8
 _TURN_MS = 5.0
 """How many logs are created or deleted, and for about how long, before other requests are served."""
 
-QUIET_MS = 100.0
+QUIET_MS = 20.0
 LONGEST_WAIT_MS = 1_000.0
 """New logs are created when no other partition was postponed for `QUIET_MS`, or the first has waited for the longer
 time. To create a log can take milliseconds, and the request that created the topics is to be answered before."""
@@ -149,9 +149,13 @@ class PartitionOpener:
 
     def _open_when_quiet(self) -> None:
         left_ms = self._waits_until_ms - self._clock.monotonic_ms()
-        if left_ms > 0:
+        if self._waiting and left_ms > 0:
             self._clock.call_later(left_ms, self._open_when_quiet)
-            return
+        else:
+            self.open_soon()
+
+    def open_soon(self) -> None:
+        """Creates the postponed logs in the next turns, because they are needed."""
         waiting, self._waiting = self._waiting, []
         for key in waiting:
             self._turns.add(partial(self._open_postponed, *key))

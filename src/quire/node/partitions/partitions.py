@@ -64,6 +64,7 @@ class Partitions:
             found = self._hosted.topic(topic, topic_id)
             left -= found is not None and (found.topic_id, index) in postponed
             if left < 0:
+                self._opener.open_soon()
                 raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the logs of a new topic are being created: try again")
 
     def current_leader(self, topic: str, topic_id: bytes | None, index: int) -> tuple[int, int]:
