@@ -121,5 +121,5 @@ def _chosen(existing: Partitions, assigned: list[TopicPartition], excused: Colle
         topic, number = topic_partition
         if topic_partition not in existing and excused is not None and topic not in excused:
             count = sum(other.topic == topic for other in existing)
-            raise QuireError(f"topic {topic} has no partition {number}; it has {count}, from 0 on")
+            raise QuireError(f"topic {topic} has no partition {number}; its partitions are numbered 0 to {count - 1}")
     return {partition: existing[partition] for partition in assigned if partition in existing}

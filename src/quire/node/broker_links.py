@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from quire.client.errors import TimedOutError, UnsupportedError
-from quire.client.link import Link
 from quire.client.servers import Address
 from quire.metadata.image import ClusterImage
+from quire.node.node_links import NodeLinks
 from quire.pending import Pending, completed
 from quire.protocol import apis
 from quire.protocol.errors import ApiError, ErrorCode
@@ -19,7 +19,7 @@ from quire.seams import Clock, Connector, Random
 
 
 class BrokerLinks:
-    __slots__ = ("_clock", "_closed", "_image", "_links", "_listener", "_network", "_node_id", "_random", "_timeout_ms")
+    __slots__ = ("_image", "_links", "_listener", "_node_id", "_timeout_ms")
 
     def __init__(
         self,
@@ -35,50 +35,29 @@ class BrokerLinks:
         self._node_id = node_id
         self._listener = listener
         self._image = image
-        self._clock = clock
-        self._network = network
-        self._random = random
         self._timeout_ms = timeout_ms
-        self._closed = False
-        self._links: dict[tuple[int, int], Link] = {}
+        self._links: NodeLinks[tuple[int, int]] = NodeLinks(clock=clock, network=network, random=random)
         """By node id and API key."""
 
     def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
-        address = None if self._closed else self._address_of(node_id)
+        address = None if self._links.closed else self._address_of(node_id)
         if address is None:
             return completed(ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not registered"))
-        link = self._link(node_id, request.API_KEY, address)
+        key = request.API_KEY
+        link = self._links.link((node_id, key), address, f"quire-{self._node_id}-{apis.API_NAMES[key]}")
         return link.call(request, self._timeout_ms(), versions=(version, version)).then(_as_outcome)
 
     def brokers_changed(self) -> None:
         """Closes connections to addresses where a broker is no longer registered. Requests on them fail."""
-        for (node_id, key), link in list(self._links.items()):
-            if link.address != self._address_of(node_id):
-                del self._links[node_id, key]
-                link.close()
+        self._links.close_unless(lambda purpose, address: address == self._address_of(purpose[0]))
 
     def close(self) -> None:
-        self._closed = True
-        links, self._links = self._links, {}
-        for link in links.values():
-            link.close()
+        self._links.close()
 
     def _address_of(self, node_id: int) -> Address | None:
         broker = self._image().brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoint(self._listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
-
-    def _link(self, node_id: int, key: int, address: Address) -> Link:
-        link = self._links.get((node_id, key))
-        if link is not None and link.address != address:
-            link.close()
-            link = None
-        if link is None:
-            client_id = f"quire-{self._node_id}-{apis.API_NAMES[key]}"
-            link = self._links[node_id, key] = Link(
-                address, client_id, self._clock, self._network, self._random, between_nodes=True
-            )
-        return link
 
 
 def _as_outcome(response: Any) -> Any:

@@ -1,16 +1,13 @@
-"""Connections to the active controller, wherever it is: one for each purpose, so that none waits behind another.
-
-A server answers the requests of a connection one after the other, and a request that times out closes its connection.
-A heartbeat must neither wait behind the creation of a thousand topics nor be lost with it.
-"""
+"""Connections to the active controller, wherever it is, one for each purpose."""
 
 from collections.abc import Callable
 from enum import Enum
 
 from quire.client.connection import Versions
 from quire.client.errors import DisconnectedError, UnreachableError
-from quire.client.link import CallResult, Link
+from quire.client.link import CallResult
 from quire.client.servers import Address
+from quire.node.node_links import NodeLinks
 from quire.pending import Pending, completed
 from quire.protocol.schema import Message
 from quire.seams import Clock, Connector, Random
@@ -34,12 +31,12 @@ class Purpose(Enum):
 
 
 class ControllerLinks:
-    """The links of one node. Each is opened when it is first used, and again when another node becomes the controller.
+    """The links of one node. They are opened again when another node becomes the controller.
 
     A call has one attempt and one result: the response, or the exception that says why there is none.
     """
 
-    __slots__ = ("_clock", "_closed", "_endpoint", "_leader", "_links", "_network", "_node_id", "_random")
+    __slots__ = ("_endpoint", "_leader", "_links", "_node_id")
 
     def __init__(
         self,
@@ -52,24 +49,19 @@ class ControllerLinks:
     ) -> None:
         self._node_id = node_id
         self._leader = leader
-        self._clock = clock
-        self._network = network
-        self._random = random
         self._endpoint: ControllerEndpoint | None = None
-        self._closed = False
-        self._links: dict[Purpose, Link] = {}
+        self._links: NodeLinks[Purpose] = NodeLinks(clock=clock, network=network, random=random)
 
     def call(
         self, purpose: Purpose, request: Message, timeout_ms: float, versions: Versions | None = None
     ) -> Pending[CallResult]:
-        if self._closed:
+        if self._links.closed:
             return completed(DisconnectedError("this node is stopping"))
         self.leader_changed()
         if self._endpoint is None:
             return completed(UnreachableError("no active controller is known"))
-        link = self._links.get(purpose)
-        if link is None:
-            link = self._links[purpose] = self._open(purpose, self._endpoint)
+        _, host, port = self._endpoint
+        link = self._links.link(purpose, Address(host, port), f"quire-{self._node_id}-{purpose.value}")
         return link.call(request, timeout_ms, versions=versions)
 
     def leader_changed(self) -> None:
@@ -77,24 +69,7 @@ class ControllerLinks:
         endpoint = self._leader()
         if endpoint != self._endpoint:
             self._endpoint = endpoint
-            self._close_links()
+            self._links.close_unless(lambda _, __: False)
 
     def close(self) -> None:
-        self._closed = True
-        self._close_links()
-
-    def _close_links(self) -> None:
-        links, self._links = self._links, {}
-        for link in links.values():
-            link.close()
-
-    def _open(self, purpose: Purpose, endpoint: ControllerEndpoint) -> Link:
-        _, host, port = endpoint
-        return Link(
-            Address(host, port),
-            f"quire-{self._node_id}-{purpose.value}",
-            self._clock,
-            self._network,
-            self._random,
-            between_nodes=True,
-        )
+        self._links.close()

@@ -1,8 +1,9 @@
 """Connections of the metadata log to other controllers, one per address and purpose."""
 
 from quire.client.errors import DisconnectedError
-from quire.client.link import CallResult, Link
+from quire.client.link import CallResult
 from quire.client.servers import Address
+from quire.node.node_links import NodeLinks
 from quire.pending import Pending, completed
 from quire.protocol.messages.fetch import FetchRequest
 from quire.protocol.messages.vote import VoteRequest
@@ -17,36 +18,21 @@ _VERSIONS = {VoteRequest.API_KEY: (2, 2), FetchRequest.API_KEY: (17, 18)}
 class RaftPeers:
     """Implements `quire.raft.peers.Peers`."""
 
-    __slots__ = ("_client_id", "_clock", "_closed", "_links", "_network", "_random", "_timeout_ms")
+    __slots__ = ("_client_id", "_links", "_timeout_ms")
 
     def __init__(self, node_id: int, timeout_ms: int, *, clock: Clock, network: Connector, random: Random) -> None:
         self._client_id = f"raft-{node_id}"
         self._timeout_ms = timeout_ms
-        self._clock = clock
-        self._network = network
-        self._random = random
-        self._links: dict[tuple[PeerAddress, Purpose], Link] = {}
-        self._closed = False
+        self._links: NodeLinks[tuple[PeerAddress, Purpose]] = NodeLinks(clock=clock, network=network, random=random)
 
     def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
-        if self._closed:
+        if self._links.closed:
             return completed(NoAnswer("this node is stopping", connection_lost=False))
-        link = self._links.get((address, purpose))
-        if link is None:
-            link = self._links[address, purpose] = Link(
-                Address(address.host, address.port),
-                self._client_id,
-                self._clock,
-                self._network,
-                self._random,
-                between_nodes=True,
-            )
+        link = self._links.link((address, purpose), Address(address.host, address.port), self._client_id)
         return link.call(request, self._timeout_ms, versions=_VERSIONS.get(request.API_KEY)).then(_or_no_answer)
 
     def close(self) -> None:
-        self._closed = True
-        for link in self._links.values():
-            link.close()
+        self._links.close()
 
 
 def _or_no_answer(result: CallResult) -> Message | NoAnswer:
