@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from quire.controller import create_topics as create_topics_manager
 from quire.controller.controller_result import ControllerResult, collected
 from quire.controller.create_topics import create_topics
 from quire.metadata.image import ClusterImage
@@ -189,8 +188,26 @@ def test_names_that_collide_within_a_request_are_not_both_created() -> None:
     assert [each.error_code for each in result.response.topics] == [0, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
-def test_more_replicas_than_are_copied_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(create_topics_manager, "MOST_REPLICAS", 1)
-    refused = answer(cluster(brokers=3), wanted(replication_factor=3))
+def test_every_partition_gets_the_replicas_that_were_asked_for() -> None:
+    result = run(cluster(brokers=4), wanted(num_partitions=8, replication_factor=3))
+    assert result.response.topics[0].replication_factor == 3
+    partitions = after(cluster(brokers=4), result.records).topics_by_name["new"].partitions
+    for each in partitions.values():
+        assert len(set(each.replicas)) == 3
+        assert (each.isr, each.leader) == (each.replicas, each.replicas[0])
+        assert each.directories == tuple(directory(broker_id) for broker_id in each.replicas)
+
+
+def test_a_fenced_replica_is_not_in_the_isr_of_a_new_partition() -> None:
+    image = cluster(broker(3, fenced=True), brokers=2)
+    result = run(image, wanted(num_partitions=6, replication_factor=3))
+    for each in after(image, result.records).topics_by_name["new"].partitions.values():
+        assert sorted(each.replicas) == [1, 2, 3]
+        assert each.isr == tuple(broker_id for broker_id in each.replicas if broker_id != 3)
+        assert each.leader == each.isr[0]
+
+
+def test_more_replicas_than_brokers_are_refused_by_name() -> None:
+    refused = answer(cluster(brokers=2), wanted(replication_factor=3))
     assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert refused.error_message == "a replication factor of 3 is not supported yet: partitions have one replica"
+    assert refused.error_message == "a replication factor of 3 cannot be reached by 2 brokers"

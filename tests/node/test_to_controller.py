@@ -16,6 +16,7 @@ from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import incremental_alter_configs as incremental
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from quire.protocol.messages.alter_partition import AlterPartitionRequest
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest
 from quire.protocol.messages.controller_registration import ControllerRegistrationRequest
@@ -52,6 +53,7 @@ def test_every_request_of_a_node_is_refused_by_a_controller_that_is_not_active()
     assert controller.incremental_alter_configs(single, FROM_A_NODE).value.responses[0].error_code == refused
     assert controller.update_features(UpdateFeaturesRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.allocate_producer_ids(AllocateProducerIdsRequest(), FROM_A_NODE).value.error_code == refused
+    assert controller.alter_partition(AlterPartitionRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.register_broker(sim.registration(), FROM_A_NODE).value.error_code == refused
     assert controller.broker_heartbeat(BrokerHeartbeatRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.register_controller(ControllerRegistrationRequest(), FROM_A_NODE).value.error_code == refused

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from quire.config.broker_config import BrokerConfig
 from quire.controller import (
+    alter_partition,
     assign_directories,
     brokers,
     configs,
@@ -32,6 +33,7 @@ from quire.pending import Pending
 from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from quire.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -204,6 +206,12 @@ class ActiveController:
     def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> Pending[AssignReplicasToDirsResponse]:
         return self._commands.run(
             lambda image: assign_directories.assign_replicas_to_dirs(image, self._config, request), request
+        )
+
+    def alter_partition(self, request: AlterPartitionRequest) -> Pending[AlterPartitionResponse]:
+        """It starts at once: until it is committed, acks=all waits for a replica that may be gone."""
+        return self._commands.run_to_the_end(
+            lambda image: alter_partition.alter_partition(image, self._config, request), request
         )
 
     # --- An idle log

@@ -25,8 +25,6 @@ from quire.protocol.schema import Message
 from quire.seams import Random
 
 FROM_CONFIG = -1
-MOST_REPLICAS = 1
-"""Brokers do not copy partitions from each other yet: writes with acks=all to more replicas would never be complete."""
 
 
 def create_topics(
@@ -89,7 +87,6 @@ def _create(
     else:
         count, replication_factor = _dimensions(config, topic)
         replicas = place_replicas(image.brokers.values(), count, replication_factor, random)
-    _check_that_replicas_are_copied(len(replicas[0]))
     topic_id = _new_topic_id(image, random)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [
@@ -106,14 +103,6 @@ def _create(
         configs=settings.of(overrides),
     )
     return answer, records
-
-
-def _check_that_replicas_are_copied(count: int) -> None:
-    if count > MOST_REPLICAS:
-        raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"a replication factor of {count} is not supported yet: partitions have one replica",
-        )
 
 
 def _overrides(config: BrokerConfig, topic: CreatableTopic) -> dict[str, str]:

@@ -17,7 +17,7 @@ from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
 from quire.metadata.partition_image import MIGRATING_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 
-RECOVERING = 1
+RECOVERED, RECOVERING = 0, 1
 _ISR_SHRINK_BUMPS_EPOCH_BELOW = 12
 _DECIDING = ("min.insync.replicas", "unclean.leader.election.enable")
 
@@ -57,12 +57,15 @@ def change_partition(
     *,
     without: int | None = None,
     unclean_shutdown: bool = False,
+    isr: tuple[int, ...] | None = None,
+    leader_recovery_state: int | None = None,
 ) -> PartitionChangeRecord | None:
     """The change that gives the partition the best leader and ISR, or None if it has them.
 
-    `without` leaves the ISR; after an unclean shutdown it may have lost records and is not eligible either.
+    `without` leaves the ISR; after an unclean shutdown it may have lost records and is not eligible either. `isr` and
+    `leader_recovery_state` are what the leader asks for.
     """
-    isr = tuple(each for each in partition.isr if each != without)
+    isr = tuple(each for each in (partition.isr if isr is None else isr) if each != without)
     elr = tuple(each for each in partition.elr if not (unclean_shutdown and each == without))
     leader, unclean = _elect(partition, isr, elr, can_lead, rules)
     if leader not in (NO_LEADER, *isr):
@@ -74,11 +77,14 @@ def change_partition(
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
     if isr != partition.isr:
         record.isr = list(isr)
-    bumps_epoch = len(isr) < len(partition.isr) and rules.metadata_version < _ISR_SHRINK_BUMPS_EPOCH_BELOW
+    shrinks = any(each not in isr for each in partition.isr)
+    bumps_epoch = shrinks and rules.metadata_version < _ISR_SHRINK_BUMPS_EPOCH_BELOW
     if leader != partition.leader or bumps_epoch:
         record.leader = leader
     if unclean and partition.leader_recovery_state != RECOVERING:
         record.leader_recovery_state = RECOVERING
+    elif not unclean and leader_recovery_state not in (None, partition.leader_recovery_state):
+        record.leader_recovery_state = leader_recovery_state
     if rules.eligible_leader_replicas:
         gone = without if unclean_shutdown else None
         _set_eligible(partition, record, isr, elr, gone, rules.min_insync_replicas)
@@ -208,6 +214,26 @@ def replica_found(
         return _can_lead(image, partition, candidate)
 
     return change_partition(partition, topic.topic_id, index, can_lead, rules_for(image, config, topic))
+
+
+def isr_altered(
+    image: ClusterImage,
+    config: BrokerConfig,
+    topic: TopicImage,
+    index: int,
+    isr: tuple[int, ...],
+    leader_recovery_state: int,
+) -> PartitionChangeRecord | None:
+    """The leader changes the ISR. It loses the leadership if its directory has failed meanwhile."""
+    partition = topic.partitions[index]
+
+    def can_lead(candidate: int) -> bool:
+        return _can_lead(image, partition, candidate)
+
+    rules = rules_for(image, config, topic)
+    return change_partition(
+        partition, topic.topic_id, index, can_lead, rules, isr=isr, leader_recovery_state=leader_recovery_state
+    )
 
 
 def _without(

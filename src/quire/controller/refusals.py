@@ -8,6 +8,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest
+from quire.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -57,6 +58,7 @@ _REFUSALS: dict[type[Message], Callable[[Any, ApiError], Message]] = {
     UpdateFeaturesRequest: _code_and_message(UpdateFeaturesResponse),
     DescribeQuorumRequest: _code_and_message(DescribeQuorumResponse),
     AssignReplicasToDirsRequest: _code_alone(AssignReplicasToDirsResponse),
+    AlterPartitionRequest: _code_alone(AlterPartitionResponse),
     AllocateProducerIdsRequest: _code_alone(AllocateProducerIdsResponse),
     BrokerRegistrationRequest: _code_alone(BrokerRegistrationResponse),
     BrokerHeartbeatRequest: _code_alone(BrokerHeartbeatResponse),

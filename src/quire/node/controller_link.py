@@ -23,6 +23,8 @@ class Purpose(Enum):
     FORWARDING = "forwarding"
     """Requests of clients, and topics that the broker itself needs."""
     PRODUCER_IDS = "producer-ids"
+    ISR = "isr"
+    """Changes of ISRs, which acks=all waits for."""
     DIRECTORIES = "directories"
     VOTERS = "voters"
     """A controller's requests about itself: its registration and its vote."""

@@ -22,6 +22,9 @@ EXPECTED = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INELIGIBLE_REPLICA,
+        ErrorCode.NEW_LEADER_ELECTED,
     }
 )
 """Errors of a healthy cluster, for example after an election, the restart of a node or the deletion of a topic."""
@@ -88,12 +91,13 @@ _SENDERS: dict[str, Callable[[Any], int]] = {
     "BrokerRegistration": lambda request: int(request.broker_id),
     "BrokerHeartbeat": lambda request: int(request.broker_id),
     "AllocateProducerIds": lambda request: int(request.broker_id),
+    "AlterPartition": lambda request: int(request.broker_id),
     "AssignReplicasToDirs": lambda request: int(request.broker_id),
     "ControllerRegistration": lambda request: int(request.controller_id),
     "UpdateRaftVoter": lambda request: int(request.voter_id),
 }
 
-_FROM_BROKERS = ("BrokerHeartbeat", "AllocateProducerIds", "AssignReplicasToDirs")
+_FROM_BROKERS = ("BrokerHeartbeat", "AllocateProducerIds", "AlterPartition", "AssignReplicasToDirs")
 """Requests with the epoch of the broker's registration."""
 
 _EPOCHS: dict[str, Callable[[Any], int]] = {

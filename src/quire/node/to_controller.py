@@ -35,6 +35,7 @@ from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
 from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from quire.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -203,6 +204,11 @@ class ToController:
         self, request: AssignReplicasToDirsRequest, context: Context | None = None
     ) -> Pending[AssignReplicasToDirsResponse]:
         return self._try_once(request, ActiveController.assign_replicas_to_dirs, context, purpose=Purpose.DIRECTORIES)
+
+    def alter_partition(
+        self, request: AlterPartitionRequest, context: Context | None = None
+    ) -> Pending[AlterPartitionResponse]:
+        return self._try_once(request, ActiveController.alter_partition, context, purpose=Purpose.ISR)
 
     # --- How far the metadata log is committed
 

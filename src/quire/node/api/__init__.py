@@ -76,6 +76,7 @@ SERVED: dict[str, Served] = {
     "EndQuorumEpoch": Served(0, 1, on_broker=False, on_controller=True, changes=True),
     "DescribeQuorum": Served(0, 2, on_controller=True),
     "FetchSnapshot": Served(0, 1, on_broker=False, on_controller=True),
+    "AlterPartition": Served(2, 3, on_broker=False, on_controller=True, changes=True),
     "UpdateFeatures": Served(0, 2, on_controller=True, changes=True),
     "Envelope": Served(0, 0, on_broker=False, on_controller=True, changes=True),
     "DescribeCluster": Served(0, 2, on_controller=True),
