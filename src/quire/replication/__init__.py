@@ -2,7 +2,12 @@
 
     partition.py              identity, log, high watermark, leader epoch; reading
     leader_role.py            appends, ISR, acknowledgements, and the requests that wait
-    follower_role.py          where a replica copies on, and where its log leaves the leader's
+    followers.py              the leader's view of its followers: progress, ISR, what is committed
+    replica_progress.py       how far one follower has copied the log
+    in_sync_replicas.py       the ISR as committed and as proposed (KIP-497)
+    members.py                replicas and ISR, as the metadata says
+    follower_role.py          copies the leader's log, and truncates what the leader does not have
+    replica_reader.py         what a leader tells the sessions of its followers
     partition_owner.py        what a partition tells the node that hosts it
     commit_wait.py            a write that waits to be committed or flushed
     fetch_wait.py             a fetch that waits for records

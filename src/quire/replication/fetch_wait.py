@@ -46,7 +46,7 @@ class FetchWait:
             for leader, seen, now in zip(leaders, seen_ends, ends, strict=True):
                 self.missing_bytes -= leader.partition.bytes_between(seen, now) if leader.is_active else missing_bytes
         for leader in leaders:
-            leader.fetch_waits[self] = None
+            leader.add_fetch_wait(self)
 
     def start(self, clock: Clock, max_wait_ms: int) -> None:
         if self.missing_bytes <= 0:

@@ -7,14 +7,18 @@ Guarantees: offsets are assigned once and in order; an acks=all write counts as 
 replica has it. An OSError of the disk becomes KAFKA_STORAGE_ERROR for the clients of this partition.
 
 A produce with acks=all:
-    node/api/produce.py calls `append`, which writes to the log and calls `_advance_high_watermark`;
+    node/api/produce.py calls `append`, which writes to the log and calls `advance_high_watermark`;
     `may_acknowledge` is true if the high watermark has passed the records: the handler responds at once;
-    otherwise the handler puts a `CommitWait` into `commit_waits`; a later `_advance_high_watermark` (after an append, a
-    flush or an ISR change) completes it in `_complete_produce_waits`, or its timeout does.
+    otherwise the handler puts a `CommitWait` into `commit_waits`; a later `advance_high_watermark` (after an append, a
+    flush, a follower's fetch or an ISR change) completes it in `_complete_produce_waits`, or its timeout does.
+
+A follower's fetch:
+    node/replicas has a session for each follower, which is a `ReplicaReader` of this role: `append` tells it that there
+    is more to read. What a fetch says about the follower goes to `Followers.fetched`, which moves the high watermark.
 
 A waiting fetch:
     node/api/fetch.py puts a `FetchWait` into `fetch_waits` of every partition that it reads;
-    `_advance_high_watermark` calls `PartitionOwner.high_watermark_advanced`, and the owner calls
+    `advance_high_watermark` calls `PartitionOwner.high_watermark_advanced`, and the owner calls
     `wake_waiting_fetches` in the next turn of the event loop, once for all appends of this turn;
     a `FetchWait` that has enough bytes ends, and the handler reads the partitions again.
 
@@ -34,10 +38,12 @@ from quire.protocol.records.expansion import Expansion, TakesLongError
 from quire.replication.batch_check import AT_ONCE_BYTES, BatchCheck
 from quire.replication.commit_wait import CommitWait
 from quire.replication.fetch_wait import FetchWait
-from quire.replication.high_watermark import high_watermark
+from quire.replication.followers import Followers
+from quire.replication.members import Members
+from quire.replication.replica_reader import ReplicaReader
 from quire.replication.verification_guards import VerificationGuard, VerificationGuards
 from quire.seams import Buffer
-from quire.storage import AppendInfo
+from quire.storage import AppendInfo, LogPosition
 from quire.storage.producers.end_marker import build_end_marker
 
 if TYPE_CHECKING:
@@ -48,28 +54,29 @@ class LeaderRole:
     __slots__ = (
         "_awaits_flush",
         "_end_reported_to_fetches",
-        "_follower_ends",
-        "_in_sync_followers",
         "_own_end",
         "commit_waits",
         "end_error",
+        "epoch_start_offset",
         "fetch_waits",
         "flush_waits",
+        "followers",
         "guards",
-        "isr",
         "leader_epoch",
         "log",
         "partition",
+        "replica_readers",
     )
 
-    def __init__(self, partition: "Partition", leader_epoch: int, isr: tuple[int, ...]) -> None:
+    def __init__(self, partition: "Partition", leader_epoch: int, members: Members) -> None:
         self.partition = partition
         self.log = partition.log
         self.leader_epoch = leader_epoch
-        self.isr = isr
-        self._in_sync_followers = _without(isr, partition.node_id)
-        self._follower_ends: dict[int, int] = {}
-        """The log end of each follower, as far as it has fetched from this leader."""
+        self.epoch_start_offset = partition.log.end_offset
+        """What is before this comes from earlier leaders."""
+        self.followers = Followers(self, members)
+        self.replica_readers: dict[ReplicaReader, None] = {}
+        """The followers that read from this leader, each with a session."""
         self.commit_waits: deque[tuple[int, CommitWait]] = deque()
         """Writes with acks=all, each with the offset that the high watermark has to reach."""
         self.flush_waits: deque[tuple[int, CommitWait]] = deque()
@@ -81,7 +88,7 @@ class LeaderRole:
         self._own_end = 0
         """How far this node's own log counts."""
         self._awaits_flush = False
-        self._end_reported_to_fetches = partition.high_watermark_position
+        self._end_reported_to_fetches: LogPosition | None = None
 
     def __repr__(self) -> str:
         return f"LeaderRole({self.partition}, epoch {self.leader_epoch})"
@@ -95,16 +102,12 @@ class LeaderRole:
 
     def begin(self) -> None:
         """The role is in place: what the in-sync replicas are known to have is committed."""
-        self._advance_high_watermark()
-
-    def change_isr(self, isr: tuple[int, ...]) -> None:
-        self.isr = isr
-        self._in_sync_followers = _without(isr, self.partition.node_id)
-        self._advance_high_watermark()
+        self.advance_high_watermark()
 
     def settings_changed(self) -> None:
-        """The topic's settings, and the log's, may ask for a flush or no longer ask for one."""
-        self._advance_high_watermark()
+        """The topic's settings, and the log's, may ask for a flush or no longer ask for one, or for other replicas."""
+        self.followers.settings_changed()
+        self.advance_high_watermark()
 
     def close(self, error: ErrorCode) -> None:
         """The leadership has ended: waiting fetches are answered, waiting writes fail with `error`.
@@ -115,6 +118,9 @@ class LeaderRole:
         self.end_error = error
         self.guards.revoke_all()
         self.answer_waiting_fetches()
+        for reader in self.replica_readers:
+            reader.has_more(self)
+        self.replica_readers = {}
         self._fail_produce_waits(0, error)
 
     # --- Writing
@@ -139,7 +145,7 @@ class LeaderRole:
         """
         settings = self.partition.settings
         header: BatchHeader | None = None
-        if acks_all and len(self.isr) < settings.min_insync_replicas:
+        if acks_all and self.followers.is_under_min_isr:
             raise self._not_enough_replicas()
         if check is None and not settings.compression:
             # The usual batch, checked by a single call.
@@ -164,7 +170,7 @@ class LeaderRole:
             original = self.log.check_producer(header, from_zero=guard is not None and guard.bumps_epoch)
             if original is not None:
                 # Its flush may have failed, or the settings may ask for more than they did at the time.
-                self._advance_high_watermark()
+                self.advance_high_watermark()
                 return AppendInfo(
                     original.first_offset, original.last_offset, self.log.start_offset, original.timestamp
                 )
@@ -174,14 +180,14 @@ class LeaderRole:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
             raise self.partition.storage_error(error) from error
-        self._advance_high_watermark()
+        self._written()
         return appended
 
     def _not_enough_replicas(self) -> ApiError:
         return ApiError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"{self.partition} has {len(self.isr)} in-sync replicas and needs "
-            f"{self.partition.settings.min_insync_replicas}",
+            f"{self.partition} has {len(self.followers.in_sync.committed)} in-sync replicas and needs "
+            f"{self.followers.required_in_sync}",
         )
 
     def _check_transaction(self, header: BatchHeader, guard: VerificationGuard | None, in_transaction: bool) -> None:
@@ -236,7 +242,7 @@ class LeaderRole:
         that of its log.
         """
         partition = self.partition
-        if len(self.isr) < partition.settings.min_insync_replicas:
+        if self.followers.is_under_min_isr:
             raise self._not_enough_replicas()
         if expected_offset is not None and expected_offset != self.log.end_offset:
             raise ApiError(
@@ -256,16 +262,22 @@ class LeaderRole:
             raise partition.storage_error(error) from error
         if transaction_start is not None:
             partition.uncommitted_markers.appended(appended.last_offset, transaction_start)
-        self._advance_high_watermark()
+        self._written()
         return appended
+
+    def _written(self) -> None:
+        for reader in self.replica_readers:
+            reader.has_more(self)
+        self.advance_high_watermark()
 
     # --- Committing
 
     def may_acknowledge(self, offset: int, acks_all: bool) -> bool:
         """Whether the record at `offset` is as safe as its producer and its topic ask for."""
-        return offset < self._own_end and (not acks_all or offset < self.partition.high_watermark_position.offset)
+        return offset < self._own_end and (not acks_all or offset < self.partition.high_watermark)
 
-    def _advance_high_watermark(self) -> None:
+    def advance_high_watermark(self) -> None:
+        """Something has changed that it depends on: this log, what is on disk, a follower, the ISR or the settings."""
         log = self.log
         partition = self.partition
         own_end = log.end_offset
@@ -275,24 +287,13 @@ class LeaderRole:
                 self._awaits_flush = True
                 partition.owner.flush_wanted(self)
         self._own_end = own_end
-        current = partition.high_watermark_position.offset
-        reached = own_end
-        if self._in_sync_followers:
-            reached = high_watermark(current, own_end, self._follower_ends, self._in_sync_followers)
-        if reached > current:
-            try:
-                position = log.end if reached == log.end_offset else log.position_of(reached)
-            except OSError as error:
-                # The data directory goes offline, which closes this role and so answers the requests that wait here.
-                partition.storage_error(error)
-                return
-            partition.high_watermark_position = position
-            if partition.uncommitted_markers.entries:
-                partition.uncommitted_markers.committed(reached)
+        reached = self.followers.committed_end(own_end)
+        if reached > partition.high_watermark:
+            partition.move_high_watermark(reached, log.end if reached == log.end_offset else None)
             if self.fetch_waits:
                 partition.owner.high_watermark_advanced(self)
-            else:
-                self._end_reported_to_fetches = position
+            for reader in self.replica_readers:
+                reader.has_news(self)
         if self.commit_waits or self.flush_waits:
             self._complete_produce_waits()
 
@@ -301,8 +302,10 @@ class LeaderRole:
             self.flush_waits.popleft()[1].partition_done(self)
         # After a change of settings, the high watermark may be past what they now want on disk.
         committed = min(self._own_end, self.partition.high_watermark)
+        # It may be committed by fewer replicas than are required by now.
+        error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.followers.is_under_min_isr else ErrorCode.NONE
         while self.commit_waits and self.commit_waits[0][0] <= committed:
-            self.commit_waits.popleft()[1].partition_done(self)
+            self.commit_waits.popleft()[1].partition_done(self, error)
 
     def _fail_produce_waits(self, offset: int, error: ErrorCode) -> None:
         """Fails the writes that wait for more than `offset`."""
@@ -321,7 +324,7 @@ class LeaderRole:
         """What was in the log when `flush_wanted` was called is on disk."""
         self._awaits_flush = False
         if self.is_active:
-            self._advance_high_watermark()
+            self.advance_high_watermark()
 
     def flush_failed(self) -> None:
         """The disk has no room for what the flush writes. The next append or `retry_flush` wants a flush again."""
@@ -331,23 +334,28 @@ class LeaderRole:
     def retry_flush(self) -> None:
         """Requests a failed flush again. The owner calls this regularly."""
         if self.log.is_flush_due:
-            self._advance_high_watermark()
+            self.advance_high_watermark()
 
     # --- Waking fetches
 
     def wake_waiting_fetches(self) -> None:
         """Tells waiting fetches how many bytes became readable since the last call."""
-        seen, now = self._end_reported_to_fetches, self.partition.high_watermark_position
+        try:
+            seen, now = self._end_reported_to_fetches, self.partition.high_watermark_position
+        except ApiError:
+            self.answer_waiting_fetches()  # The disk fails: they read again, and get that error.
+            return
         self._end_reported_to_fetches = now
-        size = self.partition.bytes_between(seen, now)
+        size = self.partition.bytes_between(seen, now) if seen is not None else self.partition.settings.segment_bytes
         for wait in list(self.fetch_waits):
             wait.bytes_committed(self, size)
+
+    def add_fetch_wait(self, wait: FetchWait) -> None:
+        if not self.fetch_waits:
+            self._end_reported_to_fetches = self.partition.high_watermark_position
+        self.fetch_waits[wait] = None
 
     def answer_waiting_fetches(self) -> None:
         """Ends the wait of every fetch now, with what there is to read."""
         for wait in list(self.fetch_waits):
             wait.end()
-
-
-def _without(isr: tuple[int, ...], node_id: int) -> tuple[int, ...]:
-    return tuple(replica for replica in isr if replica != node_id)

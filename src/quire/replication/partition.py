@@ -13,6 +13,7 @@ from quire.replication.follower_role import FollowerRole
 from quire.replication.high_watermark import restored_position
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.leader_role import LeaderRole
+from quire.replication.members import Members
 from quire.replication.partition_owner import PartitionOwner
 from quire.replication.settings import PartitionSettings
 from quire.replication.uncommitted_markers import UncommittedMarkers
@@ -38,8 +39,9 @@ FoundOffset = tuple[int, int, int]
 
 class Partition:
     __slots__ = (
+        "_high_watermark_position",
         "follower",
-        "high_watermark_position",
+        "high_watermark",
         "index",
         "is_internal",
         "leader",
@@ -80,10 +82,10 @@ class Partition:
         self.leader_epoch = -1
         """Of the last role."""
         self.uncommitted_markers = UncommittedMarkers()
-        self.high_watermark_position = restored_position(
-            log, min(max(high_watermark, log.start_offset), log.end_offset)
-        )
-        """Moved by the role."""
+        self.high_watermark = min(max(high_watermark, log.start_offset), log.end_offset)
+        """Moved by the role, with `move_high_watermark`."""
+        self._high_watermark_position: LogPosition | None = None
+        """Looked up when it is needed: nothing is read from most replicas that follow."""
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -93,16 +95,16 @@ class Partition:
 
     # --- Roles
 
-    def become_leader(self, leader_epoch: int, isr: tuple[int, ...]) -> None:
-        """This node leads the partition, or continues to lead it with another ISR, according to the metadata."""
+    def become_leader(self, leader_epoch: int, members: Members) -> None:
+        """This node leads the partition, or continues to lead it with other members, according to the metadata."""
         previous = self.leader
         if previous is not None and leader_epoch <= self.leader_epoch:
-            previous.change_isr(isr)
+            previous.followers.change_members(members)
             return
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch)
-        leader = LeaderRole(self, self.leader_epoch, isr)
+        leader = LeaderRole(self, self.leader_epoch, members)
         self._change_role(leader, None, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         leader.begin()
 
@@ -136,8 +138,29 @@ class Partition:
     # --- Offsets
 
     @property
-    def high_watermark(self) -> int:
-        return self.high_watermark_position.offset
+    def high_watermark_position(self) -> LogPosition:
+        """Where in the log the high watermark is; ApiError if the disk fails."""
+        position = self._high_watermark_position
+        if position is None:
+            try:
+                position = restored_position(self.log, self.high_watermark)
+            except OSError as error:
+                raise self.storage_error(error) from error
+            self._high_watermark_position = position
+        return position
+
+    def move_high_watermark(self, offset: int, position: LogPosition | None = None) -> None:
+        """For the role: everything before `offset` is committed. Back only if the log was truncated."""
+        self.high_watermark = offset
+        self._high_watermark_position = position
+        if self.uncommitted_markers.entries:
+            self.uncommitted_markers.committed(offset)
+
+    def log_shortened(self) -> None:
+        """The log was truncated, or was emptied and starts elsewhere."""
+        self.uncommitted_markers.truncated(self.log.end_offset)
+        self._high_watermark_position = None
+        self.high_watermark = min(max(self.high_watermark, self.log.start_offset), self.log.end_offset)
 
     @property
     def last_stable_offset(self) -> int:

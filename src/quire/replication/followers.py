@@ -1,0 +1,178 @@
+"""The followers of a partition as their leader sees them: who is in sync, and how far that commits records.
+
+Everything before the smallest log end among the in-sync replicas is committed. A follower joins the ISR when it has all
+that is committed and all that earlier leaders have written; it leaves when it has not kept up for
+`replica.lag.time.max.ms`. The controller decides:
+
+    `fetched` or `consider_joining` finds a follower that has caught up, or `check_lag` one that lags;
+    `_propose` calls `PartitionOwner.isr_change_wanted`, and the owner sends `change` to the controller;
+    the decision comes back to `agreed` or `refused`, and with the metadata to `change_members`, whichever is first.
+
+Until then the larger of both sets counts (`in_sync_replicas.py`).
+"""
+
+from typing import TYPE_CHECKING
+
+from quire.replication.in_sync_replicas import InSyncReplicas, IsrChange
+from quire.replication.members import Members
+from quire.replication.replica_progress import UNKNOWN, ReplicaProgress
+
+if TYPE_CHECKING:
+    from quire.replication.leader_role import LeaderRole
+
+
+class Followers:
+    """Of one leadership."""
+
+    __slots__ = (
+        "_counting",
+        "_joining",
+        "_leader",
+        "_progress",
+        "_sampled_end",
+        "_sampled_ms",
+        "in_sync",
+        "is_under_min_isr",
+    )
+
+    def __init__(self, leader: "LeaderRole", members: Members) -> None:
+        self._leader = leader
+        self.in_sync = InSyncReplicas(members)
+        self.is_under_min_isr = False
+        """Too few replicas are in sync: acks=all writes are refused, and nothing more is committed (KIP-966)."""
+        self._progress: dict[int, ReplicaProgress] = {}
+        """By node id."""
+        self._counting: list[ReplicaProgress] = []
+        """Of those that may be in sync: what they lack is not committed."""
+        self._joining: dict[int, ReplicaProgress] = {}
+        """Of those that keep up, but that records appended meanwhile keep from being where the high watermark is. It
+        waits for them too, so that they can join."""
+        self._sampled_end = UNKNOWN
+        self._sampled_ms = 0.0
+        """Where the log ended when lag was last checked, and when that was."""
+        self._members_changed()
+
+    def __bool__(self) -> bool:
+        return bool(self._progress)
+
+    @property
+    def required_in_sync(self) -> int:
+        return self.in_sync.required(self._leader.partition.settings.min_insync_replicas)
+
+    def committed_end(self, own_end: int) -> int:
+        """The end of what all in-sync replicas have, this node's own log being safe up to `own_end`; -1 if unknown."""
+        if self.is_under_min_isr:
+            return UNKNOWN
+        for progress in self._counting:
+            if progress.end_offset < own_end:
+                own_end = progress.end_offset
+        for progress in self._joining.values():
+            own_end = min(own_end, progress.end_offset)
+        return own_end
+
+    def low_watermark(self) -> int:
+        """The smallest start among the logs of all replicas, as far as they are known."""
+        starts = [each.log_start_offset for each in self._progress.values() if each.log_start_offset != UNKNOWN]
+        return min([self._leader.log.start_offset, *starts])
+
+    # --- Joining and leaving
+
+    def fetched(self, replica_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """A follower has everything before `offset` in its log, as this leader has it."""
+        leader = self._leader
+        progress = self._progress.get(replica_id)
+        if progress is None:
+            return  # It was removed from the replicas while its fetch was in progress.
+        progress.fetched(offset, log_start_offset, broker_epoch, leader.log.end_offset)
+        if replica_id not in self.in_sync.maximal:
+            self._consider(replica_id, progress)
+        if leader.partition.high_watermark < leader.log.end_offset:
+            leader.advance_high_watermark()
+
+    def consider_joining(self) -> None:
+        """Brokers have changed, or a change of the ISR is done: what kept followers out of it may be over."""
+        outside = self._outside()
+        for replica_id in outside:
+            self._consider(replica_id, self._progress[replica_id])
+        if outside:
+            # It may have waited for one that will not join.
+            self._leader.advance_high_watermark()
+
+    def _consider(self, replica_id: int, progress: ReplicaProgress) -> None:
+        self._joining.pop(replica_id, None)
+        partition = self._leader.partition
+        if progress.end_offset == UNKNOWN or not partition.owner.may_join_isr(replica_id, progress.broker_epoch):
+            return
+        has_caught_up = progress.end_offset >= max(partition.high_watermark, self._leader.epoch_start_offset)
+        if has_caught_up and self.in_sync.proposed is None:
+            self._propose((*self.in_sync.committed, replica_id))
+        elif has_caught_up or progress.keeps_up:
+            self._joining[replica_id] = progress
+
+    def check_lag(self, now_ms: float, max_lag_ms: float) -> None:
+        """Proposes that followers leave the ISR that have not kept up for `max_lag_ms`. Called at intervals."""
+        leader_end = self._leader.log.end_offset
+        for progress in self._progress.values():
+            progress.sampled(leader_end, now_ms, self._sampled_end, self._sampled_ms)
+        self._sampled_end, self._sampled_ms = leader_end, now_ms
+        lagging = [each for each, progress in self._progress.items() if progress.is_lagging(now_ms, max_lag_ms)]
+        for replica_id in lagging:
+            self._joining.pop(replica_id, None)
+        remaining = tuple(each for each in self.in_sync.committed if each not in lagging)
+        if self.in_sync.proposed is None and remaining != self.in_sync.committed:
+            self._propose(remaining)
+        self._leader.advance_high_watermark()
+
+    def _propose(self, isr: tuple[int, ...]) -> None:
+        self.in_sync.propose(isr)
+        self._members_changed()
+        self._leader.partition.owner.isr_change_wanted(self._leader)
+
+    # --- What the controller decides
+
+    @property
+    def change(self) -> IsrChange | None:
+        """What the controller has to decide; None if there is nothing, or no longer."""
+        in_sync = self.in_sync
+        if in_sync.proposed is None or not self._leader.is_active:
+            return None
+        epochs = tuple(self._progress[each].broker_epoch if each in self._progress else UNKNOWN for each in in_sync.proposed)
+        return IsrChange(in_sync.proposed, epochs, self._leader.leader_epoch, in_sync.partition_epoch)
+
+    def agreed(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+        self.change_members(Members(self.in_sync.replicas, isr, partition_epoch))
+
+    def refused(self, change: IsrChange) -> None:
+        """The controller has refused the change, and it will never take effect."""
+        if self.in_sync.proposed is change.isr:
+            self.in_sync.withdraw()
+            self._members_changed()
+            self._leader.advance_high_watermark()
+
+    def change_members(self, members: Members) -> None:
+        """The controller has changed the partition; this node still leads it in the same epoch."""
+        if self.in_sync.commit(members):
+            self._members_changed()
+            self._leader.advance_high_watermark()
+            self.consider_joining()
+
+    def settings_changed(self) -> None:
+        self.is_under_min_isr = len(self.in_sync.committed) < self.required_in_sync
+
+    def _members_changed(self) -> None:
+        """The replicas or the ISR have changed, or a change of the ISR was proposed or refused."""
+        own_id = self._leader.partition.node_id
+        self._progress = {
+            each: self._progress.get(each) or ReplicaProgress() for each in self.in_sync.replicas if each != own_id
+        }
+        counting = [progress for each, progress in self._progress.items() if each in self.in_sync.maximal]
+        for progress in counting:
+            if progress not in self._counting:
+                progress.counts_as_in_sync()
+        self._counting = counting
+        outside = self._outside()
+        self._joining = {each: progress for each, progress in self._joining.items() if each in outside}
+        self.settings_changed()
+
+    def _outside(self) -> list[int]:
+        return [each for each in self._progress if each not in self.in_sync.maximal]
