@@ -3,7 +3,9 @@
 from quire.protocol.errors import ErrorCode
 from quire.protocol.records import Record, build_batch, iterate_records
 from quire.replication.commit_wait import CommitWait
+from quire.replication.follower_role import FollowerRole
 from quire.replication.leader_role import LeaderRole
+from quire.replication.members import Members
 from quire.replication.partition import Partition
 from quire.replication.partition_owner import PartitionOwner
 from quire.replication.settings import PartitionSettings
@@ -37,13 +39,29 @@ class Leader(PartitionOwner):
         self.failures: list[OSError] = []
         self.log = Log.open(self.disk, "/data/t-0", log_config or LogConfig(), clean=True, now_ms=NOW)
         self.partition = Partition("t", bytes(16), 0, 1, self.log, settings or PartitionSettings(), self)
-        self.partition.become_leader(0, isr)
+        self.eligible = True
+        """Whether followers may join the ISR."""
+        self.isr_changes: list[LeaderRole] = []
+        self.partition.become_leader(0, Members(isr, isr))
 
     def high_watermark_advanced(self, leader: LeaderRole) -> None:
         self.to_wake.append(leader)
 
-    def flush_wanted(self, leader: LeaderRole) -> None:
-        self.to_flush.append(leader)
+    def flush_wanted(self, role: LeaderRole | FollowerRole) -> None:
+        assert isinstance(role, LeaderRole)
+        self.to_flush.append(role)
+
+    def role_changed(self, partition: Partition) -> None:
+        pass
+
+    def follower_flushed(self, follower: FollowerRole) -> None:
+        pass
+
+    def isr_change_wanted(self, leader: LeaderRole) -> None:
+        self.isr_changes.append(leader)
+
+    def may_join_isr(self, replica_id: int, broker_epoch: int) -> bool:
+        return self.eligible
 
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         assert partition is self.partition

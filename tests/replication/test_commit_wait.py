@@ -3,6 +3,7 @@
 from quire.protocol.errors import ErrorCode
 from quire.replication.commit_wait import CommitWait
 from quire.replication.leader_role import LeaderRole
+from quire.replication.members import Members
 from simulator.clock import SimClock
 from tests.replication.leader import Leader
 
@@ -15,7 +16,7 @@ def test_a_produce_that_waits_is_answered_when_the_high_watermark_passes_it() ->
     wait.when_done(late.append)
     wait.wait_for(leader.role, 1, acks_all=True)
     assert late == []
-    leader.partition.become_leader(0, (1,))
+    leader.partition.become_leader(0, Members((1,), (1,)))
     assert late == [{}]
 
 
@@ -30,7 +31,7 @@ def test_a_produce_that_waits_too_long_times_out_in_the_partitions_that_are_late
     wait.start(clock, 100)
     clock.run_for(100)
     assert late == [{leader.role: ErrorCode.REQUEST_TIMED_OUT}]
-    leader.partition.become_leader(0, (1,))
+    leader.partition.become_leader(0, Members((1,), (1,)))
     assert len(late) == 1
 
 

@@ -5,6 +5,7 @@ import pytest
 from quire.protocol.errors import ErrorCode
 from quire.replication.commit_wait import CommitWait
 from quire.replication.leader_role import LeaderRole
+from quire.replication.members import Members
 from quire.storage import LogConfig
 from simulator.clock import SimClock
 from tests.replication.leader import NOW, Leader, batch
@@ -75,7 +76,7 @@ def test_acks_1_waits_for_this_nodes_disk_and_not_for_its_followers() -> None:
     leader.write("all")
     leader.finish_flush()
     assert leader.answers == {"one": ErrorCode.NONE}
-    leader.partition.become_leader(0, (1,))
+    leader.partition.become_leader(0, Members((1,), (1,)))
     assert leader.answers == {"one": ErrorCode.NONE, "all": ErrorCode.NONE}
 
 
@@ -212,7 +213,7 @@ def test_a_flush_that_ends_after_the_leadership_commits_nothing() -> None:
     assert leader.answers == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     leader.finish_flush()
     assert leader.partition.high_watermark == 0
-    leader.partition.become_leader(1, (1,))
+    leader.partition.become_leader(1, Members((1,), (1,)))
     assert leader.partition.high_watermark == 1
 
 

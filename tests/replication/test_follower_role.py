@@ -3,6 +3,7 @@
 import pytest
 
 from quire.replication.follower_role import FollowerRole
+from quire.replication.members import Members
 from tests.replication.leader import Leader
 
 
@@ -10,7 +11,7 @@ def follower_with(*epochs: tuple[int, int]) -> FollowerRole:
     """Led the partition in these epochs, each with so many records, and follows another node now."""
     leader = Leader()
     for epoch, count in epochs:
-        leader.partition.become_leader(epoch, (1,))
+        leader.partition.become_leader(epoch, Members((1,), (1,)))
         for _ in range(count):
             leader.append(b"x")
     leader.partition.become_follower(2, 100)

@@ -4,6 +4,7 @@ import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Compression, build_batch, iterate_records
+from quire.replication.members import Members
 from quire.replication.settings import PartitionSettings
 from quire.replication.verification_guards import VerificationGuard
 from tests.replication.leader import NOW, Leader, batch, records
@@ -118,7 +119,7 @@ def test_a_guard_does_not_outlive_the_leadership_it_was_acquired_in() -> None:
     guard = acquire(leader)
     leader.partition.leave_role()
     assert not guard.is_valid
-    leader.partition.become_leader(1, (1,))
+    leader.partition.become_leader(1, Members((1,), (1,)))
     assert refused_append(leader, guard) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert leader.log.end_offset == 0
     append_in_transaction(leader, acquire(leader))
@@ -129,7 +130,7 @@ def test_a_change_of_the_isr_leaves_the_leadership_and_its_guards_as_they_are() 
     leader = Leader(isr=(1, 2))
     role, guard = leader.role, acquire(leader)
     told = leader.wait_for(1)
-    leader.partition.become_leader(0, (1, 3))
+    leader.partition.become_leader(0, Members((1, 3), (1, 3)))
     assert leader.role is role and role.isr == (1, 3)
     assert guard.is_valid
     assert told == []
@@ -140,7 +141,7 @@ def test_a_new_epoch_is_a_new_leadership_even_without_another_leader_in_between(
     role = leader.role
     leader.append(b"a")
     told = leader.wait_for(1)
-    leader.partition.become_leader(2, (1, 2))
+    leader.partition.become_leader(2, Members((1, 2), (1, 2)))
     assert leader.role is not role and leader.role.leader_epoch == 2
     assert told == [{role: ErrorCode.NOT_LEADER_OR_FOLLOWER}]
     assert not role.commit_waits

@@ -6,6 +6,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import build_batch
 from quire.replication.commit_wait import CommitWait
 from quire.replication.fetch_wait import FetchWait
+from quire.replication.members import Members
 from tests.replication.leader import NOW, Leader, batch, records
 
 
@@ -16,7 +17,7 @@ def test_nothing_past_the_high_watermark_is_read() -> None:
     assert leader.read(0) == []
     assert not leader.role.may_acknowledge(0, acks_all=True)
     assert leader.role.may_acknowledge(0, acks_all=False)
-    leader.partition.become_leader(0, (1,))
+    leader.partition.become_leader(0, Members((1,), (1,)))
     assert leader.partition.high_watermark == 1
     assert leader.read(0) == [b"a"]
 
@@ -57,7 +58,7 @@ def test_offsets_are_found_by_special_timestamp_and_by_time() -> None:
 def test_epochs_tell_where_logs_diverge() -> None:
     leader = Leader()
     leader.append(b"a", b"b")
-    leader.partition.become_leader(3, (1,))
+    leader.partition.become_leader(3, Members((1,), (1,)))
     leader.append(b"c")
     partition = leader.partition
     assert partition.epoch_end(0) == (0, 2)
@@ -75,7 +76,7 @@ def test_a_partition_has_one_role_or_none() -> None:
     assert partition.leader is not None and partition.follower is None
     partition.become_follower(2, 1)
     assert partition.leader is None and partition.follower is not None
-    partition.become_leader(2, (1, 2))
+    partition.become_leader(2, Members((1, 2), (1, 2)))
     assert partition.leader is not None and partition.follower is None
     partition.leave_role()
     assert partition.leader is None and partition.follower is None
@@ -104,7 +105,7 @@ def test_a_request_that_is_answered_at_the_end_of_a_leadership_finds_the_next_ro
         found.append(None if leader.partition.leader is None else leader.partition.leader.leader_epoch)
 
     FetchWait([leader.role], 1, look)
-    leader.partition.become_leader(1, (1,))
+    leader.partition.become_leader(1, Members((1,), (1,)))
     FetchWait([leader.role], 1, look)
     leader.partition.become_follower(2, 2)
     assert found == [1, None]
@@ -116,9 +117,9 @@ def test_a_transaction_with_an_uncommitted_marker_is_open_to_readers_also_under_
     leader.role.append_own(batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True), NOW)
     leader.role.end_transaction(7, 1, committed=True, coordinator_epoch=0, bumps_epoch=True, now_ms=NOW)
     partition.become_follower(2, 1)
-    partition.become_leader(2, (1, 2))
+    partition.become_leader(2, Members((1, 2), (1, 2)))
     assert (partition.high_watermark, partition.last_stable_offset) == (0, 0)
     assert partition.uncommitted_markers.entries
-    partition.become_leader(2, (1,))
+    partition.become_leader(2, Members((1,), (1,)))
     assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)
     assert not partition.uncommitted_markers.entries

@@ -36,6 +36,7 @@ from quire.node.own_vote import OwnVote
 from quire.node.partitions import Partitions
 from quire.node.producer_ids import ProducerIds
 from quire.node.refusals import Refusals
+from quire.node.replicas import Replicas
 from quire.node.retention import Retention
 from quire.node.slices import Slices
 from quire.node.start import NodeStart, each_of
@@ -84,7 +85,8 @@ class Node:
         self.ports: dict[str, int] = {}
         """The bound port of each listener."""
         self.slices = Slices(clock)
-        self.partitions = Partitions(config, clock)
+        self.replicas = Replicas(self)
+        self.partitions = Partitions(config, clock, self.replicas)
         self.retention = Retention(self.partitions, clock)
         self.cleaner = Cleaner(
             disk, clock, jobs, random, compaction.settings(config), compaction.candidates(self.partitions)
@@ -144,6 +146,7 @@ class Node:
             "log.retention.check.interval.ms", self.retention.look_at_all, first_after="log.initial.task.delay.ms"
         )
         self.cleaner.start()
+        self.replicas.start()
         self.coordinators.start(self.image)
         self.dispatcher.answer(self.config.topology.broker_listeners)
         self.ready.complete(self._address())
@@ -241,6 +244,8 @@ class Node:
         if delta.brokers:
             self.broker_links.brokers_changed()
         self.partitions.apply(image, delta)
+        if delta.brokers:
+            self.replicas.brokers_changed(image)
         self.coordinators.apply(image, delta)
         for resource in delta.configs:
             if resource.type == TOPIC and self.ready.done:
@@ -321,6 +326,7 @@ class Node:
             each_of(self.directories, LogDirectory.prepare_close, close)
 
         def left() -> None:
+            self.replicas.stop()
             self.server.stop(STOP_DEADLINE_MS, flush)
 
         if self.broker is not None:

@@ -1,4 +1,4 @@
-"""The follower's side of a partition: copies the leader's log byte by byte, and truncates what the leader does not have.
+"""The follower's side of a partition: copies the leader's log, and truncates what the leader does not have.
 
 A `FollowerRole` is one leader epoch on a replica that does not lead. A fetcher of the node (`quire.node.replicas`) asks
 `fetch_position` where to go on, and passes on what the leader answers:
@@ -15,7 +15,7 @@ shorter than what was fetched, and the next fetch begins at its end.
 from typing import TYPE_CHECKING
 
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.records import BatchHeader, check_crc, walk_batches
+from quire.protocol.records import HEADER_BYTES, BatchHeader, check_crc, read_header, walk_batches
 
 if TYPE_CHECKING:
     from quire.replication.partition import Partition
@@ -105,6 +105,18 @@ class FollowerRole:
             if header.end > most:
                 return max(number, 1)
         return len(headers)
+
+    def start_of(self, records: memoryview) -> int | None:
+        """Where this log must start to take `records`, if that is before its own start; None if it need not change.
+
+        The leader's log may start in the middle of a batch, and so does the log of a follower that began there.
+        """
+        log = self.log
+        if log.start_offset == log.end_offset and len(records) >= HEADER_BYTES:
+            header = read_header(records)
+            if header.base_offset < log.end_offset <= header.last_offset:
+                return header.base_offset
+        return None
 
     def leader_committed(self, high_watermark: int) -> None:
         """The leader's high watermark. This log may not reach it yet; it never goes back."""

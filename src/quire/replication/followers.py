@@ -136,7 +136,9 @@ class Followers:
         in_sync = self.in_sync
         if in_sync.proposed is None or not self._leader.is_active:
             return None
-        epochs = tuple(self._progress[each].broker_epoch if each in self._progress else UNKNOWN for each in in_sync.proposed)
+        epochs = tuple(
+            self._progress[each].broker_epoch if each in self._progress else UNKNOWN for each in in_sync.proposed
+        )
         return IsrChange(in_sync.proposed, epochs, self._leader.leader_epoch, in_sync.partition_epoch)
 
     def agreed(self, isr: tuple[int, ...], partition_epoch: int) -> None:

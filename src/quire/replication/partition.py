@@ -123,6 +123,7 @@ class Partition:
         previous, self.leader, self.follower = self.leader, leader, follower
         if previous is not None:
             previous.close(error)
+        self.owner.role_changed(self)
 
     def check_leader_epoch(self, requested: int) -> None:
         code = check_leader_epoch(self.leader_epoch, requested)
@@ -183,14 +184,25 @@ class Partition:
 
     def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool, committed_only: bool) -> FileSlice | None:
         """Batches from `offset` on as a slice of one segment; None when there is nothing to be read yet."""
-        if offset < self.log.start_offset or offset > self.log.end_offset:
+        self.check_holds(offset)
+        upper = self.readable_end(committed_only)
+        try:
+            return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch, in_job=True)
+        except OSError as error:
+            raise self.storage_error(error) from error
+
+    def check_holds(self, offset: int) -> None:
+        if not self.log.start_offset <= offset <= self.log.end_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self} holds offsets {self.log.start_offset} to {self.log.end_offset}, not {offset}",
             )
-        upper = self.readable_end(committed_only)
+
+    def read_uncommitted(self, offset: int, max_bytes: int, *, at_least_one_batch: bool) -> FileSlice | None:
+        """As `read`, up to the end of the log: for followers."""
+        self.check_holds(offset)
         try:
-            return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch, in_job=True)
+            return self.log.read(offset, max_bytes, min_one_batch=at_least_one_batch, in_job=True)
         except OSError as error:
             raise self.storage_error(error) from error
 

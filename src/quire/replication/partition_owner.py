@@ -9,6 +9,9 @@ if TYPE_CHECKING:
 
 
 class PartitionOwner(Protocol):
+    def role_changed(self, partition: "Partition") -> None:
+        """The partition has another role, or none: it has to be copied from another leader, or no longer."""
+
     def high_watermark_advanced(self, leader: "LeaderRole") -> None:
         """Fetches wait in the partition: `leader.wake_waiting_fetches` must be called soon, not within this call."""
 

@@ -6,6 +6,7 @@ from quire.node.authorizer import AclOperation
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.produce import ProduceResponse
+from quire.replication.members import Members
 from tests.node.api.denying import deny
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -95,7 +96,7 @@ def test_an_old_leader_epoch_is_answered_with_the_current_leader_from_version_12
 ) -> None:
     node.create_topic("t")
     leader = node.node.partitions.leader("t", None, 0)
-    leader.partition.become_leader(leader.leader_epoch + 1, leader.isr)
+    leader.partition.become_leader(leader.leader_epoch + 1, Members((1,), (1,)))
     (topic,) = node.call(fetch_of("t", current_leader_epoch=0), version, FetchResponse).responses
     (part,) = topic.partitions
     assert part.error_code == ErrorCode.FENCED_LEADER_EPOCH

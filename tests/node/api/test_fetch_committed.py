@@ -7,6 +7,7 @@ import pytest
 from quire.pending import Pending
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from quire.protocol.records.batch import walk_batches
+from quire.replication.members import Members
 from tests.node.conftest import SimulatedNode
 from tests.storage.batches import append, batch, marker
 
@@ -19,7 +20,7 @@ def node_with(*batches: bytearray) -> SimulatedNode:
     leader = node.node.partitions.leader("t", None, 0)
     for data in batches:
         append(leader.log, data)
-    leader.partition.become_leader(leader.leader_epoch, leader.isr)
+    leader.partition.become_leader(leader.leader_epoch, Members((1,), (1,)))
     return node
 
 

@@ -9,6 +9,7 @@ from quire.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from quire.protocol.messages.produce import ProduceResponse
+from quire.replication.members import Members
 from tests.node.api.denying import deny
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -31,7 +32,7 @@ def with_two_epochs() -> SimulatedNode:
     node.call(produce_request("t"), 9, ProduceResponse)
     node.call(produce_request("t"), 9, ProduceResponse)
     leader = node.node.partitions.leader("t", None, 0)
-    leader.partition.become_leader(1, leader.isr)
+    leader.partition.become_leader(1, Members((1,), (1,)))
     node.call(produce_request("t"), 9, ProduceResponse)
     return node
 

@@ -27,11 +27,11 @@ Versions on broker and controller listeners:
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from quire.node import follower_fetch
 from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from quire.node.leader_hints import endpoints_of
+from quire.node.replicas import follower_fetch
 from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode

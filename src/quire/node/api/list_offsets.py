@@ -72,7 +72,7 @@ def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> Work[
             if (topic.name, wanted.partition_index) in twice:
                 answer.error_code = ErrorCode.INVALID_REQUEST
                 continue
-            found = _find(node, context, topic.name, wanted, committed_only)
+            found = _find(node, context, topic.name, wanted, committed_only, is_replica=request.replica_id >= 0)
             # Without a long search, other requests may run here.
             late = yield found if isinstance(found, Pending) else None
             _fill(answer, late if isinstance(found, Pending) else found, context.api_version)
@@ -96,7 +96,13 @@ def _failed(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartiti
 
 
 def _find(
-    node: "Node", context: Context, topic: str, wanted: ListOffsetsPartition, committed_only: bool
+    node: "Node",
+    context: Context,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    committed_only: bool,
+    *,
+    is_replica: bool,
 ) -> OffsetSearchResult | Pending[OffsetSearchResult]:
     try:
         if not node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TOPIC, topic):
@@ -105,6 +111,9 @@ def _find(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{wanted.timestamp} has no meaning in this version")
         partition = node.partitions.leader(topic, None, wanted.partition_index).partition
         partition.check_leader_epoch(wanted.current_leader_epoch)
+        if is_replica and wanted.timestamp == LATEST_TIMESTAMP:
+            # A follower reads up to the end of the log, and not only what is committed.
+            return -1, partition.log.end_offset, partition.leader_epoch
         return node.partitions.find_offset(partition, wanted.timestamp, committed_only)
     except ApiError as error:
         return error

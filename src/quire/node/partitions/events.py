@@ -4,24 +4,30 @@ Waking and flushing wait for the next turn of the event loop, so that all reques
 """
 
 import logging
+from typing import TYPE_CHECKING
 
 from quire.node.partitions.hosted import HostedPartitions
+from quire.replication.follower_role import FollowerRole
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
 from quire.replication.partition_owner import PartitionOwner
 from quire.seams import Clock
 
+if TYPE_CHECKING:
+    from quire.node.replicas import Replicas
+
 log = logging.getLogger("quire.partitions")
 
 
 class PartitionEvents(PartitionOwner):
-    __slots__ = ("_clock", "_hosted", "_to_flush", "_to_wake")
+    __slots__ = ("_clock", "_hosted", "_replicas", "_to_flush", "_to_wake")
 
-    def __init__(self, hosted: HostedPartitions, clock: Clock) -> None:
+    def __init__(self, hosted: HostedPartitions, replicas: "Replicas", clock: Clock) -> None:
         self._hosted = hosted
+        self._replicas = replicas
         self._clock = clock
         self._to_wake: dict[LeaderRole, None] = {}
-        self._to_flush: dict[LeaderRole, None] = {}
+        self._to_flush: dict[LeaderRole | FollowerRole, None] = {}
 
     def high_watermark_advanced(self, leader: LeaderRole) -> None:
         if not self._to_wake:
@@ -37,18 +43,30 @@ class PartitionEvents(PartitionOwner):
                 # The fetches that wait in other partitions must still be woken.
                 log.exception("waking the fetches that wait for %s failed", leader.partition)
 
-    def flush_wanted(self, leader: LeaderRole) -> None:
+    def flush_wanted(self, role: LeaderRole | FollowerRole) -> None:
         if not self._to_flush:
             self._clock.call_soon(self._flush)
-        self._to_flush[leader] = None
+        self._to_flush[role] = None
 
     def _flush(self) -> None:
         flushing, self._to_flush = self._to_flush, {}
-        for leader in flushing:
+        for role in flushing:
             # The partition may have been deleted, or the node may be stopping.
-            directory = self._hosted.directory_of.get(leader.partition)
-            if directory is not None and not leader.log.closed:
-                directory.flush(leader.log, leader.flushed, leader.flush_failed)
+            directory = self._hosted.directory_of.get(role.partition)
+            if directory is not None and not role.log.closed:
+                directory.flush(role.log, role.flushed, role.flush_failed)
+
+    def role_changed(self, partition: Partition) -> None:
+        self._replicas.role_changed(partition)
+
+    def follower_flushed(self, follower: FollowerRole) -> None:
+        self._replicas.flushed(follower)
+
+    def isr_change_wanted(self, leader: LeaderRole) -> None:
+        self._replicas.isr_changes.wanted(leader)
+
+    def may_join_isr(self, replica_id: int, broker_epoch: int) -> bool:
+        return self._replicas.may_join_isr(replica_id, broker_epoch)
 
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         self._hosted.directory_of[partition].fail(error)

@@ -20,6 +20,7 @@ from quire.node.partitions.log_deletions import LogDeletions
 from quire.node.partitions.log_placement import directory_for
 from quire.node.topic_settings import log_config, partition_settings
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.replication.members import Members
 from quire.replication.partition import Partition
 from quire.replication.partition_owner import PartitionOwner
 from quire.replication.settings import PartitionSettings
@@ -239,7 +240,8 @@ class PartitionOpener:
 def assign_role(partition: Partition, image: PartitionImage) -> None:
     """Makes this node the partition's leader or follower, as the metadata says."""
     if image.leader == partition.node_id:
-        partition.become_leader(image.leader_epoch, image.isr)
+        members = Members(image.replicas, image.isr, image.partition_epoch)
+        partition.become_leader(image.leader_epoch, members)
     elif image.has_leader:
         partition.become_follower(image.leader, image.leader_epoch)
     else:

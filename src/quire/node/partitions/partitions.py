@@ -6,6 +6,7 @@ KAFKA_STORAGE_ERROR, and the others are served.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from quire.config.broker_config import BrokerConfig
 from quire.metadata.delta import ImageDelta
@@ -26,13 +27,16 @@ from quire.seams import Clock
 from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.scanning.range_check import ReadCheck
 
+if TYPE_CHECKING:
+    from quire.node.replicas import Replicas
+
 
 class Partitions:
     __slots__ = ("_hosted", "_opener", "metadata_updates")
 
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock, replicas: "Replicas") -> None:
         self._hosted = HostedPartitions(config.node_id)
-        self._opener = PartitionOpener(config, clock, self._hosted, PartitionEvents(self._hosted, clock))
+        self._opener = PartitionOpener(config, clock, self._hosted, PartitionEvents(self._hosted, replicas, clock))
         self.metadata_updates = MetadataUpdates(config, self._hosted, self._opener)
 
     def __iter__(self) -> Iterator[Partition]:
@@ -133,6 +137,8 @@ class Partitions:
         for partition in self:
             if partition.leader is not None:
                 partition.leader.retry_flush()
+            elif partition.follower is not None:
+                partition.follower.flush_if_due()
         self._opener.retry_unopened()
 
     def checkpoint_high_watermarks(self) -> None:
@@ -158,6 +164,22 @@ class Partitions:
             )
         return started
 
+    def truncate(self, partition: Partition, offset: int) -> None:
+        """Removes everything from `offset` on, which the leader does not have."""
+        self.directory_of(partition).truncate([(partition.log, offset)])
+        partition.log_shortened()
+
+    def start_over(self, partition: Partition, offset: int) -> None:
+        """Empties the log, which has nothing in common with the leader's; it goes on at `offset`."""
+        self.directory_of(partition).start_over(partition.log, offset)
+        partition.log_shortened()
+
+    def follow_log_start(self, partition: Partition, offset: int) -> None:
+        """Deletes what the leader has deleted, as far as it is known here to be committed."""
+        target = min(offset, partition.high_watermark)
+        if target > partition.log_start_offset:
+            self.directory_of(partition).delete_records(partition.topic, partition.index, target, _nothing)
+
     def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
         """Drops segments that the topic's retention settings no longer keep; calls `more` if that was not all."""
         directory = self._hosted.directory_of.get(partition)
@@ -178,3 +200,7 @@ class Partitions:
     ) -> FoundOffset | Pending[OffsetSearchResult] | None:
         """As `Partition.find_offset`; a search that takes long runs in a job."""
         return offset_search.find_offset(self._hosted, partition, timestamp, committed_only)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,23 @@
+"""Replication between brokers: the requests that copy partitions, and those that keep the ISR right.
+
+replicas.py          `Replicas`: what the node and its partitions call; which partitions are copied from where
+fetcher.py           a follower's side: copies all partitions that one other node leads, over one connection
+fetch_schedule.py    which partitions the next fetch names, and which wait (errors, flushes)
+log_joining.py       where a follower goes on whose log does not overlap with the leader's
+follower_fetch.py    a leader's side: answers the fetches of followers
+replica_session.py   what a leader remembers of a follower's fetches (KIP-227)
+isr_changes.py       asks the controller for changes of the ISR (AlterPartition)
+
+    follower                                             leader
+    ReplicaFetcher ── Fetch: the end of each log ──────▶ follower_fetch: that is what the follower has
+        ▲                                                    │ Followers.fetched: the high watermark moves
+        │                                                    │ nothing to read? ReplicaSession waits for an append
+        └── records, high watermark, or where it diverges ◀──┘
+    FollowerRole.append, or LogDirectory.truncate
+
+Both sides handle only partitions that have changed since the last fetch, however many there are.
+"""
+
+from quire.node.replicas.replicas import Replicas
+
+__all__ = ["Replicas"]

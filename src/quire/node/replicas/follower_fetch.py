@@ -1,0 +1,248 @@
+"""Fetches of brokers that follow a partition: the id of the replica is 0 or higher.
+
+They may come over listeners that clients use too. The listener does not show that the sender is a node, so each
+partition is judged by what the metadata says: the topic id, the leader and its epoch, the replicas of the partition,
+and the registration of the sender (KIP-903). The errors are those of Kafka.
+
+A follower reads to the end of the log, and says with each fetch where its own log ends. What is past the high watermark
+may be truncated while it is being sent, because this node may be deposed; the follower checks what it receives.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
+from quire.node.context import Context
+from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from quire.node.replicas.replica_session import FollowedPartition, ReplicaSession
+from quire.node.slices import Work
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.fast_fetch import fetch_response, partition_data, topic_response
+from quire.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+)
+from quire.protocol.messages.fetch import PartitionData as Answer
+from quire.replication.leader_epochs import NO_EPOCH
+from quire.replication.leader_role import LeaderRole
+from quire.replication.partition import Partition
+from quire.storage.scanning.range_check import NotCheckedError
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+MOST_CHECKS = 3
+"""How often a read waits for checks: once is enough, unless segments are added or deleted meanwhile."""
+
+NO_BROKER_EPOCH = -1
+"""Before version 15 the request has none."""
+
+
+def replica_of(request: FetchRequest) -> int:
+    """The id of the follower; negative if a consumer fetches. -2 is Kafka's id of a consumer for debugging."""
+    return max(request.replica_id, request.replica_state.replica_id)
+
+
+def answer(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
+    if not node.authorizer.allows(context, AclOperation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
+        return _refused(node, context, request)
+    replica_id, broker_epoch = replica_of(request), request.replica_state.replica_epoch
+    session = node.replicas.sessions.of_fetch(request, replica_id, broker_epoch)
+    return _FollowerFetch(node, context, request, session).work()
+
+
+def _refused(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
+    error = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{context.principal} may not fetch as a broker")
+    node.refusals.refused("Fetch", replica_of(request), context.client_address, error)
+    topics = []
+    for topic in request.topics:
+        failed = [_failed(wanted.partition, error.code) for wanted in topic.partitions]
+        topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=failed))
+        yield None
+    return FetchResponse(responses=topics)
+
+
+def _failed(index: int, code: ErrorCode) -> Answer:
+    return Answer(partition_index=index, error_code=code, high_watermark=-1, records=b"")
+
+
+class _FollowerFetch:
+    """One fetch: looks at the partitions that have changed, and waits for others to change if there is nothing."""
+
+    __slots__ = (
+        "_bytes",
+        "_context",
+        "_logged",
+        "_max_bytes",
+        "_node",
+        "_request",
+        "_response",
+        "_session",
+        "_to_send",
+    )
+
+    def __init__(self, node: "Node", context: Context, request: FetchRequest, session: ReplicaSession) -> None:
+        self._node = node
+        self._context = context
+        self._request = request
+        self._session = session
+        self._max_bytes = request.max_bytes
+        self._bytes = 0
+        self._logged: set[ErrorCode] = set()
+        self._response = fetch_response(NO_SESSION)
+        self._to_send: list[tuple[Partition, Answer]] = []
+        """The partitions whose answers have records."""
+
+    def work(self) -> Work[FetchResponse]:
+        session, request, clock = self._session, self._request, self._node.clock
+        deadline_ms = clock.monotonic_ms() + request.max_wait_ms
+        is_answered = False
+        try:
+            yield from self._read_changed()
+            while not self._response.responses and (left_ms := deadline_ms - clock.monotonic_ms()) > 0:
+                yield session.when_more(left_ms)
+                if not session.changed:
+                    break  # The time is up, or there was an election.
+                yield from self._read_changed()
+            self._leave_out_closed()
+            is_answered = request.session_epoch != FINAL_EPOCH and session.replica_id in self._node.image.brokers
+        finally:
+            if not is_answered:
+                # The follower has hung up, or wants no session.
+                self._node.replicas.sessions.close(session.id)
+        self._response.session_id = session.id if is_answered else NO_SESSION
+        return self._response
+
+    def _read_changed(self) -> Work[None]:
+        """Adds what there is to say to the response. Partitions without room in it remain in `changed`."""
+        session = self._session
+        looked_at, session.changed = session.changed, {}
+        while looked_at:
+            if self._bytes >= self._max_bytes:
+                session.changed = {**looked_at, **session.changed}
+                return
+            key = next(iter(looked_at))
+            followed = looked_at.pop(key)
+            if session.partitions.get(key) is followed:
+                yield from self._look_at(followed)
+            yield None
+
+    def _look_at(self, followed: FollowedPartition) -> Work[None]:
+        """Adds a partition to the response if there is news of it, or if the follower does not know the last ones."""
+        session = self._session
+        try:
+            answer = yield from self._read(followed)
+        except ApiError as error:
+            self._log(error)
+            answer = self._failed(followed, error)
+            session.changed[followed.key] = followed  # until the follower asks for something else
+        has_data = bool(answer.records) or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+        has_news = followed.has_news(answer.high_watermark, answer.log_start_offset, has_data)
+        if has_news or self._request.session_epoch <= INITIAL_EPOCH:
+            self._add(followed, answer)
+
+    def _add(self, followed: FollowedPartition, answer: Answer) -> None:
+        topics = self._response.responses
+        if not topics or topics[-1].topic_id != followed.topic_id or topics[-1].topic != followed.topic:
+            topics.append(topic_response(followed.topic, followed.topic_id))
+        topics[-1].partitions.append(answer)
+
+    def _failed(self, followed: FollowedPartition, error: ApiError) -> Answer:
+        answer = _failed(followed.index, error.code)
+        if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            leader_id, epoch = self._node.partitions.current_leader(followed.topic, followed.topic_id, followed.index)
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+        return answer
+
+    def _read(self, followed: FollowedPartition) -> Work[Answer]:
+        """ApiError if the follower cannot be served. Bytes that were never read are checked first, in a job."""
+        leader = self._leader(followed)
+        partition, offset = leader.partition, followed.fetch_offset
+        if followed.is_named:
+            followed.is_named = False
+            diverging = None
+            if followed.last_fetched_epoch >= 0:
+                diverging = partition.diverging_epoch(followed.last_fetched_epoch, offset)
+            if diverging is not None:
+                answer = self._answer(followed, partition)
+                answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+                return answer
+            partition.check_holds(offset)
+            leader.followers.fetched(self._session.replica_id, self._epoch, offset, followed.log_start_offset)
+        room = min(followed.max_bytes, self._max_bytes - self._bytes)
+        for _ in range(MOST_CHECKS):
+            try:
+                data = partition.read_uncommitted(offset, room, at_least_one_batch=self._bytes == 0)
+                break
+            except NotCheckedError as error:
+                checked: Pending[None] = Pending()
+                self._node.partitions.check(partition, error.check, partial(checked.complete, None))
+                yield checked
+                leader = self._leader(followed)
+        else:
+            data = None
+        answer = self._answer(followed, partition)
+        if data is not None:
+            answer.records = [data]
+            self._bytes += len(data)
+            self._to_send.append((partition, answer))
+        elif offset < leader.log.end_offset:
+            self._session.changed[followed.key] = followed  # there was no room
+        return answer
+
+    def _leave_out_closed(self) -> None:
+        """A partition that was deleted after it was read has no file to send from."""
+        for partition, answer in self._to_send:
+            if partition.log.closed:
+                answer.records = b""
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    @property
+    def _epoch(self) -> int:
+        return self._request.replica_state.replica_epoch
+
+    def _answer(self, followed: FollowedPartition, partition: Partition) -> Answer:
+        return partition_data(
+            followed.index,
+            0,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            None,
+            b"",
+        )
+
+    def _leader(self, followed: FollowedPartition) -> LeaderRole:
+        leader = followed.leader
+        if leader is None or not leader.is_active:
+            leader = self._node.partitions.leader(followed.topic, followed.topic_id, followed.index)
+            self._session.follow(leader, followed)
+        leader.partition.check_leader_epoch(followed.current_leader_epoch)
+        self._check_replica(leader, followed)
+        return leader
+
+    def _check_replica(self, leader: LeaderRole, followed: FollowedPartition) -> None:
+        node, replica_id = self._node, self._session.replica_id
+        if replica_id not in leader.followers.in_sync.replicas or replica_id == node.node_id:
+            # With an epoch the sender may know of a reassignment earlier than this node, and retries.
+            knows_epoch = followed.current_leader_epoch != NO_EPOCH
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise ApiError(
+                code, f"broker {replica_id} is no replica of partition {followed.index} that could follow it"
+            )
+        epoch, broker = self._epoch, node.image.brokers.get(replica_id)
+        if epoch != NO_BROKER_EPOCH and broker is not None and not broker.fenced and epoch < broker.epoch:
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"its broker epoch is {epoch}, and broker {replica_id} has registered again with {broker.epoch}",
+            )
+
+    def _log(self, error: ApiError) -> None:
+        """One line for each request and error."""
+        if error.code not in self._logged:
+            self._logged.add(error.code)
+            self._node.refusals.refused("Fetch", self._session.replica_id, self._context.client_address, error)

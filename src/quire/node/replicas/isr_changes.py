@@ -1,0 +1,129 @@
+"""Asks the controller for the changes of ISRs that leaders on this node want (AlterPartition).
+
+One request at a time has all changes that are wanted by then. A change that the controller did not decide, because
+there was none or the answer was lost, is sent again for as long as its leader wants it. Whatever comes back, the leader
+counts the larger set until it knows the decision, from here or from the metadata.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    BrokerState,
+)
+from quire.replication.in_sync_replicas import IsrChange
+from quire.replication.leader_role import LeaderRole
+
+if TYPE_CHECKING:
+    from quire.node.node import Node
+
+log = logging.getLogger("quire.replicas")
+
+RETRY_MS = 50.0
+MOST_CHANGES = 2_000
+"""Of one request."""
+
+_REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
+"""Nothing was changed, and nothing will be."""
+_SENT_AGAIN = (ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT)
+"""Other errors say that the state of the partition is another one, which the metadata will bring."""
+
+Key = tuple[bytes, int]
+
+
+class IsrChanges:
+    __slots__ = ("_closed", "_is_sending", "_node", "_scheduled", "_wanted")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._wanted: dict[LeaderRole, None] = {}
+        self._is_sending = False
+        self._scheduled = False
+        self._closed = False
+
+    def wanted(self, leader: LeaderRole) -> None:
+        self._wanted[leader] = None
+        self._send_soon()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _send_soon(self, after_ms: float = 0.0) -> None:
+        if not self._scheduled and not self._is_sending and not self._closed:
+            self._scheduled = True
+            self._node.clock.call_later(after_ms, self._send)
+
+    def _send(self) -> None:
+        self._scheduled = False
+        sent: dict[Key, tuple[LeaderRole, IsrChange]] = {}
+        for leader in list(self._wanted)[:MOST_CHANGES]:
+            del self._wanted[leader]
+            change = leader.followers.change
+            if change is not None:
+                sent[leader.partition.topic_id, leader.partition.index] = leader, change
+        if not sent or self._closed:
+            return
+        self._is_sending = True
+        self._node.to_controller.alter_partition(self._request(sent)).when_done(
+            lambda response: self._answered(sent, response)
+        )
+
+    def _request(self, sent: dict[Key, tuple[LeaderRole, IsrChange]]) -> AlterPartitionRequest:
+        broker = self._node.broker
+        assert broker is not None, "a leader's broker has registered"
+        topics: dict[bytes, AlterPartitionRequestTopicData] = {}
+        for (topic_id, index), (_, change) in sent.items():
+            topic = topics.setdefault(topic_id, AlterPartitionRequestTopicData(topic_id=topic_id))
+            topic.partitions.append(
+                AlterPartitionRequestPartitionData(
+                    partition_index=index,
+                    leader_epoch=change.leader_epoch,
+                    new_isr_with_epochs=self._members(change, broker.epoch),
+                    partition_epoch=change.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._node.node_id, broker_epoch=broker.epoch, topics=list(topics.values())
+        )
+
+    def _members(self, change: IsrChange, own_epoch: int) -> list[BrokerState]:
+        epochs = dict(zip(change.isr, change.broker_epochs, strict=True))
+        epochs[self._node.node_id] = own_epoch
+        return [BrokerState(broker_id=each, broker_epoch=epochs[each]) for each in change.isr]
+
+    def _answered(self, sent: dict[Key, tuple[LeaderRole, IsrChange]], response: AlterPartitionResponse) -> None:
+        self._is_sending = False
+        if self._closed:
+            return
+        answers = {
+            (topic.topic_id, each.partition_index): each for topic in response.topics for each in topic.partitions
+        }
+        retry = False
+        for key, (leader, change) in sent.items():
+            answer = answers.get(key)
+            if response.error_code or answer is None or answer.error_code in _SENT_AGAIN:
+                self._wanted[leader] = None
+                retry = True
+            else:
+                self._decided(leader, change, answer)
+        if self._wanted:
+            self._send_soon(RETRY_MS if retry else 0.0)
+
+    def _decided(self, leader: LeaderRole, change: IsrChange, answer: AlterPartitionResponsePartitionData) -> None:
+        code = ErrorCode(answer.error_code)
+        if not leader.is_active:
+            return
+        if code is ErrorCode.NONE:
+            log.info("isr changed partition=%s isr=%s epoch=%d", leader.partition, answer.isr, answer.partition_epoch)
+            if answer.leader_epoch == leader.leader_epoch:
+                leader.followers.agreed(tuple(answer.isr), answer.partition_epoch)
+            return
+        log.info("isr not changed partition=%s wanted=%s error=%s", leader.partition, list(change.isr), code.name)
+        if code in _REFUSED:
+            leader.followers.refused(change)

@@ -1,0 +1,244 @@
+"""What a leader remembers of one follower's fetches, so that a fetch costs only what has changed (KIP-227).
+
+The session is a `ReplicaReader` of every leadership whose partition it contains: an append puts the partition into
+`changed` and ends the wait of a fetch. A fetch looks at the partitions in `changed` and at those that it names. After
+an election the new leader ends the wait too, so that the follower can add the partition to its fetches at once.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH, FetchPartition, PartitionKey
+from quire.pending import Pending
+from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.fetch import FetchPartition as Wanted
+from quire.protocol.messages.fetch import FetchRequest
+from quire.replication.leader_role import LeaderRole
+from quire.replication.replica_reader import ReplicaReader
+from quire.seams import Clock, Random, Timer
+
+if TYPE_CHECKING:
+    from quire.metadata.image import ClusterImage
+
+SESSIONS_OF_A_BROKER = 16
+"""A broker has one for each of its fetchers. The oldest one is closed to make room."""
+PARTITIONS_MAX = 100_000
+"""In one session: more than a node should have."""
+HURRY_MS = 1_000.0
+HURRIED_WAIT_MS = 20
+"""After an election fetches wait only this long for this time: the follower may learn of it later than the leader."""
+
+
+class FollowedPartition(FetchPartition):
+    """What a follower wants of a partition, and which leadership tells the session about it."""
+
+    __slots__ = ("is_named", "leader", "log_start_offset")
+
+    def __init__(self, topic_id: bytes, topic: str, wanted: Wanted) -> None:
+        super().__init__(
+            topic_id,
+            topic,
+            wanted.partition,
+            wanted.fetch_offset,
+            wanted.partition_max_bytes,
+            wanted.current_leader_epoch,
+            wanted.last_fetched_epoch,
+        )
+        self.log_start_offset = wanted.log_start_offset
+        self.is_named = True
+        """The follower has said where its log ends, and that has not been looked at yet."""
+        self.leader: LeaderRole | None = None
+
+
+class ReplicaSession(ReplicaReader):
+    __slots__ = (
+        "_by_leader",
+        "_clock",
+        "_hurries_until_ms",
+        "_more",
+        "_scheduled",
+        "_timer",
+        "broker_epoch",
+        "changed",
+        "epoch",
+        "id",
+        "partitions",
+        "replica_id",
+    )
+
+    def __init__(self, session_id: int, replica_id: int, broker_epoch: int, clock: Clock) -> None:
+        self.id = session_id
+        self.replica_id = replica_id
+        self.broker_epoch = broker_epoch
+        self._clock = clock
+        self.epoch = 1
+        """Of the next fetch."""
+        self.partitions: dict[PartitionKey, FollowedPartition] = {}
+        self.changed: dict[PartitionKey, FollowedPartition] = {}
+        """The partitions that the next answer has to look at, in the order in which they changed."""
+        self._by_leader: dict[LeaderRole, FollowedPartition] = {}
+        self._more: Pending[None] | None = None
+        """A fetch waits for this."""
+        self._timer: Timer | None = None
+        self._scheduled = False
+        self._hurries_until_ms = 0.0
+
+    def resume(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"fetch session {self.id} is at epoch {self.epoch}, not {epoch}"
+            )
+        self.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
+
+    def update(self, request: FetchRequest) -> None:
+        """What the follower has and wants now. A partition that is named twice counts once, with the later values."""
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                self._forget((topic.topic_id, topic.topic, index))
+        for wanted_topic in request.topics:
+            for wanted in wanted_topic.partitions:
+                followed = FollowedPartition(wanted_topic.topic_id, wanted_topic.topic, wanted)
+                known = self.partitions.get(followed.key)
+                if known is None:
+                    self.partitions[followed.key] = known = followed
+                else:
+                    known.wants(followed)
+                    known.log_start_offset = followed.log_start_offset
+                    known.is_named = True
+                self.changed[known.key] = known
+
+    def _forget(self, key: PartitionKey) -> None:
+        followed = self.partitions.pop(key, None)
+        self.changed.pop(key, None)
+        if followed is not None and followed.leader is not None:
+            self._leave(followed.leader)
+
+    def follow(self, leader: LeaderRole, followed: FollowedPartition) -> None:
+        """From now on the leadership tells this session what happens."""
+        if followed.leader is not leader:
+            if followed.leader is not None:
+                self._leave(followed.leader)
+            followed.leader = leader
+            self._by_leader[leader] = followed
+            leader.replica_readers[self] = None
+
+    def _leave(self, leader: LeaderRole) -> None:
+        self._by_leader.pop(leader, None)
+        leader.replica_readers.pop(self, None)
+
+    def close(self) -> None:
+        for leader in list(self._by_leader):
+            self._leave(leader)
+        self.stop_waiting()
+
+    # --- What leaders tell
+
+    def has_more(self, leader: LeaderRole) -> None:
+        followed = self._by_leader[leader]
+        self.changed[followed.key] = followed
+        if self._more is not None and not self._scheduled:
+            self._scheduled = True
+            self._clock.call_soon(self._wake)
+
+    def has_news(self, leader: LeaderRole) -> None:
+        followed = self._by_leader[leader]
+        self.changed[followed.key] = followed
+
+    # --- Waiting
+
+    def when_more(self, max_wait_ms: float) -> Pending[None]:
+        """Completed when there is something to read, or to say, or after `max_wait_ms`."""
+        more: Pending[None] = Pending(on_abandoned=self.stop_waiting)
+        if self._clock.monotonic_ms() < self._hurries_until_ms:
+            max_wait_ms = min(max_wait_ms, HURRIED_WAIT_MS)
+        self._timer = self._clock.call_later(max_wait_ms, self._wake)
+        self._more = more
+        return more
+
+    def hurry(self) -> None:
+        """A partition that the follower has to copy has a new leader here."""
+        self._hurries_until_ms = self._clock.monotonic_ms() + HURRY_MS
+        self._wake()
+
+    def _wake(self) -> None:
+        self._scheduled = False
+        more = self._more
+        self.stop_waiting()
+        if more is not None:
+            more.complete_once(None)
+
+    def stop_waiting(self) -> None:
+        self._more = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class ReplicaSessions:
+    """The sessions of all followers of this node. Their number is bounded by that of registered brokers."""
+
+    __slots__ = ("_by_replica", "_clock", "_random", "_sessions")
+
+    def __init__(self, clock: Clock, random: Random) -> None:
+        self._clock = clock
+        self._random = random
+        self._sessions: dict[int, ReplicaSession] = {}
+        """Least recently used first."""
+        self._by_replica: dict[int, dict[ReplicaSession, None]] = {}
+
+    def of_fetch(self, request: FetchRequest, replica_id: int, broker_epoch: int) -> ReplicaSession:
+        """The session of a fetch, with what the fetch says of it; ApiError if the follower must begin another.
+
+        A fetch outside a session gets one too; the caller closes it.
+        """
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self.close(request.session_id)
+            session = self._open(replica_id, broker_epoch)
+        else:
+            found = self._sessions.get(request.session_id)
+            if found is None or found.replica_id != replica_id:
+                raise ApiError(
+                    ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"broker {replica_id} has no session {request.session_id}"
+                )
+            session = found
+            session.resume(request.session_epoch)
+            self._sessions[session.id] = self._sessions.pop(session.id)
+        session.update(request)
+        if len(session.partitions) > PARTITIONS_MAX:
+            self.close(session.id)
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "there is no room for so many partitions in a session")
+        return session
+
+    def _open(self, replica_id: int, broker_epoch: int) -> ReplicaSession:
+        session_id = 1 + self._random.below(MAX_EPOCH - 1)
+        while session_id in self._sessions:
+            session_id = 1 + self._random.below(MAX_EPOCH - 1)
+        own = self._by_replica.setdefault(replica_id, {})
+        for other in [each for each in own if each.broker_epoch < broker_epoch] + list(own)[
+            : -SESSIONS_OF_A_BROKER + 1
+        ]:
+            self.close(other.id)
+        session = ReplicaSession(session_id, replica_id, broker_epoch, self._clock)
+        self._sessions[session_id] = session
+        self._by_replica.setdefault(replica_id, {})[session] = None
+        return session
+
+    def close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            own = self._by_replica[session.replica_id]
+            del own[session]
+            if not own:
+                del self._by_replica[session.replica_id]
+            session.close()
+
+    def keep_only(self, image: "ClusterImage") -> None:
+        """Closes the sessions of brokers that are not registered any more."""
+        for replica_id in [each for each in self._by_replica if each not in image.brokers]:
+            for session in list(self._by_replica[replica_id]):
+                self.close(session.id)
+
+    def hurry(self, replicas: Iterable[int]) -> None:
+        for replica_id in replicas:
+            for session in self._by_replica.get(replica_id, ()):
+                session.hurry()
