@@ -24,10 +24,17 @@ def test_a_leader_alone_commits_an_append_at_once() -> None:
 
 def test_acks_all_needs_enough_in_sync_replicas_and_acks_1_does_not() -> None:
     leader = Leader(PartitionSettings(min_insync_replicas=2))
+    leader.partition.become_leader(0, Members((1, 2), (1,)))
     with pytest.raises(ApiError) as refused:
         leader.append(b"a")
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
     assert leader.append(b"a", acks_all=False) == 0
+
+
+def test_no_more_in_sync_replicas_are_needed_than_there_are_replicas() -> None:
+    leader = Leader(PartitionSettings(min_insync_replicas=2))
+    leader.append(b"a")
+    assert leader.partition.high_watermark == 1
 
 
 def test_a_retried_batch_of_an_idempotent_producer_gets_its_first_offset_again() -> None:
@@ -131,7 +138,7 @@ def test_a_change_of_the_isr_leaves_the_leadership_and_its_guards_as_they_are() 
     role, guard = leader.role, acquire(leader)
     told = leader.wait_for(1)
     leader.partition.become_leader(0, Members((1, 3), (1, 3)))
-    assert leader.role is role and role.isr == (1, 3)
+    assert leader.role is role and role.followers.in_sync.committed == (1, 3)
     assert guard.is_valid
     assert told == []
 
