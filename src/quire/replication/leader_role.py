@@ -244,18 +244,12 @@ class LeaderRole:
             )
         view = memoryview(batch)
         header = read_header(view)
-        transaction_start = None
-        if header.producer_id >= 0:
-            if header.is_control:
-                transaction_start = self.log.producer_state.open_since(header.producer_id)
-            else:
-                self.log.check_producer(header)
+        if header.producer_id >= 0 and not header.is_control:
+            self.log.check_producer(header)
         try:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
             raise partition.storage_error(error) from error
-        if transaction_start is not None:
-            partition.uncommitted_markers.appended(appended.last_offset, transaction_start)
         self._advance_high_watermark()
         return appended
 
@@ -287,8 +281,6 @@ class LeaderRole:
                 partition.storage_error(error)
                 return
             partition.high_watermark_position = position
-            if partition.uncommitted_markers.entries:
-                partition.uncommitted_markers.committed(reached)
             if self.fetch_waits:
                 partition.owner.high_watermark_advanced(self)
             else:

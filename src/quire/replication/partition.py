@@ -15,7 +15,6 @@ from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition_owner import PartitionOwner
 from quire.replication.settings import PartitionSettings
-from quire.replication.uncommitted_markers import UncommittedMarkers
 from quire.seams import FileSlice
 from quire.storage import Log, LogPosition
 from quire.storage.indexes.transaction_index import AbortedTransaction
@@ -50,7 +49,6 @@ class Partition:
         "settings",
         "topic",
         "topic_id",
-        "uncommitted_markers",
     )
 
     def __init__(
@@ -79,11 +77,11 @@ class Partition:
         """Set while another node leads the partition."""
         self.leader_epoch = -1
         """Of the last role."""
-        self.uncommitted_markers = UncommittedMarkers()
         self.high_watermark_position = restored_position(
             log, min(max(high_watermark, log.start_offset), log.end_offset)
         )
         """Moved by the role."""
+        log.uncommitted_markers.high_watermark = lambda: self.high_watermark_position.offset
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -146,8 +144,8 @@ class Partition:
         A transaction with an uncommitted marker counts as open: if the marker were lost, it would be.
         """
         open_at = self.log.producer_state.first_open_transaction_offset
-        if self.uncommitted_markers.entries:
-            ended_at = self.uncommitted_markers.first_offset()
+        markers = self.log.uncommitted_markers
+        if markers.entries and (ended_at := markers.hold_back(self.high_watermark)) is not None:
             open_at = ended_at if open_at is None else min(open_at, ended_at)
         # The beginning of a long transaction may have been deleted since.
         return self.high_watermark if open_at is None else min(max(open_at, self.log.start_offset), self.high_watermark)
