@@ -4,9 +4,11 @@ import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import build_batch
+from quire.protocol.records.batch import patch, walk_batches
 from quire.replication.commit_wait import CommitWait
 from quire.replication.fetch_wait import FetchWait
 from quire.replication.members import Members
+from quire.storage.producers.end_marker import build_end_marker
 from tests.replication.leader import NOW, Leader, batch, records
 
 
@@ -119,7 +121,24 @@ def test_a_transaction_with_an_uncommitted_marker_is_open_to_readers_also_under_
     partition.become_follower(2, 1)
     partition.become_leader(2, Members((1, 2), (1, 2)))
     assert (partition.high_watermark, partition.last_stable_offset) == (0, 0)
-    assert partition.uncommitted_markers.entries
+    assert partition.log.uncommitted_markers.entries
     partition.become_leader(2, Members((1,), (1,)))
     assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)
-    assert not partition.uncommitted_markers.entries
+    assert not partition.log.uncommitted_markers.entries
+
+
+def test_a_new_leader_does_not_show_what_the_uncommitted_marker_of_the_previous_one_ended() -> None:
+    leader = Leader(isr=(1, 2))
+    partition = leader.partition
+    partition.become_follower(2, 1)
+    copied = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    copied += build_end_marker(7, 0, committed=True, coordinator_epoch=0, timestamp=NOW)
+    headers = walk_batches(copied)
+    patch(copied, headers[1].position, 1, 0)
+    partition.log.append_as_follower(copied, walk_batches(copied), NOW)
+    partition.move_high_watermark(1)
+    assert partition.last_stable_offset == 0, "the follower has the record committed, but not its marker"
+    partition.become_leader(2, Members((1, 2), (1, 2)))
+    assert (partition.high_watermark, partition.last_stable_offset) == (1, 0)
+    partition.become_leader(2, Members((1,), (1,)))
+    assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)

@@ -11,6 +11,7 @@ from quire.storage.append_info import AppendInfo
 from quire.storage.flushing.log_flush import FlushPlan
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.recovery.recovery_scan import MAX_OFFSET
 from quire.storage.scanning.range_check import read_checked
 
 FOLDER = "data/orders-0"
@@ -84,6 +85,7 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     foreign: bool = False,
+    high_watermark: int = MAX_OFFSET,
     folder: str = FOLDER,
 ) -> Log:
     disk.make_dirs(folder)
@@ -96,6 +98,7 @@ def open_log(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         foreign=foreign,
+        high_watermark=high_watermark,
     )
 
 

@@ -12,7 +12,6 @@
     commit_wait.py            a write that waits to be committed or flushed
     fetch_wait.py             a fetch that waits for records
     verification_guards.py    which transactions may begin here (KIP-890)
-    uncommitted_markers.py    which ended transactions still hold the last stable offset back
     batch_check.py            validation of a produced batch
     high_watermark.py, leader_epochs.py, settings.py
 

@@ -250,18 +250,12 @@ class LeaderRole:
             )
         view = memoryview(batch)
         header = read_header(view)
-        transaction_start = None
-        if header.producer_id >= 0:
-            if header.is_control:
-                transaction_start = self.log.producer_state.open_since(header.producer_id)
-            else:
-                self.log.check_producer(header)
+        if header.producer_id >= 0 and not header.is_control:
+            self.log.check_producer(header)
         try:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
             raise partition.storage_error(error) from error
-        if transaction_start is not None:
-            partition.uncommitted_markers.appended(appended.last_offset, transaction_start)
         self._written()
         return appended
 

@@ -16,7 +16,6 @@ from quire.replication.leader_role import LeaderRole
 from quire.replication.members import Members
 from quire.replication.partition_owner import PartitionOwner
 from quire.replication.settings import PartitionSettings
-from quire.replication.uncommitted_markers import UncommittedMarkers
 from quire.seams import FileSlice
 from quire.storage import Log, LogPosition
 from quire.storage.indexes.transaction_index import AbortedTransaction
@@ -52,7 +51,6 @@ class Partition:
         "settings",
         "topic",
         "topic_id",
-        "uncommitted_markers",
     )
 
     def __init__(
@@ -81,7 +79,6 @@ class Partition:
         """Set while another node leads the partition."""
         self.leader_epoch = -1
         """Of the last role."""
-        self.uncommitted_markers = UncommittedMarkers()
         self.high_watermark = min(max(high_watermark, log.start_offset), log.end_offset)
         """Moved by the role, with `move_high_watermark`."""
         self._high_watermark_position: LogPosition | None = None
@@ -154,12 +151,11 @@ class Partition:
         """For the role: everything before `offset` is committed. Back only if the log was truncated."""
         self.high_watermark = offset
         self._high_watermark_position = position
-        if self.uncommitted_markers.entries:
-            self.uncommitted_markers.committed(offset)
+        if self.log.uncommitted_markers.entries:
+            self.log.uncommitted_markers.hold_back(offset)
 
     def log_shortened(self) -> None:
         """The log was truncated, or was emptied and starts elsewhere."""
-        self.uncommitted_markers.truncated(self.log.end_offset)
         self._high_watermark_position = None
         self.high_watermark = min(max(self.high_watermark, self.log.start_offset), self.log.end_offset)
 
@@ -170,8 +166,8 @@ class Partition:
         A transaction with an uncommitted marker counts as open: if the marker were lost, it would be.
         """
         open_at = self.log.producer_state.first_open_transaction_offset
-        if self.uncommitted_markers.entries:
-            ended_at = self.uncommitted_markers.first_offset()
+        markers = self.log.uncommitted_markers
+        if markers.entries and (ended_at := markers.hold_back(self.high_watermark)) is not None:
             open_at = ended_at if open_at is None else min(open_at, ended_at)
         # The beginning of a long transaction may have been deleted since.
         return self.high_watermark if open_at is None else min(max(open_at, self.log.start_offset), self.high_watermark)

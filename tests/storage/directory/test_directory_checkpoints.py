@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.storage.batches import SMALL_SEGMENTS, append_values, values_of
+from tests.storage.batches import SMALL_SEGMENTS, append, append_values, batch, marker, values_of
 from tests.storage.directory.directory_world import World, config_of
 from tests.storage.loading import load_logs
 
@@ -52,6 +52,23 @@ def test_high_watermarks_are_remembered(world: World) -> None:
     world.jobs.run_all()
     assert world.disk.read_file("data/replication-offset-checkpoint") == b"0\n1\norders 0 17\n"
     assert world.killed().read_high_watermarks() == {("orders", 0): 17}
+
+
+@pytest.mark.parametrize("high_watermark", [0, 3, 4])
+def test_a_log_is_loaded_with_the_markers_that_are_not_below_its_high_watermark(
+    world: World, high_watermark: int
+) -> None:
+    directory = world.open()
+    log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+    for sequence in range(2):
+        append(log, batch(b"a", producer_id=1, producer_epoch=0, sequence=sequence, transactional=True))
+        append(log, marker(1, aborts=False))
+    directory.checkpoint_high_watermarks({("orders", 0): high_watermark})
+    world.jobs.run_all()
+    again = world.killed()
+    load_logs(again, world.jobs, config_of)
+    markers = list(again.logs["orders", 0].uncommitted_markers.entries)
+    assert markers == [each for each in [(1, 0), (3, 2)] if each[0] >= high_watermark]
 
 
 def test_what_is_known_of_logs_not_opened_yet_is_kept(world: World) -> None:

@@ -9,12 +9,17 @@ from quire.storage.indexes.offset_index import OffsetIndex
 from quire.storage.indexes.transaction_index import AbortedTransaction
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.producers import producer_replay
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
 from tests.storage.batches import FOLDER, append, batch, marker, open_log, read, read_all, replicate
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 ABORTED = [AbortedTransaction(1, 0, 5, 1), AbortedTransaction(2, 1, 7, 8), AbortedTransaction(1, 9, 12, 13)]
+
+
+ENDED = [(5, 0), (7, 1), (10, 8), (12, 9)]
+"""Every marker, with the first offset of its transaction."""
 
 
 def transactional(producer_id: int, sequence: int) -> bytearray:
@@ -102,6 +107,63 @@ def test_a_follower_has_the_same_index(disk: SimDisk) -> None:
         offset = info.last_offset + 1
     assert all_aborted(follower) == ABORTED
     assert follower.producer_state.first_open_transaction_offset is None
+
+
+class TestUncommittedMarkers:
+    """They hold the last stable offset back; which they are follows from the log, whoever wrote it."""
+
+    def test_a_leader_and_a_follower_have_the_same(self, disk: SimDisk) -> None:
+        leader = written(disk)
+        follower = open_log(disk, CONFIG, folder="data/orders-1")
+        replicate_all(leader, follower)
+        assert list(leader.uncommitted_markers.entries) == ENDED
+        assert list(follower.uncommitted_markers.entries) == ENDED
+
+    @pytest.mark.parametrize("clean", [True, False])
+    @pytest.mark.parametrize("recovery_point", [0, 5, 13])
+    def test_a_log_is_opened_with_those_from_the_high_watermark_on(
+        self, disk: SimDisk, clean: bool, recovery_point: int
+    ) -> None:
+        written(disk).close()
+        for high_watermark in range(15):
+            again = open_log(disk, CONFIG, clean=clean, recovery_point=recovery_point, high_watermark=high_watermark)
+            assert list(again.uncommitted_markers.entries) == [each for each in ENDED if each[0] >= high_watermark]
+            again.close()
+
+    def test_a_kill_leaves_what_the_log_has(self, disk: SimDisk) -> None:
+        written(disk)
+        assert list(open_log(disk.kill(), CONFIG, high_watermark=6).uncommitted_markers.entries) == ENDED[1:]
+
+    def test_a_transaction_without_records_here_holds_nothing_back(self, disk: SimDisk) -> None:
+        log = open_log(disk, CONFIG)
+        append(log, batch())
+        append(log, marker(1, aborts=True))
+        assert not log.uncommitted_markers.entries
+        log.close()
+        assert not open_log(disk, CONFIG, high_watermark=0).uncommitted_markers.entries
+
+    @pytest.mark.parametrize("offset", range(14))
+    def test_a_truncated_marker_is_none_and_its_transaction_is_open_again(self, disk: SimDisk, offset: int) -> None:
+        log = written(disk)
+        log.truncate_to(offset)
+        assert list(log.uncommitted_markers.entries) == [each for each in ENDED if each[0] < offset]
+        open_at = log.producer_state.first_open_transaction_offset
+        held_back = log.uncommitted_markers.hold_back(0)
+        assert min(each for each in (open_at, held_back, offset) if each is not None) == 0
+
+    def test_a_log_that_starts_over_elsewhere_has_none(self, disk: SimDisk) -> None:
+        log = written(disk)
+        log.truncate_fully_and_start_at(100)
+        assert not log.uncommitted_markers.entries
+
+    def test_a_log_without_markers_there_is_opened_without_its_producers(
+        self, disk: SimDisk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        log = written(disk)
+        append(log, batch())
+        log.close()
+        monkeypatch.setattr(producer_replay, "_replay", None)
+        assert not open_log(disk, CONFIG, clean=True, high_watermark=13).uncommitted_markers.entries
 
 
 @pytest.mark.parametrize("clean", [True, False])

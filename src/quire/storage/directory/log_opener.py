@@ -43,6 +43,7 @@ class LogOpener:
             now_ms=self._clock.now_ms(),
             recovery_point=0 if always_scan else self._remembered.recovery_point(key),
             log_start_offset=self._remembered.start_offset(key),
+            high_watermark=self._remembered.high_watermark(key),
             foreign=self._remembered.is_foreign,
             was_compacted=key in self._remembered.cleaned_offsets,
             cache=self._cache,

@@ -14,7 +14,7 @@ from quire.storage.directory import checkpoints
 from quire.storage.directory.checkpoint_writer import CheckpointWriter
 from quire.storage.directory.checkpoints import TopicPartition, read_if_sensible
 from quire.storage.log import Log
-from quire.storage.recovery.gap_mark import MARK, with_mark, without_mark
+from quire.storage.recovery.gap_mark import with_mark, without_mark
 
 _GONE_MAX = 10_000
 """After so many deleted logs the files are written without them, even if nothing else requires it."""
@@ -49,6 +49,8 @@ class RememberedOffsets:
             disk, jobs, f"{path}/{checkpoints.LOG_START_OFFSETS}", failed, reserve_bytes=_RESERVE_BYTES
         )
         self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", failed)
+        self._high_watermarks_known: dict[TopicPartition, int] = {}
+        """As the last process left them, for logs that are not open yet."""
         self._coming_start_offsets: dict[TopicPartition, int] = {}
         """Start offsets that take effect once they are in the checkpoint."""
         self._waiting_for_starts: list[Callable[[], None]] = []
@@ -61,7 +63,8 @@ class RememberedOffsets:
         """Reads the files that the last process left."""
         self._recovery_points_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.RECOVERY_POINTS}")
         marked = without_mark(self._recovery_points_known)
-        self.is_foreign = not (marked and MARK in self._read_high_watermarks())
+        self._high_watermarks_known = self._read_high_watermarks()
+        self.is_foreign = not (without_mark(self._high_watermarks_known) and marked)
         self._start_offsets_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.LOG_START_OFFSETS}")
         self.cleaned_offsets.read()
 
@@ -75,8 +78,12 @@ class RememberedOffsets:
     def start_offset(self, key: TopicPartition) -> int:
         return self._start_offsets_known.get(key, 0)
 
+    def high_watermark(self, key: TopicPartition) -> int:
+        return self._high_watermarks_known.get(key, 0)
+
     def forget(self, key: TopicPartition) -> None:
         """The log was deleted. Its entries are removed when the files are written next."""
+        self._high_watermarks_known.pop(key, None)
         self._recovery_points_known.pop(key, None)
         self._start_offsets_known.pop(key, None)
         self._coming_start_offsets.pop(key, None)

@@ -86,7 +86,12 @@ class LogAppending(LogState):
 
     def _end_transaction(self, records: Buffer, header: BatchHeader) -> None:
         marker = read_end_marker(records, header)
-        aborted = self.producer_state.end_transaction(header, marker) if marker is not None else None
+        if marker is None:
+            return
+        first_offset = self.producer_state.open_since(header.producer_id)
+        if first_offset is not None:
+            self.uncommitted_markers.appended(header.last_offset, first_offset)
+        aborted = self.producer_state.end_transaction(header, marker)
         if aborted is not None:
             self._segments.active.add_aborted(aborted)
 

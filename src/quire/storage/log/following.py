@@ -54,6 +54,7 @@ class LogFollowing(LogAppending):
         self.end_offset = max(self._segments.active.truncate_to(offset), self.start_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self._snapshots.remove_after(self.end_offset)
+        self.uncommitted_markers.truncated(self.end_offset)
         if len(self.producer_state):
             self.producer_state = replay_producers(
                 self._segments, self._snapshots, self._segments[0].base_offset, self.end_offset
@@ -80,4 +81,5 @@ class LogFollowing(LogAppending):
         self._flush_state.created_file()
         self.epochs.clear()
         self._snapshots.remove_all()
+        self.uncommitted_markers.clear()
         self.producer_state = ProducerState()

@@ -11,6 +11,7 @@ from quire.storage.indexes.index_file import IndexCache
 from quire.storage.log_config import LogConfig
 from quire.storage.positions import LogPosition, RecentPositions
 from quire.storage.producers.producer_state import ProducerState
+from quire.storage.producers.uncommitted_markers import UncommittedMarkers
 from quire.storage.recovery.log_recovery import OpenedLog
 from quire.storage.segment import Segment
 
@@ -33,6 +34,7 @@ class LogState:
         "producer_state",
         "reserve",
         "start_offset",
+        "uncommitted_markers",
     )
 
     def __init__(
@@ -45,6 +47,8 @@ class LogState:
         self._snapshots = opened.snapshots
         self.producer_state: ProducerState = opened.producers
         """Sequence numbers and open transactions of each producer that is not expired, as the log has them."""
+        self.uncommitted_markers = UncommittedMarkers(opened.uncommitted_markers)
+        """Which ended transactions are open to readers, because their markers are not below the high watermark."""
         self._recent = RecentPositions()
         self._flush_state = FlushState(opened.recovery_point, opened.unsynced, opened.epochs_saved, opened.roll_marks)
         self.path = path

@@ -5,6 +5,7 @@ way.
 """
 
 import logging
+from contextlib import suppress
 
 from quire.storage.indexes.transaction_index import AbortedTransaction
 from quire.storage.producers.end_marker import is_end_marker
@@ -13,6 +14,9 @@ from quire.storage.producers.producer_state import ProducerState
 from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.storage.segment import Segment
 from quire.storage.segments import Segments
+
+MarkedEnd = tuple[int, int]
+"""The offset of a marker, and the first offset of the transaction that it ends."""
 
 _log = logging.getLogger("quire.storage")
 
@@ -43,8 +47,37 @@ def rebuild_transaction_index(
         segment.transaction_index.unpin()
 
 
-def _replay(state: ProducerState, segment: Segment, offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """Updates `state` with the batches from `offset` up to `end_offset`; returns transactions aborted there."""
+def find_ended(segments: Segments, snapshots: ProducerSnapshots, start_offset: int, end_offset: int) -> list[MarkedEnd]:
+    """The transactions whose markers are from `start_offset` up to `end_offset`.
+
+    Most logs have no marker there, which the headers show; only for the others the state before is rebuilt, too.
+    """
+    ended: list[MarkedEnd] = []
+    searched = segments.between(start_offset, end_offset)
+    if any(_has_marker(segment, start_offset, end_offset) for segment in searched):
+        state = replay_producers(segments, snapshots, segments[0].base_offset, start_offset)
+        for segment in searched:
+            _replay(state, segment, start_offset, end_offset, ended)
+    return ended
+
+
+def _has_marker(segment: Segment, offset: int, end_offset: int) -> bool:
+    with suppress(DamagedBatchError):  # `_replay` reports it.
+        for _, header in segment.batches_around(offset):
+            if header.base_offset >= end_offset:
+                break
+            if header.last_offset >= offset and is_end_marker(header):
+                return True
+    return False
+
+
+def _replay(
+    state: ProducerState, segment: Segment, offset: int, end_offset: int, ended: list[MarkedEnd] | None = None
+) -> list[AbortedTransaction]:
+    """Updates `state` with the batches from `offset` up to `end_offset`; returns transactions aborted there.
+
+    All transactions that end there are added to `ended`.
+    """
     aborted = []
     try:
         for position, header in segment.batches_around(offset):
@@ -55,9 +88,12 @@ def _replay(state: ProducerState, segment: Segment, offset: int, end_offset: int
             if not is_end_marker(header):
                 state.update(header)
             elif (marker := segment.marker_at(position, header)) is not None:
-                ended = state.end_transaction(header, marker)
-                if ended is not None:
-                    aborted.append(ended)
+                first_offset = state.open_since(header.producer_id)
+                if ended is not None and first_offset is not None:
+                    ended.append((header.last_offset, first_offset))
+                entry = state.end_transaction(header, marker)
+                if entry is not None:
+                    aborted.append(entry)
     except DamagedBatchError as error:
         _log.error("the state of producers after a damaged batch is lost: %s", error)
     return aborted

@@ -17,7 +17,7 @@ from quire.storage import file_names
 from quire.storage.indexes.index_file import CorruptIndexError, IndexCache
 from quire.storage.leader_epochs import LeaderEpochs
 from quire.storage.log_config import LogConfig
-from quire.storage.producers.producer_replay import replay_producers
+from quire.storage.producers.producer_replay import MarkedEnd, find_ended, replay_producers
 from quire.storage.producers.producer_snapshot import ProducerSnapshots
 from quire.storage.producers.producer_state import ProducerState
 from quire.storage.recovery.epoch_recovery import EpochRecovery
@@ -47,6 +47,7 @@ class OpenedLog:
     """Files written while opening; they must be synced before the recovery point passes them."""
     roll_marks: list[str]
     """To be removed when these are synced."""
+    uncommitted_markers: list[MarkedEnd]
 
 
 class KnownOfLog(TypedDict, total=False):
@@ -64,6 +65,8 @@ class KnownOfLog(TypedDict, total=False):
     """
     foreign: bool
     """Apache Kafka may have compacted it; see `quire.storage.recovery.gap_mark`."""
+    high_watermark: int
+    """As far as its last owner knew. Without it nothing counts as uncommitted."""
     was_compacted: bool
     """It has been compacted, whatever its topic's settings are now: offsets may be missing."""
 
@@ -93,7 +96,7 @@ def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **kn
                 opener.end_offset,
                 recovery_point,
             )
-        return opener.finish(log_start_offset, clean=is_clean)
+        return opener.finish(log_start_offset, known.get("high_watermark", MAX_OFFSET), clean=is_clean)
     finally:
         opener.close_files()
 
@@ -116,6 +119,7 @@ def begin_log(
         recovery_point=0,
         unsynced=[],
         roll_marks=[],
+        uncommitted_markers=[],
     )
 
 
@@ -235,7 +239,7 @@ class _Opener:
         if scan.damaged_at_end and self.end_offset < recovery_point:
             self._begin_segment(recovery_point)
 
-    def finish(self, log_start_offset: int, *, clean: bool) -> OpenedLog:
+    def finish(self, log_start_offset: int, high_watermark: int, *, clean: bool) -> OpenedLog:
         segments, recovery_point = self._segments, self._recovery_point
         if self.end_offset < log_start_offset:
             _log.warning(
@@ -270,6 +274,9 @@ class _Opener:
             recovery_point=self.end_offset if clean else min(recovery_point, self.end_offset),
             unsynced=self._indexes.unsynced,
             roll_marks=self._indexes.roll_marks,
+            uncommitted_markers=find_ended(
+                segments, self._snapshots, max(high_watermark, start_offset), self.end_offset
+            ),
         )
 
     def close_files(self) -> None:
