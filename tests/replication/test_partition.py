@@ -8,6 +8,7 @@ from quire.protocol.records.batch import patch, walk_batches
 from quire.replication.commit_wait import CommitWait
 from quire.replication.fetch_wait import FetchWait
 from quire.replication.members import Members
+from quire.replication.partition import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from quire.storage.producers.end_marker import build_end_marker
 from tests.replication.leader import NOW, Leader, batch, records
 
@@ -142,3 +143,20 @@ def test_a_new_leader_does_not_show_what_the_uncommitted_marker_of_the_previous_
     assert (partition.high_watermark, partition.last_stable_offset) == (1, 0)
     partition.become_leader(2, Members((1,), (1,)))
     assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)
+
+
+def test_a_new_leader_does_not_say_where_the_log_ends_before_its_followers_have_fetched() -> None:
+    leader = Leader(isr=(1, 2))
+    partition = leader.partition
+    leader.append(b"a", b"b")
+    leader.role.followers.fetched(2, 50, 1, 0)
+    assert partition.find_offset(LATEST_TIMESTAMP, False) == (-1, 1, 0)
+    partition.become_leader(1, Members((1, 2), (1, 2), 1))
+    for timestamp in (LATEST_TIMESTAMP, NOW + 1):
+        with pytest.raises(ApiError) as refused:
+            partition.find_offset(timestamp, False)
+        assert refused.value.code is ErrorCode.OFFSET_NOT_AVAILABLE
+    assert partition.find_offset(EARLIEST_TIMESTAMP, False) == (-1, 0, 0)
+    assert partition.find_offset(NOW, False) == (NOW, 0, 0), "that record is committed"
+    leader.role.followers.fetched(2, 50, 2, 0)
+    assert partition.find_offset(LATEST_TIMESTAMP, False) == (-1, 2, 1)

@@ -13,6 +13,7 @@ Until then the larger of both sets counts (`in_sync_replicas.py`).
 
 from typing import TYPE_CHECKING
 
+from quire.pending import Pending
 from quire.replication.in_sync_replicas import InSyncReplicas, IsrChange
 from quire.replication.members import Members
 from quire.replication.replica_progress import UNKNOWN, ReplicaProgress
@@ -28,6 +29,7 @@ class Followers:
         "_counting",
         "_joining",
         "_leader",
+        "_low_waits",
         "_progress",
         "_sampled_end",
         "_sampled_ms",
@@ -47,6 +49,8 @@ class Followers:
         self._joining: dict[int, ReplicaProgress] = {}
         """Of those that keep up, but that records appended meanwhile keep from being where the high watermark is. It
         waits for them too, so that they can join."""
+        self._low_waits: list[tuple[int, Pending[int]]] = []
+        """Deletions, each with the offset that all logs have to start at."""
         self._sampled_end = UNKNOWN
         self._sampled_ms = 0.0
         """Where the log ended when lag was last checked, and when that was."""
@@ -70,10 +74,27 @@ class Followers:
             own_end = min(own_end, progress.end_offset)
         return own_end
 
+    # --- The start of the logs
+
     def low_watermark(self) -> int:
-        """The smallest start among the logs of all replicas, as far as they are known."""
-        starts = [each.log_start_offset for each in self._progress.values() if each.log_start_offset != UNKNOWN]
-        return min([self._leader.log.start_offset, *starts])
+        """The smallest start of the log among the replicas whose brokers are up."""
+        may_join = self._leader.partition.owner.may_join_isr
+        up = (each for replica_id, each in self._progress.items() if may_join(replica_id, each.broker_epoch))
+        return min([self._leader.log.start_offset, *(each.log_start_offset for each in up)])
+
+    def when_deleted(self, offset: int) -> Pending[int]:
+        """Completed when no replica whose broker is up has anything before `offset`, with the low watermark."""
+        deleted: Pending[int] = Pending()
+        self._low_waits.append((offset, deleted))
+        self._complete_deletions()
+        return deleted
+
+    def _complete_deletions(self) -> None:
+        low = self.low_watermark()
+        done = [deleted for offset, deleted in self._low_waits if offset <= low]
+        self._low_waits = [each for each in self._low_waits if each[0] > low]
+        for deleted in done:
+            deleted.complete_once(low)
 
     # --- Joining and leaving
 
@@ -88,6 +109,8 @@ class Followers:
             self._consider(replica_id, progress)
         if leader.partition.high_watermark < leader.log.end_offset:
             leader.advance_high_watermark()
+        if self._low_waits:
+            self._complete_deletions()
 
     def consider_joining(self) -> None:
         """Brokers have changed, or a change of the ISR is done: what kept followers out of it may be over."""
@@ -97,6 +120,8 @@ class Followers:
         if outside:
             # It may have waited for one that will not join.
             self._leader.advance_high_watermark()
+        if self._low_waits:
+            self._complete_deletions()
 
     def _consider(self, replica_id: int, progress: ReplicaProgress) -> None:
         self._joining.pop(replica_id, None)
@@ -110,8 +135,13 @@ class Followers:
             self._joining[replica_id] = progress
 
     def check_lag(self, now_ms: float, max_lag_ms: float) -> None:
-        """Proposes that followers leave the ISR that have not kept up for `max_lag_ms`. Called at intervals."""
+        """Proposes that followers leave the ISR that have not kept up for `max_lag_ms`. Called more often than that.
+
+        If the last call is longer ago, this node was paused, and the fetches that came meanwhile are still unread.
+        """
         leader_end = self._leader.log.end_offset
+        if now_ms - self._sampled_ms > max_lag_ms:
+            self._members_count_as_in_sync()
         for progress in self._progress.values():
             progress.sampled(leader_end, now_ms, self._sampled_end, self._sampled_ms)
         self._sampled_end, self._sampled_ms = leader_end, now_ms
@@ -122,6 +152,10 @@ class Followers:
         if self.in_sync.proposed is None and remaining != self.in_sync.committed:
             self._propose(remaining)
         self._leader.advance_high_watermark()
+
+    def _members_count_as_in_sync(self) -> None:
+        for progress in self._counting:
+            progress.counts_as_in_sync()
 
     def _propose(self, isr: tuple[int, ...]) -> None:
         self.in_sync.propose(isr)

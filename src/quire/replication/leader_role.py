@@ -349,6 +349,11 @@ class LeaderRole:
             self._end_reported_to_fetches = self.partition.high_watermark_position
         self.fetch_waits[wait] = None
 
+    def log_start_moved(self) -> None:
+        """Records were deleted: the followers delete them too when their fetches are answered."""
+        for reader in self.replica_readers:
+            reader.has_more(self)
+
     def answer_waiting_fetches(self) -> None:
         """Ends the wait of every fetch now, with what there is to read."""
         for wait in list(self.fetch_waits):

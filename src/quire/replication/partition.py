@@ -231,6 +231,7 @@ class Partition:
         """
         limit = self.last_stable_offset if committed_only else self.high_watermark
         if timestamp == LATEST_TIMESTAMP:
+            self._check_knows_end()
             return (-1, limit, self.leader_epoch)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             start = self.log.start_offset
@@ -244,7 +245,18 @@ class Partition:
                 found = self.log.find_timestamp(timestamp, searched)
         except OSError as error:
             raise self.storage_error(error) from error
-        return found if found is not None and found[1] < limit else None
+        if found is not None and found[1] < limit:
+            return found
+        self._check_knows_end()
+        return None
+
+    def _check_knows_end(self) -> None:
+        """A new leader does not know how much is committed until its followers have fetched: more than it says.
+
+        A client that got an offset from the last leader would see the end of the log go back (KIP-207).
+        """
+        if self.leader is not None and self.high_watermark < self.leader.epoch_start_offset:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{self} has a new leader, whose followers must fetch first")
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
         """The largest epoch not above `leader_epoch` in this log and the offset where it ends; (-1, -1) if none."""

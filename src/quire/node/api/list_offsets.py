@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 READ_COMMITTED = 1
 NEVER = 2**15
 HAS_LEADER_EPOCH = 4
+KNOWS_OFFSET_NOT_AVAILABLE = 5
 FIRST_VERSION_OF = {
     LATEST_TIMESTAMP: 0,
     EARLIEST_TIMESTAMP: 0,
@@ -122,6 +123,8 @@ def _find(
 def _fill(answer: ListOffsetsPartitionResponse, found: OffsetSearchResult, version: int) -> None:
     if isinstance(found, ApiError):
         answer.error_code = found.code
+        if found.code == ErrorCode.OFFSET_NOT_AVAILABLE and version < KNOWS_OFFSET_NOT_AVAILABLE:
+            answer.error_code = ErrorCode.LEADER_NOT_AVAILABLE
     elif found is not None:
         answer.timestamp, answer.offset, leader_epoch = found
         if version >= HAS_LEADER_EPOCH:

@@ -150,19 +150,26 @@ class Partitions:
     # --- Work on logs
 
     def delete_records(self, partition: Partition, offset: int) -> Pending[int]:
-        """Moves the start of the log to `offset` (-1: the high watermark); completed with the offset it then starts at.
+        """Moves the start of the log to `offset` (-1: the high watermark), here and on the followers that are up.
 
-        ApiError if that is not allowed. Stays pending if the disk fails first, or the partition is deleted.
+        Completed with the offset at which they start then. ApiError if that is not allowed. Stays pending if the disk
+        fails first, the partition is deleted, or another node becomes the leader.
         """
-        started: Pending[int] = Pending()
+        deleted: Pending[int] = Pending()
         target = partition.deletion_target(offset)
+
+        def started() -> None:
+            leader = partition.leader
+            if leader is None:
+                return  # It is not known here what the other replicas do.
+            leader.log_start_moved()
+            leader.followers.when_deleted(target).when_done(deleted.complete)
+
         if target == partition.log_start_offset:
-            started.complete(target)
+            started()
         else:
-            self.directory_of(partition).delete_records(
-                partition.topic, partition.index, target, lambda: started.complete(partition.log_start_offset)
-            )
-        return started
+            self.directory_of(partition).delete_records(partition.topic, partition.index, target, started)
+        return deleted
 
     def truncate(self, partition: Partition, offset: int) -> None:
         """Removes everything from `offset` on, which the leader does not have."""
@@ -174,11 +181,11 @@ class Partitions:
         self.directory_of(partition).start_over(partition.log, offset)
         partition.log_shortened()
 
-    def follow_log_start(self, partition: Partition, offset: int) -> None:
-        """Deletes what the leader has deleted, as far as it is known here to be committed."""
+    def follow_log_start(self, partition: Partition, offset: int, then: Callable[[], None]) -> None:
+        """Deletes what the leader has deleted, as far as it is known here to be committed; then calls `then`."""
         target = min(offset, partition.high_watermark)
         if target > partition.log_start_offset:
-            self.directory_of(partition).delete_records(partition.topic, partition.index, target, _nothing)
+            self.directory_of(partition).delete_records(partition.topic, partition.index, target, then)
 
     def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
         """Drops segments that the topic's retention settings no longer keep; calls `more` if that was not all."""
@@ -200,7 +207,3 @@ class Partitions:
     ) -> FoundOffset | Pending[OffsetSearchResult] | None:
         """As `Partition.find_offset`; a search that takes long runs in a job."""
         return offset_search.find_offset(self._hosted, partition, timestamp, committed_only)
-
-
-def _nothing() -> None:
-    pass

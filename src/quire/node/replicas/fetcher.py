@@ -199,12 +199,17 @@ class ReplicaFetcher:
                 self._pause(copied)
                 return
         follower.leader_committed(data.high_watermark)
-        node.partitions.follow_log_start(partition, data.log_start_offset)
+        node.partitions.follow_log_start(partition, data.log_start_offset, lambda: self._start_moved(copied))
         copied.pause_ms = 0.0
         if not follower.is_active:
             return
         if not self._pause_for_flush(copied) and follower.log.end_offset != copied.requested_offset:
             self._schedule.changed(copied)
+
+    def _start_moved(self, copied: CopiedPartition) -> None:
+        """The next fetch tells the leader: a deletion is done when no replica has the records."""
+        self._schedule.changed(copied)
+        self._fetch_soon()
 
     def _refused(self, copied: CopiedPartition, code: ErrorCode) -> None:
         follower = copied.follower

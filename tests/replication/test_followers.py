@@ -1,0 +1,329 @@
+"""What commits records, and who is in sync: the leader's view of its followers."""
+
+from quire.protocol.errors import ErrorCode
+from quire.replication.followers import Followers
+from quire.replication.in_sync_replicas import IsrChange
+from quire.replication.members import Members
+from quire.replication.settings import PartitionSettings
+from tests.replication.leader import Leader
+
+EPOCH = 50
+"""The broker epoch of every follower."""
+LAG_MS = 1_000.0
+
+
+def leader_of(replicas: tuple[int, ...], isr: tuple[int, ...], *, min_isr: int = 1, written: int = 0) -> Leader:
+    """Node 1 leads."""
+    leader = Leader(PartitionSettings(min_insync_replicas=min_isr), isr=isr)
+    leader.partition.become_leader(0, Members(replicas, isr, 0))
+    for _ in range(written):
+        leader.append(b"x", acks_all=False)
+    return leader
+
+
+def fetched(leader: Leader, replica_id: int, offset: int) -> None:
+    leader.role.followers.fetched(replica_id, EPOCH, offset, 0)
+
+
+def change_of(leader: Leader) -> IsrChange:
+    change = leader.role.followers.change
+    assert change is not None
+    return change
+
+
+def agree(leader: Leader, partition_epoch: int) -> None:
+    leader.role.followers.agreed(change_of(leader).isr, partition_epoch)
+
+
+def followers_of(leader: Leader) -> Followers:
+    return leader.role.followers
+
+
+# --- The high watermark
+
+
+def test_the_slowest_in_sync_follower_holds_the_high_watermark() -> None:
+    leader = leader_of((1, 2, 3), (1, 2, 3), written=5)
+    fetched(leader, 2, 5)
+    assert leader.partition.high_watermark == 0, "nothing is known of node 3"
+    fetched(leader, 3, 3)
+    assert leader.partition.high_watermark == 3
+    fetched(leader, 3, 5)
+    assert leader.partition.high_watermark == 5
+
+
+def test_a_follower_outside_the_isr_does_not_hold_it() -> None:
+    leader = leader_of((1, 2, 3), (1, 2), written=5)
+    fetched(leader, 2, 4)
+    fetched(leader, 3, 1)
+    assert leader.partition.high_watermark == 4
+
+
+def test_it_does_not_go_back_when_a_follower_does() -> None:
+    leader = leader_of((1, 2), (1, 2), written=5)
+    fetched(leader, 2, 4)
+    fetched(leader, 2, 1)
+    assert leader.partition.high_watermark == 4
+
+
+def test_a_write_is_acknowledged_when_every_in_sync_replica_has_it() -> None:
+    leader = leader_of((1, 2, 3), (1, 2, 3))
+    leader.append(b"x")
+    told = leader.wait_for(1)
+    fetched(leader, 2, 1)
+    assert told == []
+    fetched(leader, 3, 1)
+    assert told == [{}]
+
+
+def test_nothing_is_committed_below_the_minimum_of_in_sync_replicas() -> None:
+    leader = leader_of((1, 2, 3), (1, 2), min_isr=2, written=1)
+    fetched(leader, 2, 1)
+    followers_of(leader).change_members(Members((1, 2, 3), (1,), 1))
+    leader.append(b"only here", acks_all=False)
+    assert leader.partition.high_watermark == 1
+    followers_of(leader).change_members(Members((1, 2, 3), (1, 2), 2))
+    fetched(leader, 2, 2)
+    assert leader.partition.high_watermark == 2
+
+
+def test_a_write_that_is_committed_by_too_few_by_now_fails() -> None:
+    leader = leader_of((1, 2), (1, 2), min_isr=2)
+    leader.role.flush_waits.clear()
+    leader.append(b"x")
+    fetched(leader, 2, 1)
+    followers_of(leader).change_members(Members((1, 2), (1,), 1))
+    told = leader.wait_for(1)
+    leader.role.advance_high_watermark()
+    assert told == [{leader.role: ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}]
+
+
+# --- Joining the ISR
+
+
+def test_a_follower_joins_when_it_has_everything_that_is_committed() -> None:
+    leader = leader_of((1, 2, 3), (1, 2), written=4)
+    fetched(leader, 2, 4)
+    fetched(leader, 3, 3)
+    assert leader.isr_changes == []
+    fetched(leader, 3, 4)
+    assert leader.isr_changes == [leader.role]
+    assert change_of(leader) == IsrChange((1, 2, 3), (-1, EPOCH, EPOCH), 0, 0)
+
+
+def test_a_follower_that_asks_to_join_holds_the_high_watermark_at_once() -> None:
+    leader = leader_of((1, 2), (1,), written=2)
+    fetched(leader, 2, 2)
+    leader.append(b"x", acks_all=False)
+    assert leader.partition.high_watermark == 2, "another leader may have been elected from the larger set"
+    agree(leader, 1)
+    assert leader.partition.high_watermark == 2
+    fetched(leader, 2, 3)
+    assert leader.partition.high_watermark == 3
+
+
+def test_a_follower_needs_what_earlier_leaders_wrote_even_if_it_is_not_committed() -> None:
+    leader = leader_of((1, 2, 3), (1, 2), written=4)
+    leader.partition.become_leader(1, Members((1, 2, 3), (1, 2), 1))
+    fetched(leader, 3, 2)
+    assert leader.isr_changes == []
+    fetched(leader, 3, 4)
+    assert leader.isr_changes == [leader.role]
+
+
+def test_a_broker_that_is_not_up_does_not_join_until_it_is() -> None:
+    leader = leader_of((1, 2), (1,), written=1)
+    leader.eligible = False
+    fetched(leader, 2, 1)
+    assert leader.isr_changes == []
+    leader.eligible = True
+    followers_of(leader).consider_joining()
+    assert leader.isr_changes == [leader.role]
+
+
+def test_a_follower_that_keeps_up_can_join_although_records_are_appended_all_the_time() -> None:
+    leader = leader_of((1, 2), (1,), written=3)
+    fetched(leader, 2, 2)
+    leader.append(b"x", acks_all=False)
+    assert leader.partition.high_watermark == 4
+    fetched(leader, 2, 3)
+    leader.append(b"x", acks_all=False)
+    assert leader.partition.high_watermark == 4, "it has all of the last fetch: the high watermark waits for it"
+    fetched(leader, 2, 4)
+    assert leader.isr_changes == [leader.role]
+
+
+def test_the_high_watermark_does_not_wait_for_a_joining_follower_that_has_ended() -> None:
+    leader = leader_of((1, 2), (1,), written=3)
+    fetched(leader, 2, 2)
+    leader.append(b"x", acks_all=False)
+    fetched(leader, 2, 3)
+    leader.append(b"x", acks_all=False)
+    leader.eligible = False
+    followers_of(leader).consider_joining()
+    assert leader.partition.high_watermark == 5
+
+
+# --- Leaving the ISR
+
+
+def test_a_follower_that_lags_leaves_and_counts_until_the_controller_agrees() -> None:
+    leader = leader_of((1, 2), (1, 2), written=1)
+    fetched(leader, 2, 1)
+    followers_of(leader).check_lag(0, LAG_MS)
+    leader.append(b"x", acks_all=False)
+    followers_of(leader).check_lag(LAG_MS, LAG_MS)
+    assert leader.isr_changes == []
+    followers_of(leader).check_lag(2 * LAG_MS, LAG_MS)
+    assert change_of(leader) == IsrChange((1,), (-1,), 0, 0)
+    assert leader.partition.high_watermark == 1
+    agree(leader, 1)
+    assert leader.partition.high_watermark == 2
+
+
+def test_a_follower_of_an_idle_partition_does_not_lag() -> None:
+    leader = leader_of((1, 2), (1, 2), written=1)
+    fetched(leader, 2, 1)
+    for at in range(10):
+        followers_of(leader).check_lag(at * LAG_MS / 2, LAG_MS)
+    leader.append(b"x", acks_all=False)
+    followers_of(leader).check_lag(5 * LAG_MS, LAG_MS)
+    assert leader.isr_changes == []
+
+
+def test_a_leader_that_was_paused_reads_what_came_meanwhile_before_it_judges() -> None:
+    leader = leader_of((1, 2), (1, 2), written=1)
+    fetched(leader, 2, 1)
+    followers_of(leader).check_lag(0, LAG_MS)
+    leader.append(b"x", acks_all=False)
+    followers_of(leader).check_lag(20 * LAG_MS, LAG_MS)
+    assert leader.isr_changes == []
+
+
+def test_a_follower_that_stays_one_fetch_behind_does_not_lag() -> None:
+    leader = leader_of((1, 2), (1, 2))
+    for at in range(20):
+        leader.append(b"x", acks_all=False)
+        fetched(leader, 2, at)
+        followers_of(leader).check_lag(at * LAG_MS / 2, LAG_MS)
+    assert leader.isr_changes == []
+
+
+def test_a_member_that_has_never_fetched_gets_the_same_time() -> None:
+    leader = leader_of((1, 2), (1, 2), written=1)
+    followers_of(leader).check_lag(0, LAG_MS)
+    followers_of(leader).check_lag(LAG_MS, LAG_MS)
+    assert leader.isr_changes == []
+    followers_of(leader).check_lag(2 * LAG_MS, LAG_MS)
+    assert change_of(leader).isr == (1,)
+
+
+def test_a_new_member_gets_that_time_again() -> None:
+    leader = leader_of((1, 2), (1,), written=1)
+    followers_of(leader).check_lag(0, LAG_MS)
+    followers_of(leader).change_members(Members((1, 2), (1, 2), 1))
+    followers_of(leader).check_lag(LAG_MS, LAG_MS)
+    assert leader.isr_changes == []
+
+
+# --- What the controller decides
+
+
+def test_one_change_at_a_time() -> None:
+    leader = leader_of((1, 2, 3), (1,), written=1)
+    fetched(leader, 2, 1)
+    fetched(leader, 3, 1)
+    assert leader.isr_changes == [leader.role]
+    assert change_of(leader).isr == (1, 2)
+    agree(leader, 1)
+    assert change_of(leader).isr == (1, 2, 3)
+
+
+def test_a_refused_change_is_as_if_it_had_never_been_proposed() -> None:
+    leader = leader_of((1, 2), (1,), written=1)
+    fetched(leader, 2, 1)
+    followers_of(leader).refused(change_of(leader))
+    assert followers_of(leader).change is None
+    leader.append(b"x", acks_all=False)
+    assert leader.partition.high_watermark == 2
+
+
+def test_a_refusal_that_comes_late_does_not_concern_the_next_change() -> None:
+    leader = leader_of((1, 2, 3), (1,), written=1)
+    fetched(leader, 2, 1)
+    late = change_of(leader)
+    followers_of(leader).change_members(Members((1, 2, 3), (1, 2), 1))
+    fetched(leader, 3, 1)
+    followers_of(leader).refused(late)
+    assert change_of(leader).isr == (1, 2, 3)
+
+
+def test_older_metadata_changes_nothing() -> None:
+    leader = leader_of((1, 2), (1,), written=1)
+    followers_of(leader).change_members(Members((1, 2), (1, 2), 5))
+    followers_of(leader).change_members(Members((1, 2), (1,), 4))
+    assert followers_of(leader).in_sync.committed == (1, 2)
+
+
+def test_metadata_without_news_leaves_a_proposed_change_as_it_is() -> None:
+    leader = leader_of((1, 2), (1,), written=1)
+    fetched(leader, 2, 1)
+    followers_of(leader).change_members(Members((1, 2), (1,), 0))
+    assert change_of(leader).isr == (1, 2)
+
+
+def test_a_leadership_that_has_ended_proposes_nothing() -> None:
+    leader = leader_of((1, 2), (1,), written=1)
+    role = leader.role
+    fetched(leader, 2, 1)
+    leader.partition.become_follower(2, 1)
+    assert role.followers.change is None
+
+
+def test_a_removed_replica_no_longer_counts() -> None:
+    leader = leader_of((1, 2, 3), (1, 2, 3), written=2)
+    fetched(leader, 2, 2)
+    followers_of(leader).change_members(Members((1, 2), (1, 2), 1))
+    assert leader.partition.high_watermark == 2
+    fetched(leader, 3, 1)
+    assert leader.partition.high_watermark == 2
+
+
+def test_the_low_watermark_is_the_smallest_start_of_a_log() -> None:
+    leader = leader_of((1, 2, 3), (1, 2), written=5)
+    fetched(leader, 2, 5)
+    leader.log.delete_records_before(4)
+    assert followers_of(leader).low_watermark() == -1, "nothing is known of node 3"
+    fetched(leader, 3, 5)
+    assert followers_of(leader).low_watermark() == 0
+    followers_of(leader).fetched(2, EPOCH, 5, 3)
+    followers_of(leader).fetched(3, EPOCH, 5, 4)
+    assert followers_of(leader).low_watermark() == 3
+
+
+def test_a_deletion_is_done_when_no_broker_that_is_up_has_the_records() -> None:
+    leader = leader_of((1, 2, 3), (1, 2, 3), written=5)
+    followers = followers_of(leader)
+    followers.fetched(2, EPOCH, 5, 0)
+    followers.fetched(3, EPOCH, 5, 0)
+    leader.log.delete_records_before(4)
+    done: list[int] = []
+    followers.when_deleted(4).when_done(done.append)
+    followers.fetched(2, EPOCH, 5, 4)
+    assert done == []
+    followers.fetched(3, EPOCH, 5, 4)
+    assert done == [4]
+
+
+def test_a_deletion_does_not_wait_for_brokers_that_are_down() -> None:
+    leader = leader_of((1, 2), (1, 2), written=5)
+    followers = followers_of(leader)
+    followers.fetched(2, EPOCH, 5, 0)
+    leader.log.delete_records_before(4)
+    done: list[int] = []
+    followers.when_deleted(4).when_done(done.append)
+    followers.change_members(Members((1, 2), (1,), 1))
+    assert done == []
+    leader.eligible = False
+    followers.consider_joining()
+    assert done == [4]
