@@ -1,0 +1,185 @@
+"""Replication between simulated nodes, from requests to the bytes on their disks."""
+
+import pytest
+
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from quire.replication.partition import Partition
+from tests.node.replicas.replicated import TOPIC, Replicated
+
+
+def numbered(first: int, last: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, last)]
+
+
+def test_every_replica_has_the_same_bytes() -> None:
+    nodes = Replicated()
+    nodes.written(*numbered(0, 20))
+    nodes.until(nodes.is_whole)
+    assert nodes.values(1) == numbered(0, 20)
+    assert nodes.content(1) == nodes.content(2) == nodes.content(3)
+
+
+def test_an_acknowledged_record_is_on_every_in_sync_replica() -> None:
+    nodes = Replicated()
+    for number in range(10):
+        nodes.written(b"%d" % number)
+        assert [nodes.partition(each).log.end_offset for each in (1, 2, 3)] == [number + 1] * 3
+
+
+def test_another_replica_takes_over_at_once_when_the_leader_is_killed() -> None:
+    nodes = Replicated()
+    nodes.written(*numbered(0, 5))
+    killed = nodes.leader_node()
+    nodes.kill(killed)
+    began_ms = nodes.clock.monotonic_ms()
+    nodes.until(nodes.has_leader)
+    nodes.written(b"5")
+    assert nodes.clock.monotonic_ms() - began_ms < 1_000
+    assert killed not in nodes.isr()
+    nodes.restart(killed)
+    nodes.until(nodes.is_whole)
+    assert nodes.values(killed) == numbered(0, 6)
+
+
+def test_a_new_leader_is_followed_at_once_although_fetches_from_it_are_waiting() -> None:
+    nodes = Replicated()
+    for name in ("a", "b"):
+        nodes.create(name, [2, 3, 1] if name == "a" else [3, 2, 1])
+    nodes.written(b"0")
+    nodes.wait(2_000)
+    nodes.kill(1)
+    nodes.until(nodes.has_leader)
+    began_ms = nodes.clock.monotonic_ms()
+    nodes.written(b"1")
+    assert nodes.clock.monotonic_ms() - began_ms < 150
+
+
+def test_an_isolated_leader_acknowledges_nothing_and_gives_up_what_only_it_has() -> None:
+    nodes = Replicated()
+    nodes.written(b"0")
+    old = nodes.leader_node()
+    name = nodes.isolate(old)
+    lost = nodes.produce(b"lost", to=old, acks=1)
+    assert nodes.settle(lost) == ErrorCode.NONE
+    assert nodes.settle(nodes.produce(b"refused", to=old, timeout_ms=1_000)) == ErrorCode.REQUEST_TIMED_OUT
+    nodes.until(lambda: nodes.leader_node() != old)
+    nodes.written(b"1", b"2")
+    nodes.network.heal(name)
+    nodes.until(nodes.is_whole)
+    assert nodes.values(old) == [b"0", b"1", b"2"]
+    assert nodes.content(1) == nodes.content(2) == nodes.content(3)
+
+
+def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
+    nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
+    nodes.written(b"0")
+    (follower, _) = nodes.others(nodes.leader_node())
+    name = nodes.isolate(follower)
+    waiting = nodes.produce(b"1", timeout_ms=30_000)
+    began_ms = nodes.clock.monotonic_ms()
+    assert nodes.settle(waiting) == ErrorCode.NONE
+    assert 1_000 < nodes.clock.monotonic_ms() - began_ms < 4_000
+    assert nodes.isr() == set(nodes.nodes) - {follower}
+    nodes.network.heal(name)
+    nodes.until(nodes.is_whole)
+    assert nodes.values(follower) == [b"0", b"1"]
+
+
+def test_too_few_in_sync_replicas_refuse_acks_all_and_commit_nothing() -> None:
+    nodes = Replicated(min_isr=3, broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
+    nodes.written(b"0")
+    (follower, _) = nodes.others(nodes.leader_node())
+    name = nodes.isolate(follower)
+    assert nodes.settle(nodes.produce(b"1")) == ErrorCode.REQUEST_TIMED_OUT
+    nodes.until(lambda: follower not in nodes.isr())
+    assert nodes.settle(nodes.produce(b"2")) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert nodes.settle(nodes.produce(b"3", acks=1)) == ErrorCode.NONE
+    assert nodes.leader().partition.high_watermark == 1
+    nodes.network.heal(name)
+    nodes.until(nodes.is_whole)
+    assert nodes.values(follower) == [b"0", b"1", b"3"]
+
+
+def test_acks_all_waits_for_the_disks_of_all_replicas_and_no_longer() -> None:
+    nodes = Replicated(topic={"flush.messages": "1"})
+    began_ms = nodes.clock.monotonic_ms()
+    for number in range(10):
+        nodes.written(b"%d" % number)
+        assert [nodes.partition(each).log.recovery_point for each in (1, 2, 3)] == [number + 1] * 3
+    assert nodes.clock.monotonic_ms() - began_ms < 10 * 100
+
+
+def test_a_follower_begins_where_the_leaders_log_starts() -> None:
+    nodes = Replicated(min_isr=1, broker_session_timeout_ms="2000")
+    nodes.written(*numbered(0, 10))
+    leader = nodes.leader_node()
+    (follower, _) = nodes.others(leader)
+    nodes.kill(follower)
+    nodes.until(lambda: follower not in nodes.isr())
+    nodes.written(*numbered(10, 20))
+    nodes.until(nodes.is_whole)
+    delete(nodes, 15)
+    nodes.restart(follower)
+    nodes.until(nodes.is_whole)
+    assert nodes.partition(follower).log.start_offset == 15
+    assert nodes.values(follower) == numbered(15, 20)
+
+
+def test_deleted_records_are_deleted_on_every_replica_when_that_is_reported() -> None:
+    nodes = Replicated()
+    nodes.written(*numbered(0, 10))
+    nodes.until(nodes.is_whole)
+    assert delete(nodes, 7) == (ErrorCode.NONE, 7)
+    assert [nodes.partition(each).log.start_offset for each in (1, 2, 3)] == [7, 7, 7]
+
+
+def delete(nodes: Replicated, offset: int) -> tuple[ErrorCode, int]:
+    wanted = DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=TOPIC, partitions=[wanted])], timeout_ms=5_000)
+    response = nodes.ask(nodes.leader_node(), request, DeleteRecordsResponse)
+    (result,) = response.topics[0].partitions
+    return ErrorCode(result.error_code), result.low_watermark
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_replicas_agree_after_leaders_were_killed_one_after_the_other(seed: int) -> None:
+    nodes = Replicated(seed=seed)
+    written = 0
+    for _ in range(4):
+        nodes.written(*numbered(written, written + 5))
+        written += 5
+        killed = nodes.leader_node()
+        nodes.produce(b"in progress").abandon()
+        nodes.kill(killed)
+        nodes.until(nodes.has_leader)
+        nodes.written(b"%d" % written)
+        written += 1
+        nodes.restart(killed)
+        nodes.until(nodes.is_whole)
+    acknowledged = [value for value in nodes.values(1) if value != b"in progress"]
+    assert acknowledged == numbered(0, written)
+    assert nodes.content(1) == nodes.content(2) == nodes.content(3)
+
+
+def test_a_fetch_costs_what_has_changed_and_not_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Replicated()
+    nodes.create("idle", [1, 2, 3], partitions=50)
+    nodes.wait(3_000)
+    looked_at: list[str] = []
+    read = Partition.read_uncommitted
+
+    def counted(partition: Partition, *args: int, **more: bool) -> object:
+        looked_at.append(partition.topic)
+        return read(partition, *args, **more)
+
+    monkeypatch.setattr(Partition, "read_uncommitted", counted)
+    nodes.written(b"0")
+    nodes.wait(5_000)
+    assert looked_at.count("idle") == 0
+    assert 0 < looked_at.count(TOPIC) < 12
