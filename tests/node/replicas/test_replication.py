@@ -107,7 +107,7 @@ def test_too_few_in_sync_replicas_refuse_acks_all_and_commit_nothing() -> None:
 
 
 def test_acks_all_waits_for_the_disks_of_all_replicas_and_no_longer() -> None:
-    nodes = Replicated(topic={"flush.messages": "1"})
+    nodes = Replicated(topic_settings={"flush.messages": "1"})
     began_ms = nodes.clock.monotonic_ms()
     for number in range(10):
         nodes.written(b"%d" % number)
