@@ -67,12 +67,15 @@ class BatchMaker:
         epoch: int = 0,
         sequence: int = -1,
         transactional: bool = False,
+        count: int | None = None,
     ) -> Batch:
+        """`count` records, by default a random number of them."""
         random = self._random
         now_ms = self._scene.clock.now_ms()
+        count = 1 + random.below(MOST_RECORDS) if count is None else count
         values = [
             f"{session}:{number}:".encode() + b"x" * random.below(MOST_PADDING)
-            for number in range(first_number, first_number + 1 + random.below(MOST_RECORDS))
+            for number in range(first_number, first_number + count)
         ]
         compacted = is_compacted(book.topic)
         records = [

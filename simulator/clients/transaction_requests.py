@@ -5,7 +5,7 @@ cluster does that at the first write. A producer that is refused (`Fenced`) must
 long.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,8 @@ OLDEST_TRANSACTIONAL_PRODUCE = 3
 
 AGAIN = (*NOT_NOW, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS)
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
+NUMBERS_USED = (ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+"""A batch has the sequence numbers of another one, whose transaction has ended."""
 SURELY_NOT_DONE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -52,7 +54,7 @@ ErrorsOf = Callable[[Any], list[int]]
 
 
 class Fenced(Exception):  # noqa: N818
-    """The session has ended: another session, or the coordinator, has ended its transaction."""
+    """The session has ended: another one, or the coordinator, has ended its transaction, or it needs a new epoch."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,8 +111,8 @@ class TransactionRequests:
         await self._insist(ongoing, request, errors_of, at_most=LAST_ADD_PARTITIONS_OF_CLIENTS)
         ongoing.added.update(dict.fromkeys(new))
 
-    async def write(self, ongoing: Ongoing, batches: Sequence[Batch]) -> None:
-        """Writes one batch to each of several partitions."""
+    async def write(self, ongoing: Ongoing, batches: Sequence[Batch], reused: Container[PartitionBook] = ()) -> None:
+        """Writes one batch to each of several partitions; in those in `reused`, its numbers may have been used."""
         oldest, newest = OLDEST_TRANSACTIONAL_PRODUCE, FIRST_PRODUCE_OF_PROTOCOL_2 - 1
         if any(batch.compression is Compression.ZSTD for batch in batches):
             oldest = FIRST_VERSION_WITH_ZSTD
@@ -121,7 +123,9 @@ class TransactionRequests:
             self._scene.ledger.transactions.sent(ongoing.book, batch.book, batch.values)
         while left:
             left = [
-                again for part in await self._parts(left) for again in await self._write(ongoing, part, oldest, newest)
+                again
+                for part in await self._parts(left)
+                for again in await self._write(ongoing, part, (oldest, newest), reused)
             ]
             if left:
                 await self._client.back_off()
@@ -131,7 +135,9 @@ class TransactionRequests:
         leaders = await self._client.by_leader([batch.book for batch in batches])
         return [[batch for batch in batches if batch.book in books] for books in leaders.values()]
 
-    async def _write(self, ongoing: Ongoing, left: list[Batch], oldest: int, newest: int) -> list[Batch]:
+    async def _write(
+        self, ongoing: Ongoing, left: list[Batch], versions: tuple[int, int], reused: Container[PartitionBook]
+    ) -> list[Batch]:
         """Sends batches to one node; returns those that have to be sent again."""
         client, session = self._client, ongoing.session
         wire = await client.connected(left[0].book)
@@ -142,13 +148,16 @@ class TransactionRequests:
         request = request_for(left, ACKS_ALL)
         request.transactional_id = session.owner.name
         try:
-            answer = await client.answer(client.send(wire, request, client.version(ProduceRequest, oldest, newest)))
+            answer = await client.answer(client.send(wire, request, client.version(ProduceRequest, *versions)))
         except Lost:
             ongoing.in_doubt = True
             return left
         again = []
         for batch in left:
             error, base_offset = base_offset_for(client, batch, answer)
+            if error in NUMBERS_USED and batch.book in reused:
+                client.expect(error, f"a batch for {batch.book}", *NUMBERS_USED)
+                raise Fenced(error.name)
             if self._judged(ongoing, error, f"a batch for {batch.book}"):
                 self._scene.checker.transactions.let_in(session, was_superseded, f"a batch for {batch.book}")
                 judge(client, batch, error, base_offset, ())

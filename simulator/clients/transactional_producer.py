@@ -2,6 +2,9 @@
 
 It commits and aborts at random, crashes in the middle and restarts under its id, or exceeds its transaction timeout.
 Several may share an id: a producer that was replaced continues until it is refused, and takes over again later.
+
+With protocol 1 it sometimes gives the sequence numbers of a transaction that it aborted to the next one, as librdkafka
+does with batches that it gave up. These are new records: a node must refuse them, or write them.
 """
 
 from collections.abc import Sequence
@@ -24,6 +27,7 @@ CRASH_CHANCE = 0.05
 PAUSE_CHANCE = 0.03
 OFFSETS_CHANCE = 0.3
 NEW_SESSION_CHANCE = 0.1
+REUSE_CHANCE = 0.3
 FIRST_INIT_WITH_IDENTITY = 3
 NEWEST_INIT = 5
 """Version 6 is for two-phase commits."""
@@ -49,6 +53,11 @@ class TransactionalProducer(SimClient):
         self._session: Session | None = None
         self._era = -1
         self._next_numbers: dict[PartitionBook, int] = {}
+        self._first_batches: dict[PartitionBook, tuple[int, int]] = {}
+        """The first number and the size of the ongoing transaction's first batch for each partition."""
+        self._reused: dict[PartitionBook, int] = {}
+        """Where sequence numbers of an aborted transaction are used again, with the size of its first batch."""
+        self._reuses = 0
 
     async def run(self) -> None:
         while not self.scene.finishing:
@@ -154,10 +163,12 @@ class TransactionalProducer(SimClient):
         self.scene.ledger.counts.sessions += 1
         self._era = era
         self._next_numbers.clear()
+        self._reused.clear()
 
     # --- A transaction
 
     def _begin(self, session: Session) -> Ongoing:
+        self._first_batches.clear()
         return Ongoing(
             self.scene.ledger.transactions.begin(session),
             self._protocol,
@@ -170,7 +181,8 @@ class TransactionalProducer(SimClient):
     async def _write(self, ongoing: Ongoing) -> None:
         books = self._choose([book for book in self.scene.ledger.live_partitions() if book.topic.transactional])
         await self._requests.add_partitions(ongoing, books)
-        await self._requests.write(ongoing, [self._make(ongoing.session, book) for book in books])
+        batches = [self._make(ongoing.session, book) for book in books]
+        await self._requests.write(ongoing, batches, self._reused)
 
     def _choose(self, partitions: list[PartitionBook]) -> list[PartitionBook]:
         chosen = {self.random.below(len(partitions)) for _ in range(1 + self.random.below(MOST_PARTITIONS))}
@@ -180,13 +192,15 @@ class TransactionalProducer(SimClient):
         number = self._next_numbers.get(book, 0)
         batch = self._maker.make(
             book,
-            f"{session.producer_id}.{session.epoch}@{book}",
+            f"{session.producer_id}.{session.epoch}~{self._reuses}@{book}",
             number,
             producer_id=session.producer_id,
             epoch=session.epoch,
             sequence=number,
             transactional=True,
+            count=self._reused.get(book) if book not in self._first_batches else None,
         )
+        self._first_batches.setdefault(book, (number, len(batch.values)))
         self._next_numbers[book] = number + len(batch.values)
         return batch
 
@@ -204,3 +218,11 @@ class TransactionalProducer(SimClient):
         elif ongoing.in_doubt:
             # A late copy of a request could join the next transaction, so that one gets a new epoch.
             await self._begin_session()
+        elif not commit and self.random.chance(REUSE_CHANCE):
+            self._reuse_numbers()
+
+    def _reuse_numbers(self) -> None:
+        self._reuses += 1
+        for book, (number, size) in self._first_batches.items():
+            self._next_numbers[book] = number
+            self._reused[book] = size

@@ -273,6 +273,18 @@ def test_a_transactional_batch_without_a_transactional_id_is_refused(node: Simul
     assert answer.responses[0].partition_responses[0].error_code == refused
 
 
+def test_sequence_numbers_of_an_ended_transaction_are_refused_with_the_start_of_the_log(node: SimulatedNode) -> None:
+    producer = begun(node, PROTOCOL_1, 0)
+    assert producer.produce(0) == [0]
+    assert producer.end(commit=False) == 0
+    producer.sequences.clear()
+    assert producer.add_partitions(0) == [0]
+    answer = node.call(producer.request(0), producer.produce_version, ProduceResponse)
+    refused = answer.responses[0].partition_responses[0]
+    assert refused.error_code == ErrorCode.UNKNOWN_PRODUCER_ID
+    assert refused.log_start_offset == 0
+
+
 def test_with_protocol_2_an_unknown_producer_begins_with_sequence_zero(node: SimulatedNode) -> None:
     producer = begun(node, PROTOCOL_2)
     assert producer.produce(0, sequence=3) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]

@@ -34,6 +34,7 @@ from quire.protocol.messages.sync_group import SyncGroupResponse
 from quire.replication.partition import Partition
 from quire.seams import FileSlice
 from quire.storage.indexes.transaction_index import AbortedTransaction
+from quire.storage.producers.producer_state import ProducerEntry
 from simulator.consumer_group_ledger import ONE_OWNER as OWNED_BY_TWO
 from simulator.group_ledger import AS_MADE, NEVER_BACK, ONE_OWNER
 from simulator.offset_ledger import NEVER_EARLIER, NOT_LOST
@@ -110,6 +111,12 @@ class TestTransactions:
             monkeypatch.setattr(end_txn, name, trusting(getattr(end_txn, name)))
         # Or the producer that replaced it is refused: its transaction was ended under its hands.
         assert broken_promise(with_transactions) in (FENCED, ATOMIC, NOT_SHOWN, "errors have a cause")
+
+    def test_a_duplicate_that_is_none_and_is_acknowledged_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ProducerEntry, "check_transaction_of", lambda self, original: None)
+        one = [TransactionalPlan((1,), abandons=False)] * 3
+        promises = (ALL_SHOWN, "an offset is given once")
+        assert broken_promise(lambda plan: replace(plan, groups=[], transactional=one)) in promises
 
     def test_an_answer_that_does_not_wait_for_the_log_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         complete = Shard._complete_deferred

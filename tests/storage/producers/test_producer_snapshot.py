@@ -4,6 +4,7 @@ import pytest
 from crc32c import crc32c
 
 from quire.protocol.codec import decode, encode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.producer_snapshot import ProducerSnapshot
 from quire.storage.producers.end_marker import EndMarker
 from quire.storage.producers.producer_snapshot import (
@@ -82,6 +83,22 @@ def test_an_open_transaction_survives() -> None:
     state = ProducerState()
     state.update(header(batch(producer_id=9, producer_epoch=0, sequence=0, base_offset=33, transactional=True)))
     assert from_bytes(to_bytes(state)).first_open_transaction_offset == 33
+
+
+def test_a_snapshot_tells_repeated_batches_from_those_that_reuse_sequence_numbers() -> None:
+    state = ProducerState()
+    for at, sequence in enumerate(range(3)):
+        state.update(
+            header(batch(producer_id=7, producer_epoch=0, sequence=sequence, base_offset=at, transactional=True))
+        )
+        if sequence == 0:
+            state.end_transaction(header(marker(7, aborts=True, base_offset=at)), EndMarker(True, 0))
+    again = from_bytes(to_bytes(state))
+    for both in (state, again):
+        with pytest.raises(ApiError) as refused:
+            both.check(header(batch(producer_id=7, producer_epoch=0, sequence=0, transactional=True)))
+        assert refused.value.code is ErrorCode.UNKNOWN_PRODUCER_ID
+        assert both.check(header(batch(producer_id=7, producer_epoch=0, sequence=1, transactional=True))) is not None
 
 
 def test_a_producer_that_only_ended_a_transaction_has_no_batch() -> None:

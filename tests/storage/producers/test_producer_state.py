@@ -159,9 +159,9 @@ def test_a_batch_is_a_duplicate_only_within_its_transaction() -> None:
     repeated = state.check(sent(0, 2, transactional=True))
     assert repeated is not None and repeated.first_offset == 100
     state.end_transaction(ended(7, offset=102), ABORT)
-    assert refusal(state, sent(0, 2, transactional=True)) is ErrorCode.INVALID_TXN_STATE
+    assert refusal(state, sent(0, 2, transactional=True)) is ErrorCode.UNKNOWN_PRODUCER_ID
     state.update(sent(2, offset=103, transactional=True))
-    assert refusal(state, sent(0, 2, transactional=True)) is ErrorCode.INVALID_TXN_STATE
+    assert refusal(state, sent(0, 2, transactional=True)) is ErrorCode.UNKNOWN_PRODUCER_ID
     repeated = state.check(sent(2, transactional=True))
     assert repeated is not None and repeated.first_offset == 103
 

@@ -347,7 +347,11 @@ def _append(
             records, acks == ACKS_ALL, now_ms, guard, in_transaction=verified is not None, check=check
         )
     except ApiError as error:
-        return _refused(node, context, topic, index, error)
+        refused = _refused(node, context, topic, index, error)
+        if error.code is ErrorCode.UNKNOWN_PRODUCER_ID:
+            # Without it the Java client retries the batch until it times out.
+            refused.log_start_offset = leader.log.start_offset
+        return refused
     settings = partition.settings if check is None else check.settings
     append_time_ms = appended.max_timestamp if settings.log_append_time else NO_APPEND_TIME
     answer = partition_response(index, appended.base_offset, append_time_ms, appended.log_start_offset)

@@ -133,11 +133,13 @@ class ProducerEntry:
         A producer ends a transaction only when each of its batches is answered or given up, so it never repeats one
         afterwards. What arrives has other records: librdkafka gives the sequence numbers of batches that it has given
         up to the next transaction of the same epoch (transaction protocol 1), and cannot know that they were written.
-        If the broker acknowledged such a batch as a duplicate, its records would be lost.
+        If the broker acknowledged such a batch as a duplicate, its records would be lost. With UNKNOWN_PRODUCER_ID it
+        aborts the transaction and asks for a new epoch; with OUT_OF_ORDER_SEQUENCE_NUMBER it would give up entirely.
+        Replaying the log or reading a snapshot gives the same first offset, so all leaders decide the same.
         """
         if self.current_txn_first_offset == NO_OFFSET or original.first_offset < self.current_txn_first_offset:
             raise ApiError(
-                ErrorCode.INVALID_TXN_STATE,
+                ErrorCode.UNKNOWN_PRODUCER_ID,
                 f"producer {self.producer_id} has used the sequence numbers {original.first_sequence} to "
                 f"{original.last_sequence} in a transaction that has ended: abort this one",
             )
