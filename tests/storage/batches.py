@@ -1,5 +1,7 @@
 """Short ways to make batches and logs for the tests of this folder."""
 
+from collections.abc import Callable
+
 from quire.protocol.records.batch import BatchHeader, walk_batches
 from quire.protocol.records.builder import build_batch
 from quire.protocol.records.checksum import crc32c
@@ -85,6 +87,7 @@ def open_log(
     log_start_offset: int = 0,
     foreign: bool = False,
     folder: str = FOLDER,
+    before_loss: Callable[[], None] = lambda: None,
 ) -> Log:
     disk.make_dirs(folder)
     return Log.open(
@@ -96,6 +99,7 @@ def open_log(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         foreign=foreign,
+        before_loss=before_loss,
     )
 
 
