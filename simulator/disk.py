@@ -147,6 +147,7 @@ class SimDisk:
         self.calls = DiskCalls(name, crash_at, trace)
         self.capacity_bytes = capacity_bytes
         self._root = FolderNode()
+        self._power_losses = 0
         self._random = random
         self._cold_chance = cold_chance
         self.now_ms = now_ms
@@ -165,7 +166,9 @@ class SimDisk:
 
     def crash(self, random: SimRandom, *, reorder: bool = False) -> "SimDisk":
         """Power loss: the disk as the next start finds it. Afterwards this one is unusable."""
-        return self._successor(self._root.after_power_loss(random, reorder=reorder))
+        after = self._successor(self._root.after_power_loss(random, reorder=reorder))
+        after._power_losses += 1
+        return after
 
     def kill(self) -> "SimDisk":
         """The process dies, the machine does not: all that was written is there, synced or not."""
@@ -304,6 +307,10 @@ class SimDisk:
     def is_same_disk(self, path: str, other: str) -> bool:
         return True
 
+    def cache_id(self, path: str) -> str | None:
+        self._folder(path)
+        return f"after {self._power_losses} power losses"
+
     def lock(self, path: str) -> SimFile | None:
         self._change("lock", path)
         key = "/".join(_parts(path))
@@ -342,6 +349,7 @@ class SimDisk:
             name=self.calls.name,
         )
         disk._root = root
+        disk._power_losses = self._power_losses
         return disk
 
     def _change(self, kind: str, path: str, note: str = "") -> None:

@@ -138,7 +138,7 @@ def test_a_stale_epoch_makes_the_broker_register_again(world: World) -> None:
     world.clock.run_for(RETRY_MS)
     world.controller.registers(9)
     assert world.broker.epoch == world.controller.last.broker_epoch == 9
-    assert world.events == ["registered 5", "unfenced"]
+    assert world.events == ["registered 5", "unfenced", "registered 9"]
 
 
 def test_a_broker_that_was_unregistered_registers_again(world: World) -> None:

@@ -1,5 +1,7 @@
 """Short ways to make batches and logs for the tests of this folder."""
 
+from collections.abc import Callable
+
 from quire.protocol.records.batch import BatchHeader, walk_batches
 from quire.protocol.records.builder import build_batch
 from quire.protocol.records.checksum import crc32c
@@ -87,6 +89,7 @@ def open_log(
     foreign: bool = False,
     high_watermark: int = MAX_OFFSET,
     folder: str = FOLDER,
+    before_loss: Callable[[], None] = lambda: None,
 ) -> Log:
     disk.make_dirs(folder)
     return Log.open(
@@ -99,6 +102,7 @@ def open_log(
         log_start_offset=log_start_offset,
         foreign=foreign,
         high_watermark=high_watermark,
+        before_loss=before_loss,
     )
 
 

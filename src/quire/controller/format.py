@@ -22,7 +22,7 @@ from quire.raft.log_summary import LogPosition
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.seams import Disk, Random
 from quire.storage import file_names
-from quire.storage.directory import checkpoints, clean_shutdown, reserve
+from quire.storage.directory import checkpoints, clean_shutdown, registration_mark, reserve
 from quire.storage.directory.durable_folder import make_durable_folder
 from quire.storage.directory.log_directory import LOCK_FILE
 from quire.storage.directory.meta_properties import FILE_NAME, MetaProperties, read_meta, write_meta
@@ -45,6 +45,8 @@ _OUR_NAMES = (
     _UNFINISHED_BOOTSTRAP,
     FILE_NAME,
     reserve.FILE_NAME,
+    registration_mark.FILE_NAME,
+    f"{registration_mark.FILE_NAME}.tmp",
     "remote-log-index-cache",
 )
 _OUR_FOLDERS = (file_names.DELETED_FOLDER, file_names.STRAY_FOLDER, "-future")

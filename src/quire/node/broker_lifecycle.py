@@ -50,8 +50,8 @@ class BrokerLifecycle:
     ) -> None:
         """`applied_offset` tells how far this broker follows the metadata log.
 
-        `registered` is called once, with the first broker epoch, and `unfenced` once, after that. `failed` is called,
-        with the reason, if the broker cannot be part of this cluster.
+        `registered` is called with each new broker epoch before the first heartbeat with it, and `unfenced` once, after
+        that. `failed` is called, with the reason, if the broker cannot be part of this cluster.
         """
         self._controller = controller
         self._clock = clock
@@ -59,7 +59,7 @@ class BrokerLifecycle:
         self._interval_ms = heartbeat_interval_ms
         self._applied_offset = applied_offset
         self._failed_directories = failed_directories
-        self._when_registered: Callable[[int], None] | None = registered
+        self._when_registered = registered
         self._when_unfenced: Callable[[], None] | None = unfenced
         self._failed = failed
         self._timer: Timer | None = None
@@ -136,10 +136,9 @@ class BrokerLifecycle:
             self._later(RETRY_MS, self.start)
             return
         self._last_refusal = ErrorCode.NONE
-        self.epoch = response.broker_epoch
-        if self._when_registered is not None:
-            when_registered, self._when_registered = self._when_registered, None
-            when_registered(self.epoch)
+        if response.broker_epoch != self.epoch:
+            self.epoch = response.broker_epoch
+            self._when_registered(self.epoch)
         self._heartbeat()
 
     def _refused(self, what: str, code: ErrorCode) -> None:

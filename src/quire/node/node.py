@@ -34,6 +34,7 @@ from quire.node.fetch_sessions import FetchSessions
 from quire.node.node_state import NodeProgress, NodeState
 from quire.node.own_vote import OwnVote
 from quire.node.partitions import Partitions
+from quire.node.previous_registration import forget
 from quire.node.producer_ids import ProducerIds
 from quire.node.refusals import Refusals
 from quire.node.replicas import Replicas
@@ -270,6 +271,7 @@ class Node:
             partition.log.producer_state.remove_expired(self.clock.now_ms(), expiration_ms)
 
     def directory_failed(self, directory: LogDirectory, error: Exception) -> None:
+        forget(self.directories)
         self.partitions.directory_failed(directory)
         if not any(other.failure is None for other in self.partitions.directories()):
             self.fail(f"every data directory has failed, the last with: {error}")

@@ -16,12 +16,13 @@ from quire.config.topic_config import TopicConfig
 from quire.controller.metadata_replica import MetadataReplica
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage, TopicImage
-from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
+from quire.node.broker_lifecycle import BrokerLifecycle
 from quire.node.controller_lifecycle import ControllerLifecycle
 from quire.node.directories import check_that_no_log_is_there_twice, open_directories
 from quire.node.directory_assignments import DirectoryAssignments
 from quire.node.node_state import NodeState
 from quire.node.own_vote import OwnVote
+from quire.node.previous_registration import previous_epoch, remember
 from quire.node.raft_peers import RaftPeers
 from quire.node.registration import as_broker, as_controller, controller_endpoints
 from quire.node.to_controller import ToController
@@ -229,7 +230,7 @@ class NodeStart:
             self._incarnation_id,
             node.ports,
             [directory.meta.directory_id for directory in node.partitions.directories() if directory.meta],
-            self._previous_epoch(),
+            previous_epoch(node.partitions.directories(), self._image_before_loading, node.node_id),
         )
         node.broker = BrokerLifecycle(
             node.to_controller,
@@ -251,20 +252,15 @@ class NodeStart:
             # Not within the change: others that follow it may not know of it yet.
             node.clock.call_soon(broker.controller_changed)
 
-    def _previous_epoch(self) -> int:
-        """The epoch of the last run if every directory is of that run and was closed cleanly, else -1."""
-        epochs = {directory.clean_broker_epoch for directory in self._node.partitions.directories()}
-        epoch = epochs.pop()
-        return NO_EPOCH if epochs or epoch is None else epoch
-
     def _registered(self, broker_epoch: int) -> None:
         """A broker's epoch is the offset of its registration in the metadata log."""
+        remember(self._node.partitions.directories(), broker_epoch)
         self._node.metadata.when_applied(broker_epoch, self._registration_applied)
 
     def _registration_applied(self) -> None:
         node = self._node
-        if node.progress.is_stopping:
-            return
+        if node.progress.state is not NodeState.REGISTERING:
+            return  # It is stopping, or has registered again.
         with self._failing():
             node.progress.enter(NodeState.FENCED)
             self._follow_image()

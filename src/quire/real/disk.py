@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from quire.real.open_files import OpenFile, OpenFiles, raise_descriptor_limit
+from quire.real.page_cache import page_cache_id
 from quire.real.reserve_native import reserve
 from quire.seams.disk import Buffer
 
@@ -278,6 +279,9 @@ class RealDisk:
 
     def is_same_disk(self, path: str, other: str) -> bool:
         return os.stat(path).st_dev == os.stat(other).st_dev
+
+    def cache_id(self, path: str) -> str | None:
+        return page_cache_id(path)
 
     def lock(self, path: str) -> RealFile | None:
         """Takes two locks: lockf as Apache Kafka does, and flock, which also refuses a second lock by this process."""

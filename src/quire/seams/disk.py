@@ -120,6 +120,14 @@ class Disk(Protocol):
         """Whether two folders share their free space."""
         ...
 
+    def cache_id(self, path: str) -> str | None:
+        """Names the page cache that the folder's files are in; None if that cannot be known.
+
+        As long as it is the same, everything that was written there can still be read, synced or not, unless the disk
+        has failed meanwhile. It is another one after a power loss, and if another disk is mounted there.
+        """
+        ...
+
     def lock(self, path: str) -> File | None:
         """Takes an exclusive lock on `path`, creating it; None if another process holds it. Closing releases it."""
         ...

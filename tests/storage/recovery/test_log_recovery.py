@@ -437,3 +437,34 @@ def test_stops_and_starts_do_not_pile_up_snapshots_of_producers(disk: SimDisk) -
     assert snapshots == sorted({*bases[1:], log.end_offset}), "one for each segment, and the newest"
     (producer,) = log.producers()
     assert producer.last_sequence == 8
+
+
+@pytest.mark.parametrize(
+    ("cut", "flip", "is_loss"),
+    [(0, None, False), (1, None, False), (60, None, False), (0, -1, True), (0, -70, True)],
+    ids=["intact", "unfinished", "header only", "last batch damaged", "batch before it damaged"],
+)
+def test_the_owner_is_told_before_records_are_cut_off_that_had_been_written(
+    disk: SimDisk, cut: int, flip: int | None, is_loss: bool
+) -> None:
+    log = written(disk, 1, LogConfig())
+    append_values(log, b"another")
+    log.close_files()
+    file = disk.open(name(0))
+    size = file.size()
+    if cut:
+        file.truncate(size - cut)
+    if flip is not None:
+        at = size + flip
+        file.pwritev([bytes([file.pread(1, at)[0] ^ 1])], at)
+    sizes: list[int] = []
+    open_log(disk, LogConfig(), before_loss=lambda: sizes.append(disk.file_size(name(0))))
+    assert sizes == ([size] if is_loss else [])
+
+
+def test_the_owner_is_told_of_a_segment_that_is_gone(disk: SimDisk) -> None:
+    written(disk).close_files()
+    disk.remove(name(2))
+    told: list[bool] = []
+    open_log(disk, SMALL_SEGMENTS, before_loss=lambda: told.append(disk.exists(name(4))))
+    assert told == [True]

@@ -3,6 +3,7 @@
     .lock                               held while a process uses the directory
     meta.properties                     the cluster and node it belongs to
     .kafka_cleanshutdown                there only between a clean stop and the next start
+    quire-registration                  the broker's registration, for a start after a kill
     recovery-point-offset-checkpoint    per partition: everything below is on disk
     log-start-offset-checkpoint         per partition: where its log starts
     replication-offset-checkpoint       per partition: its high watermark
@@ -28,6 +29,7 @@ from quire.storage.directory.log_loading import FoundLog, LogLoading
 from quire.storage.directory.log_opener import IdentifiedLog, LogOpener
 from quire.storage.directory.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.directory.partition_folders import list_folders
+from quire.storage.directory.registration_mark import RegistrationMark
 from quire.storage.directory.remembered_offsets import RememberedOffsets
 from quire.storage.directory.removals import Removals
 from quire.storage.directory.reserve import NO_RESERVE, Reserve
@@ -81,8 +83,9 @@ class LogDirectory:
         """None until the directory is formatted."""
         self.clean_broker_epoch: int | None = None
         """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
+        self.registration = RegistrationMark(disk, path)
         self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
-        self._opener = LogOpener(disk, clock, path, self._remembered, self._removals.remove_segments)
+        self._opener = LogOpener(disk, clock, path, self._remembered, self._removals.remove_segments, self.registration)
         self._expired = ExpiredSegments(clock, self._flusher, self._remembered, self._guarded, self._start_at)
         self.cleaned_offsets = self._remembered.cleaned_offsets
 

@@ -7,6 +7,7 @@ from quire.storage import file_names
 from quire.storage.deleting.retired import Remover
 from quire.storage.directory import partition_metadata
 from quire.storage.directory.checkpoints import TopicPartition
+from quire.storage.directory.registration_mark import RegistrationMark
 from quire.storage.directory.remembered_offsets import RememberedOffsets
 from quire.storage.indexes.index_file import IndexCache
 from quire.storage.log import Log
@@ -20,14 +21,23 @@ class IdentifiedLog(NamedTuple):
 
 
 class LogOpener:
-    __slots__ = ("_cache", "_clock", "_disk", "_path", "_remembered", "_remover", "stopped_cleanly")
+    __slots__ = ("_cache", "_clock", "_disk", "_path", "_registration", "_remembered", "_remover", "stopped_cleanly")
 
-    def __init__(self, disk: Disk, clock: Clock, path: str, remembered: RememberedOffsets, remover: Remover) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        path: str,
+        remembered: RememberedOffsets,
+        remover: Remover,
+        registration: RegistrationMark,
+    ) -> None:
         self._disk = disk
         self._clock = clock
         self._path = path
         self._remembered = remembered
         self._remover = remover
+        self._registration = registration
         self._cache = IndexCache()
         self.stopped_cleanly = False
         """Whether the last run closed every log of the directory: then none of them is scanned."""
@@ -48,6 +58,7 @@ class LogOpener:
             was_compacted=key in self._remembered.cleaned_offsets,
             cache=self._cache,
             remove_retired=self._remover,
+            before_loss=self._registration.remove,
         )
         return IdentifiedLog(log, partition_metadata.read_topic_id(self._disk, folder))
 

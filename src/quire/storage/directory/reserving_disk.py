@@ -82,6 +82,9 @@ class ReservingDisk:
     def is_same_disk(self, path: str, other: str) -> bool:
         return self._disk.is_same_disk(path, other)
 
+    def cache_id(self, path: str) -> str | None:
+        return self._disk.cache_id(path)
+
 
 class ReservingFile:
     """Implements `quire.seams.File` over a file of the other disk."""

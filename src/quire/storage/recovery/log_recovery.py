@@ -9,9 +9,13 @@ lose its end to damage in its middle is opened with `only_torn`: then only what 
 """
 
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Required, TypedDict, Unpack
 
+from quire.protocol.records.batch import HEADER_BYTES, read_header
+from quire.protocol.records.invalid import InvalidRecords
 from quire.seams import Disk
 from quire.storage import file_names
 from quire.storage.indexes.index_file import CorruptIndexError, IndexCache
@@ -69,6 +73,8 @@ class KnownOfLog(TypedDict, total=False):
     """As far as its last owner knew. Without it nothing counts as uncommitted."""
     was_compacted: bool
     """It has been compacted, whatever its topic's settings are now: offsets may be missing."""
+    before_loss: Callable[[], None]
+    """Called before anything is cut off but an append that was never finished: records may be lost."""
 
 
 def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **known: Unpack[KnownOfLog]) -> OpenedLog:
@@ -83,6 +89,7 @@ def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **kn
         only_torn=known.get("only_torn", False),
         foreign=known.get("foreign", False),
         may_have_gaps=config.compact or known.get("was_compacted", False),
+        before_loss=known.get("before_loss", lambda: None),
     )
     opener.load(log_start_offset)
     try:
@@ -90,6 +97,7 @@ def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **kn
         if not is_clean:
             opener.recover()
         if opener.end_offset < recovery_point:
+            opener.before_loss()
             _log.warning(
                 "%s ends at %d, though everything before %d was on disk: a file of it was removed, cut or damaged",
                 folder,
@@ -138,6 +146,7 @@ class _Opener:
         only_torn: bool,
         foreign: bool,
         may_have_gaps: bool,
+        before_loss: Callable[[], None],
     ) -> None:
         self._disk = disk
         self._folder = folder
@@ -148,6 +157,7 @@ class _Opener:
         self._only_torn = only_torn
         self._foreign = foreign
         self._may_have_gaps = may_have_gaps
+        self.before_loss = before_loss
         self._producers: ProducerState | None = None
         self._scanned_from = MAX_OFFSET
         """The files beside segments that begin before it are as they were found."""
@@ -222,6 +232,7 @@ class _Opener:
                 reason = f"it does not begin at offset {self.end_offset}, where the log ends"
                 if self._only_torn and self._any_intact_from(segment.base_offset):
                     raise DamagedLogError(segment.path, 0, self.end_offset, reason)
+                self.before_loss()
                 self._end_log_before(segment, reason)
                 break
             size = segment.size
@@ -231,6 +242,8 @@ class _Opener:
             elif damage is not None:
                 if self._only_torn:
                     self._check_that_it_is_torn(segment, size, damage)
+                if following is not None or not self._is_unfinished(segment, size, damage):
+                    self.before_loss()
                 self._cut(segment, size - segment.size, damage)
                 break
             if following is not None:
@@ -242,6 +255,7 @@ class _Opener:
     def finish(self, log_start_offset: int, high_watermark: int, *, clean: bool) -> OpenedLog:
         segments, recovery_point = self._segments, self._recovery_point
         if self.end_offset < log_start_offset:
+            self.before_loss()
             _log.warning(
                 "%s ends at %d, before its start %d: it is empty", self._folder, self.end_offset, log_start_offset
             )
@@ -294,6 +308,16 @@ class _Opener:
         hole = behind is not None and is_hole(segment.file, damage.position, behind, self.end_offset)
         if (behind is not None and not hole) or self._any_intact_from(segment.base_offset + 1):
             raise DamagedLogError(segment.path, damage.position, self.end_offset, damage.reason)
+
+    def _is_unfinished(self, segment: Segment, size: int, damage: DamagedBatchError) -> bool:
+        """Whether the file ends within the batch, as after a process was killed while it appended."""
+        left = size - damage.position
+        if left < HEADER_BYTES:
+            return True
+        with suppress(InvalidRecords):
+            if read_header(segment.file.pread(HEADER_BYTES, damage.position)).size > left:
+                return find_intact(segment.file, damage.position, size, self.end_offset) is None
+        return False
 
     def _any_intact_from(self, base_offset: int) -> bool:
         """Whether later segments hold anything. They were created when all before them was durable."""
@@ -376,6 +400,7 @@ class _Opener:
 
     def _begin_segment(self, base_offset: int) -> None:
         """The log continues, and for now ends, at this offset."""
+        self.before_loss()
         self._indexes.mark_roll(base_offset)
         self._indexes.save_completed(self._segments.active)
         self._segments.add(self._new_segment(base_offset))

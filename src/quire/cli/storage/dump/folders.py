@@ -11,7 +11,7 @@ from enum import Enum
 from quire.protocol import internal_topics
 from quire.raft import quorum_state, snapshot_file
 from quire.storage import file_names, leader_epochs
-from quire.storage.directory import checkpoints, clean_shutdown, meta_properties, partition_metadata
+from quire.storage.directory import checkpoints, clean_shutdown, meta_properties, partition_metadata, registration_mark
 
 
 class Kind(Enum):
@@ -29,6 +29,7 @@ class Kind(Enum):
     META_PROPERTIES = "owner of the directory"
     QUORUM_STATE = "quorum state"
     CLEAN_SHUTDOWN = "mark of a clean stop"
+    REGISTRATION = "registration of the broker"
 
 
 class Contents(Enum):
@@ -44,6 +45,7 @@ class Contents(Enum):
 _BY_NAME = {
     meta_properties.FILE_NAME: Kind.META_PROPERTIES,
     clean_shutdown.FILE_NAME: Kind.CLEAN_SHUTDOWN,
+    registration_mark.FILE_NAME: Kind.REGISTRATION,
     checkpoints.RECOVERY_POINTS: Kind.OFFSETS,
     checkpoints.LOG_START_OFFSETS: Kind.OFFSETS,
     checkpoints.HIGH_WATERMARKS: Kind.OFFSETS,

@@ -83,6 +83,12 @@ def _clean_shutdown(content: bytes, path: str) -> Iterator[Fact]:
     yield Fact("properties", {"version": said["version"], "broker_epoch": said["brokerEpoch"]})
 
 
+def _registration(content: bytes, path: str) -> Iterator[Fact]:
+    said = json.loads(content)
+    facts = {"version": said["version"], "broker_epoch": said["brokerEpoch"], "cache_id": said["cacheId"]}
+    yield Fact("properties", facts)
+
+
 _READERS: dict[Kind, Callable[[bytes, str], Iterator[Fact]]] = {
     Kind.PRODUCERS: _producers,
     Kind.OFFSETS: _offsets,
@@ -91,4 +97,5 @@ _READERS: dict[Kind, Callable[[bytes, str], Iterator[Fact]]] = {
     Kind.META_PROPERTIES: _meta_properties,
     Kind.QUORUM_STATE: _quorum_state,
     Kind.CLEAN_SHUTDOWN: _clean_shutdown,
+    Kind.REGISTRATION: _registration,
 }

@@ -1,0 +1,65 @@
+"""`quire-registration`: the registration under which a broker used the directory, and the page cache that it wrote to.
+
+A process that is killed loses nothing that it wrote: the page cache has it. The mark lets the next process prove that
+it still has everything of the last registration, without a clean stop. It does if the page cache is the same one. The
+cache's id (`Disk.cache_id`) is another one after a power loss or a restart of the machine, and for another disk.
+
+The mark need not be durable: it counts only with the page cache that has it. So it is not synced, and a power loss may
+leave anything. Every other mark than that of the last registration is harmless too, because the controller compares
+the epoch with that of the registration it knows:
+
+    killed before the mark was written      an older epoch or none
+    another program used the directory      an older epoch than its registration
+    the directory was emptied or exchanged  none, or that of another page cache
+    the disk failed                         `remove` was called, by the process that noticed
+    a log is damaged                        `remove` is called before its recovery cuts anything off
+"""
+
+import json
+from contextlib import suppress
+
+from quire.seams import Disk
+
+FILE_NAME = "quire-registration"
+
+VERSION = 0
+
+
+class RegistrationMark:
+    __slots__ = ("_disk", "_folder", "_path")
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._path = f"{folder}/{FILE_NAME}"
+
+    def read(self) -> int | None:
+        """The epoch of the last registration if everything that was written under it is still there; else None."""
+        try:
+            content = json.loads(self._disk.read_file(self._path))
+            cache_id, epoch = content["cacheId"], int(content["brokerEpoch"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        is_same = cache_id is not None and cache_id == self._disk.cache_id(self._folder)
+        return epoch if is_same and content.get("version") == VERSION else None
+
+    def write(self, broker_epoch: int) -> None:
+        """OSError if the disk does not take it; the mark is then the one before, or none."""
+        cache_id = self._disk.cache_id(self._folder)
+        if cache_id is None:
+            self.remove()
+            return
+        said = {"version": VERSION, "brokerEpoch": broker_epoch, "cacheId": cache_id}
+        file = self._disk.open(f"{self._path}.tmp", create=True)
+        try:
+            file.truncate(0)
+            file.pwritev([json.dumps(said, separators=(",", ":")).encode()], 0)
+            self._disk.rename(file.path, self._path)
+        finally:
+            file.close()
+
+    def remove(self) -> None:
+        """As far as the disk allows: something that was written may be lost."""
+        with suppress(OSError):
+            if self._disk.exists(self._path):
+                self._disk.remove(self._path)

@@ -1,0 +1,129 @@
+"""Which epoch a broker reports when it starts: that of its last registration only if nothing can be lost."""
+
+from collections.abc import Callable
+
+import pytest
+
+from quire.node.broker_lifecycle import NO_EPOCH
+from quire.storage.directory.registration_mark import FILE_NAME
+from simulator.disk import DiskCall, SimDisk
+from simulator.random import SimRandom
+from tests.node.conftest import SimulatedNode
+from tests.node.test_data_directories import TWO, directory_of
+from tests.node.test_node import produce
+
+Spoil = Callable[[SimDisk], object]
+
+
+def epoch_of(node: SimulatedNode) -> int:
+    assert node.node.broker is not None
+    return node.node.broker.epoch
+
+
+def reported(disk: SimDisk, settings: dict[str, str] = TWO, seed: int = 2) -> int:
+    """What a node reports that starts on this disk."""
+    again = SimulatedNode(disk, settings, seed).start()
+    assert again.node.broker is not None
+    return again.node.broker._registration.previous_broker_epoch
+
+
+def used(settings: dict[str, str] = TWO) -> SimulatedNode:
+    """A node with records in every directory."""
+    node = SimulatedNode(settings=settings).start()
+    for topic in "ab":
+        node.create_topic(topic)
+        assert produce(node, topic) == 0
+    return node
+
+
+def test_after_a_kill_and_after_a_clean_stop_it_is_that_of_the_last_registration() -> None:
+    killed = used()
+    assert reported(killed.disk.kill()) == epoch_of(killed)
+    stopped = used()
+    assert reported(stopped.stop()) == epoch_of(stopped)
+
+
+def test_a_second_kill_is_like_the_first() -> None:
+    first = used()
+    second = SimulatedNode(first.disk.kill(), TWO, seed=2).start()
+    assert epoch_of(second) > epoch_of(first)
+    assert reported(second.disk.kill(), seed=3) == epoch_of(second)
+
+
+def test_after_a_power_loss_nothing_is_promised() -> None:
+    assert reported(used().disk.crash(SimRandom(1))) == NO_EPOCH
+
+
+def test_a_power_loss_after_a_clean_stop_does_no_harm() -> None:
+    node = used()
+    assert reported(node.stop().crash(SimRandom(1))) == epoch_of(node)
+
+
+def empty(disk: SimDisk) -> None:
+    for name in disk.list_dir("/two"):
+        path = f"/two/{name}"
+        if disk.is_dir(path):
+            disk.remove_tree(path)
+        else:
+            disk.remove(path)
+
+
+def older_registration(disk: SimDisk) -> None:
+    path = f"/two/{FILE_NAME}"
+    content = disk.read_file(path).replace(b'"brokerEpoch":', b'"brokerEpoch":1')
+    file = disk.open(path)
+    file.pwritev([content], 0)
+
+
+def folder_removed(disk: SimDisk) -> None:
+    (folder,) = [name for name in disk.list_dir("/two") if name in ("a-0", "b-0")]
+    disk.remove_tree(f"/two/{folder}")
+
+
+def log_damaged(disk: SimDisk) -> None:
+    (folder,) = [name for name in disk.list_dir("/two") if name in ("a-0", "b-0")]
+    file = disk.open(f"/two/{folder}/{0:020d}.log")
+    file.pwritev([b"\xff"], file.size() - 1)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [empty, lambda disk: disk.remove(f"/two/{FILE_NAME}"), older_registration, folder_removed, log_damaged],
+    ids=["emptied", "no mark", "another registration", "a folder removed", "a damaged log"],
+)
+def test_one_directory_that_may_have_lost_something_is_enough(spoil: Spoil) -> None:
+    disk = used().disk.kill()
+    spoil(disk)
+    assert reported(disk) == NO_EPOCH
+
+
+def test_an_append_that_was_never_finished_is_no_loss() -> None:
+    node = used()
+    disk = node.disk.kill()
+    log = f"{directory_of(node, 'b')}/b-0/{0:020d}.log"
+    file = disk.open(log)
+    batch = file.pread(file.size(), 0)
+    file.pwritev([batch[:-1]], file.size())
+    assert reported(disk) == epoch_of(node)
+
+
+def test_a_start_that_is_killed_after_it_cut_a_damaged_log_does_not_hide_that() -> None:
+    disk = used().disk.kill()
+    log_damaged(disk)
+    started = SimulatedNode(disk, TWO, seed=2)
+    started.node.start()
+    started.clock.run_until(lambda: bool(started.node.partitions.directories()[1].logs))
+    assert reported(disk.kill(), seed=3) == NO_EPOCH
+
+
+def test_a_directory_that_fails_takes_the_promise_with_it_although_it_works_again() -> None:
+    node = used()
+    directory = next(each for each in node.node.directories if each.path == "/two")
+
+    def removal(call: DiskCall) -> bool:
+        return call.kind == "remove" and call.path.startswith("/two")
+
+    node.disk.fail_when(removal, times=5)
+    directory.fail(OSError(5, "Input/output error"))
+    assert node.disk.exists(f"/two/{FILE_NAME}")
+    assert reported(node.disk.kill()) == NO_EPOCH
