@@ -271,7 +271,7 @@ class World:
         def nothing_is_left() -> bool:
             counters = node.server.counters
             leaders = [each.leader for each in node.partitions if each.leader is not None]
-            waits = [(each.fetch_waits, each.commit_waits, each.flush_waits) for each in leaders]
+            waits = [(each.partition.waiting_fetches, each.commit_waits, each.flush_waits) for each in leaders]
             waiting = sum(len(queue) for queues in waits for queue in queues)
             if not self.scene.alone:
                 return waiting == 0 and self.scene.network.peers(machine.name) <= nodes

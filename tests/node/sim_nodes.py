@@ -76,6 +76,7 @@ class SimNodes:
             | {
                 "process.roles": role,
                 "node.id": str(node_id),
+                "broker.rack": f"rack{node_id}",
                 "log.dirs": "/data",
                 "listeners": ",".join(listeners),
                 "controller.listener.names": "CONTROLLER",

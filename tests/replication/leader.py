@@ -34,7 +34,7 @@ class Leader(PartitionOwner):
     ) -> None:
         self.disk = SimDisk()
         self.disk.make_dirs("/data/t-0")
-        self.to_wake: list[LeaderRole] = []
+        self.to_wake: list[Partition] = []
         self.to_flush: list[LeaderRole] = []
         self.failures: list[OSError] = []
         self.log = Log.open(self.disk, "/data/t-0", log_config or LogConfig(), clean=True, now_ms=NOW)
@@ -44,8 +44,8 @@ class Leader(PartitionOwner):
         self.isr_changes: list[LeaderRole] = []
         self.partition.become_leader(0, Members(isr, isr))
 
-    def high_watermark_advanced(self, leader: LeaderRole) -> None:
-        self.to_wake.append(leader)
+    def high_watermark_advanced(self, partition: Partition) -> None:
+        self.to_wake.append(partition)
 
     def flush_wanted(self, role: LeaderRole | FollowerRole) -> None:
         assert isinstance(role, LeaderRole)
@@ -81,8 +81,8 @@ class Leader(PartitionOwner):
 
     def wake(self) -> None:
         waking, self.to_wake[:] = list(self.to_wake), []
-        for leader in waking:
-            leader.wake_waiting_fetches()
+        for partition in waking:
+            partition.waiting_fetches.wake()
 
     def wait_for(self, offset: int, *, acks_all: bool = True) -> list[dict[LeaderRole, ErrorCode]]:
         """What a write that waits for `offset` is told, as soon as it is told."""

@@ -18,7 +18,7 @@ def test_a_waiting_fetch_is_answered_when_enough_bytes_can_be_read() -> None:
     leader.append(b"b")
     leader.wake()
     assert answered == [2]
-    assert leader.role.fetch_waits == {}
+    assert not leader.partition.waiting_fetches
 
 
 def test_a_waiting_fetch_is_answered_at_its_deadline_with_what_there_is() -> None:
@@ -30,7 +30,7 @@ def test_a_waiting_fetch_is_answered_at_its_deadline_with_what_there_is() -> Non
     assert answered == []
     clock.run_for(1)
     assert answered == [500]
-    assert leader.role.fetch_waits == {}
+    assert not leader.partition.waiting_fetches
 
 
 def test_a_fetch_of_a_client_that_disconnected_leaves_nothing_behind() -> None:
@@ -42,7 +42,7 @@ def test_a_fetch_of_a_client_that_disconnected_leaves_nothing_behind() -> None:
     leader.append(b"a")
     leader.wake()
     clock.run_for(1000)
-    assert leader.role.fetch_waits == {}
+    assert not leader.partition.waiting_fetches
 
 
 def test_a_fetch_that_begins_to_wait_after_the_end_of_the_leadership_is_answered_at_once() -> None:
@@ -54,4 +54,4 @@ def test_a_fetch_that_begins_to_wait_after_the_end_of_the_leadership_is_answered
     answered: list[str] = []
     FetchWait([role], 1, lambda: answered.append("fetch"), seen_ends=[seen]).start(SimClock(), 500)
     assert answered == ["fetch"]
-    assert role.fetch_waits == {}
+    assert not role.partition.waiting_fetches

@@ -303,8 +303,7 @@ class Node:
         self.cleaner.stop()
         self.coordinators.stop()
         for partition in self.partitions:
-            if partition.leader is not None:
-                partition.leader.answer_waiting_fetches()
+            partition.waiting_fetches.answer()
 
         def close() -> None:
             self.jobs.stop()

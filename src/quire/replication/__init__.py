@@ -11,6 +11,7 @@
     partition_owner.py        what a partition tells the node that hosts it
     commit_wait.py            a write that waits to be committed or flushed
     fetch_wait.py             a fetch that waits for records
+    waiting_fetches.py        the fetches that wait for one partition
     verification_guards.py    which transactions may begin here (KIP-890)
     batch_check.py            validation of a produced batch
     high_watermark.py, leader_epochs.py, settings.py

@@ -1,8 +1,8 @@
 """A fetch that waits for enough bytes to send (Kafka: DelayedFetch).
 
-The wait is registered with the `LeaderRole` of every partition that the fetch reads. It ends when enough bytes can be
-read, when a partition changes in a way that the client must learn of, or at its timeout, whichever is first. It leaves
-nothing behind when the client disconnects.
+The wait is registered with every partition that the fetch reads (`waiting_fetches.py`). It ends when enough bytes can
+be read, when a partition changes in a way that the client must learn of, or at its timeout, whichever is first. It
+leaves nothing behind when the client disconnects.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,9 @@ from quire.seams import Clock, Timer
 from quire.storage import LogPosition
 
 if TYPE_CHECKING:
+    from quire.replication.follower_role import FollowerRole
     from quire.replication.leader_role import LeaderRole
+    from quire.replication.partition import Partition
 
 
 class FetchWait:
@@ -25,28 +27,30 @@ class FetchWait:
     If other requests ran after the partitions were read, `seen_ends` has the end that each could be read to then.
     """
 
-    __slots__ = ("_leaders", "_stable_ends", "_timer", "finish", "missing_bytes")
+    __slots__ = ("_partitions", "_stable_ends", "_timer", "finish", "missing_bytes")
 
     def __init__(
         self,
-        leaders: list["LeaderRole"],
+        roles: "list[LeaderRole | FollowerRole]",
         missing_bytes: int,
         finish: Callable[[], None],
         *,
         committed_only: bool = False,
         seen_ends: list[LogPosition] | None = None,
     ) -> None:
-        ends = [each.partition.readable_end(committed_only) for each in leaders] if committed_only or seen_ends else []
+        """`roles` are those in which the partitions were read."""
+        partitions = [each.partition for each in roles]
+        ends = [each.readable_end(committed_only) for each in partitions] if committed_only or seen_ends else []
         self.missing_bytes = missing_bytes
         self.finish = finish
-        self._leaders = leaders
-        self._stable_ends = dict(zip(leaders, ends, strict=True)) if committed_only else None
+        self._partitions = partitions
+        self._stable_ends = dict(zip(partitions, ends, strict=True)) if committed_only else None
         self._timer: Timer | None = None
         if seen_ends is not None:
-            for leader, seen, now in zip(leaders, seen_ends, ends, strict=True):
-                self.missing_bytes -= leader.partition.bytes_between(seen, now) if leader.is_active else missing_bytes
-        for leader in leaders:
-            leader.add_fetch_wait(self)
+            for role, seen, now in zip(roles, seen_ends, ends, strict=True):
+                self.missing_bytes -= role.partition.bytes_between(seen, now) if role.is_active else missing_bytes
+        for partition in partitions:
+            partition.waiting_fetches.add(self)
 
     def start(self, clock: Clock, max_wait_ms: int) -> None:
         if self.missing_bytes <= 0:
@@ -54,10 +58,10 @@ class FetchWait:
         else:
             self._timer = clock.call_later(max_wait_ms, self.end)
 
-    def bytes_committed(self, leader: "LeaderRole", size: int) -> None:
+    def bytes_committed(self, partition: "Partition", size: int) -> None:
         """`size` more bytes are committed in this partition, so more of it may be readable."""
         try:
-            self.missing_bytes -= size if self._stable_ends is None else _stable_bytes(leader, self._stable_ends)
+            self.missing_bytes -= size if self._stable_ends is None else _stable_bytes(partition, self._stable_ends)
         except ApiError:
             self.missing_bytes = 0  # The disk fails: the client must get that error now.
         if self.missing_bytes <= 0:
@@ -65,20 +69,20 @@ class FetchWait:
 
     def end(self) -> None:
         """Ends the wait, with whatever there is to read."""
-        if self._leaders:
+        if self._partitions:
             self.cancel()
             self.finish()
 
     def cancel(self) -> None:
-        for leader in self._leaders:
-            leader.fetch_waits.pop(self, None)
-        self._leaders = []
+        for partition in self._partitions:
+            partition.waiting_fetches.remove(self)
+        self._partitions = []
         if self._timer is not None:
             self._timer.cancel()
 
 
-def _stable_bytes(leader: "LeaderRole", ends: dict["LeaderRole", LogPosition]) -> int:
+def _stable_bytes(partition: "Partition", ends: "dict[Partition, LogPosition]") -> int:
     """How many bytes became readable for read_committed since `ends`, which this updates."""
-    seen, now = ends[leader], leader.partition.readable_end(True)
-    ends[leader] = now
-    return leader.partition.bytes_between(seen, now)
+    seen, now = ends[partition], partition.readable_end(True)
+    ends[partition] = now
+    return partition.bytes_between(seen, now)

@@ -123,6 +123,8 @@ class FollowerRole:
         reached = min(high_watermark, self.log.end_offset)
         if reached > self.partition.high_watermark:
             self.partition.move_high_watermark(reached)
+            if self.partition.waiting_fetches:
+                self.partition.owner.high_watermark_advanced(self.partition)
 
     # --- Flushing
 

@@ -96,6 +96,14 @@ class Followers:
         for deleted in done:
             deleted.complete_once(low)
 
+    def holding(self, offset: int) -> list[tuple[int, ReplicaProgress]]:
+        """The followers that have the record at `offset`, or will have it next."""
+        return [
+            (replica_id, each)
+            for replica_id, each in self._progress.items()
+            if each.log_start_offset <= offset <= each.end_offset
+        ]
+
     # --- Joining and leaving
 
     def fetched(self, replica_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:

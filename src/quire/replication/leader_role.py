@@ -17,9 +17,9 @@ A follower's fetch:
     is more to read. What a fetch says about the follower goes to `Followers.fetched`, which moves the high watermark.
 
 A waiting fetch:
-    node/api/fetch.py puts a `FetchWait` into `fetch_waits` of every partition that it reads;
-    `advance_high_watermark` calls `PartitionOwner.high_watermark_advanced`, and the owner calls
-    `wake_waiting_fetches` in the next turn of the event loop, once for all appends of this turn;
+    node/api/fetch.py puts a `FetchWait` into `waiting_fetches` of every partition that it reads;
+    `advance_high_watermark` calls `PartitionOwner.high_watermark_advanced`, and the owner calls `WaitingFetches.wake`
+    in the next turn of the event loop, once for all appends of this turn;
     a `FetchWait` that has enough bytes ends, and the handler reads the partitions again.
 
 With `flush.messages`, this node's own log counts to its end only while fewer records than that are not on disk. The
@@ -37,13 +37,12 @@ from quire.protocol.records.batch import LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion, TakesLongError
 from quire.replication.batch_check import AT_ONCE_BYTES, BatchCheck
 from quire.replication.commit_wait import CommitWait
-from quire.replication.fetch_wait import FetchWait
 from quire.replication.followers import Followers
 from quire.replication.members import Members
 from quire.replication.replica_reader import ReplicaReader
 from quire.replication.verification_guards import VerificationGuard, VerificationGuards
 from quire.seams import Buffer
-from quire.storage import AppendInfo, LogPosition
+from quire.storage import AppendInfo
 from quire.storage.producers.end_marker import build_end_marker
 
 if TYPE_CHECKING:
@@ -53,12 +52,10 @@ if TYPE_CHECKING:
 class LeaderRole:
     __slots__ = (
         "_awaits_flush",
-        "_end_reported_to_fetches",
         "_own_end",
         "commit_waits",
         "end_error",
         "epoch_start_offset",
-        "fetch_waits",
         "flush_waits",
         "followers",
         "guards",
@@ -81,14 +78,12 @@ class LeaderRole:
         """Writes with acks=all, each with the offset that the high watermark has to reach."""
         self.flush_waits: deque[tuple[int, CommitWait]] = deque()
         """Writes with acks=1, each with the offset that this node's own log has to reach."""
-        self.fetch_waits: dict[FetchWait, None] = {}
         self.guards = VerificationGuards()
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         """What a write fails with that starts to wait after the leadership has ended."""
         self._own_end = 0
         """How far this node's own log counts."""
         self._awaits_flush = False
-        self._end_reported_to_fetches: LogPosition | None = None
 
     def __repr__(self) -> str:
         return f"LeaderRole({self.partition}, epoch {self.leader_epoch})"
@@ -110,14 +105,12 @@ class LeaderRole:
         self.advance_high_watermark()
 
     def close(self, error: ErrorCode) -> None:
-        """The leadership has ended: waiting fetches are answered, waiting writes fail with `error`.
+        """The leadership has ended: waiting writes fail with `error`, and followers learn of it.
 
-        `Partition` calls this after it has put another role, or none, in place of this one: a fetch that reads again
-        must find that.
+        `Partition` calls this after it has put another role, or none, in place of this one.
         """
         self.end_error = error
         self.guards.revoke_all()
-        self.answer_waiting_fetches()
         for reader in self.replica_readers:
             reader.has_more(self)
         self.replica_readers = {}
@@ -284,8 +277,8 @@ class LeaderRole:
         reached = self.followers.committed_end(own_end)
         if reached > partition.high_watermark:
             partition.move_high_watermark(reached, log.end if reached == log.end_offset else None)
-            if self.fetch_waits:
-                partition.owner.high_watermark_advanced(self)
+            if partition.waiting_fetches:
+                partition.owner.high_watermark_advanced(partition)
             for reader in self.replica_readers:
                 reader.has_news(self)
         if self.commit_waits or self.flush_waits:
@@ -330,31 +323,7 @@ class LeaderRole:
         if self.log.is_flush_due:
             self.advance_high_watermark()
 
-    # --- Waking fetches
-
-    def wake_waiting_fetches(self) -> None:
-        """Tells waiting fetches how many bytes became readable since the last call."""
-        try:
-            seen, now = self._end_reported_to_fetches, self.partition.high_watermark_position
-        except ApiError:
-            self.answer_waiting_fetches()  # The disk fails: they read again, and get that error.
-            return
-        self._end_reported_to_fetches = now
-        size = self.partition.bytes_between(seen, now) if seen is not None else self.partition.settings.segment_bytes
-        for wait in list(self.fetch_waits):
-            wait.bytes_committed(self, size)
-
-    def add_fetch_wait(self, wait: FetchWait) -> None:
-        if not self.fetch_waits:
-            self._end_reported_to_fetches = self.partition.high_watermark_position
-        self.fetch_waits[wait] = None
-
     def log_start_moved(self) -> None:
         """Records were deleted: the followers delete them too when their fetches are answered."""
         for reader in self.replica_readers:
             reader.has_more(self)
-
-    def answer_waiting_fetches(self) -> None:
-        """Ends the wait of every fetch now, with what there is to read."""
-        for wait in list(self.fetch_waits):
-            wait.end()

@@ -16,6 +16,7 @@ from quire.replication.leader_role import LeaderRole
 from quire.replication.members import Members
 from quire.replication.partition_owner import PartitionOwner
 from quire.replication.settings import PartitionSettings
+from quire.replication.waiting_fetches import WaitingFetches
 from quire.seams import FileSlice
 from quire.storage import Log, LogPosition
 from quire.storage.indexes.transaction_index import AbortedTransaction
@@ -51,6 +52,7 @@ class Partition:
         "settings",
         "topic",
         "topic_id",
+        "waiting_fetches",
     )
 
     def __init__(
@@ -79,6 +81,7 @@ class Partition:
         """Set while another node leads the partition."""
         self.leader_epoch = -1
         """Of the last role."""
+        self.waiting_fetches = WaitingFetches(self)
         self.high_watermark = min(max(high_watermark, log.start_offset), log.end_offset)
         """Moved by the role, with `move_high_watermark`."""
         self._high_watermark_position: LogPosition | None = None
@@ -118,6 +121,8 @@ class Partition:
 
     def _change_role(self, leader: LeaderRole | None, follower: FollowerRole | None, error: ErrorCode) -> None:
         previous, self.leader, self.follower = self.leader, leader, follower
+        # Fetches that are answered now read again, and must find the new role.
+        self.waiting_fetches.answer()
         if previous is not None:
             previous.close(error)
         self.owner.role_changed(self)
@@ -180,6 +185,8 @@ class Partition:
 
     def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool, committed_only: bool) -> FileSlice | None:
         """Batches from `offset` on as a slice of one segment; None when there is nothing to be read yet."""
+        if self.leader is None and offset > self.log.end_offset:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{self} has not copied {offset} from its leader yet")
         self.check_holds(offset)
         upper = self.readable_end(committed_only)
         try:

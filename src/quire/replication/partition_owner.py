@@ -12,8 +12,8 @@ class PartitionOwner(Protocol):
     def role_changed(self, partition: "Partition") -> None:
         """The partition has another role, or none: it has to be copied from another leader, or no longer."""
 
-    def high_watermark_advanced(self, leader: "LeaderRole") -> None:
-        """Fetches wait in the partition: `leader.wake_waiting_fetches` must be called soon, not within this call."""
+    def high_watermark_advanced(self, partition: "Partition") -> None:
+        """Fetches wait in the partition: `waiting_fetches.wake` must be called soon, not within this call."""
 
     def flush_wanted(self, role: "LeaderRole | FollowerRole") -> None:
         """The log must be flushed in the background; then `role.flushed` or `role.flush_failed` must be called.

@@ -98,7 +98,7 @@ def test_a_client_that_goes_away_during_a_check_leaves_nothing_behind() -> None:
     assert isinstance(reply, Pending)
     reply.abandon()
     node.clock.run_for(1000)
-    assert not node.node.partitions.leader("t", None, 0).fetch_waits
+    assert not node.node.partitions.leader("t", None, 0).partition.waiting_fetches
     assert offsets(fetched(node, "t")[0]) == [0, 1, 2]
 
 

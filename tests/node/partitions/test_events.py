@@ -5,6 +5,7 @@ import pytest
 from quire.protocol.records import Record, build_batch
 from quire.replication.fetch_wait import FetchWait
 from quire.replication.leader_role import LeaderRole
+from quire.replication.waiting_fetches import WaitingFetches
 from simulator.disk_calls import DiskCall
 from tests.node.conftest import SimulatedNode
 
@@ -27,21 +28,21 @@ def two_topics(settings: dict[str, str] | None = None) -> tuple[SimulatedNode, L
 
 def test_a_waiting_fetch_is_woken_once_for_all_appends_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     node, first, _ = two_topics()
-    woken: list[LeaderRole] = []
-    right = LeaderRole.wake_waiting_fetches
+    woken: list[WaitingFetches] = []
+    right = WaitingFetches.wake
 
-    def counted(leader: LeaderRole) -> None:
-        woken.append(leader)
-        right(leader)
+    def counted(waiting: WaitingFetches) -> None:
+        woken.append(waiting)
+        right(waiting)
 
-    monkeypatch.setattr(LeaderRole, "wake_waiting_fetches", counted)
+    monkeypatch.setattr(WaitingFetches, "wake", counted)
     answered: list[int] = []
     FetchWait([first], 1, lambda: answered.append(first.partition.high_watermark))
     write(node, first, first, first)
     assert not answered and not woken
     node.clock.run_for(1)
     assert answered == [3]
-    assert woken == [first]
+    assert woken == [first.partition.waiting_fetches]
 
 
 def test_fetches_of_other_partitions_are_woken_when_waking_one_fails(caplog: pytest.LogCaptureFixture) -> None:

@@ -31,6 +31,7 @@ from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from quire.node.leader_hints import endpoints_of
+from quire.node.preferred_replica import preferred_replica
 from quire.node.replicas import follower_fetch
 from quire.node.slices import Work
 from quire.pending import Pending
@@ -48,6 +49,7 @@ from quire.protocol.messages.fetch import (
 )
 from quire.protocol.uuids import ZERO
 from quire.replication.fetch_wait import FetchWait
+from quire.replication.follower_role import FollowerRole
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
 from quire.storage import LogPosition
@@ -61,6 +63,7 @@ READ = AclOperation.READ
 TOPIC = Resource.TOPIC
 
 READ_COMMITTED = 1
+FIRST_VERSION_WITH_FOLLOWERS = 11
 FIRST_VERSION_WITH_LEADER_HINTS = 12
 FIRST_VERSION_WITH_LEADER_ADDRESSES = 16
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -142,12 +145,13 @@ class _Fetch:
         "_context",
         "_failed",
         "_in_slices",
-        "_leaders",
         "_max_bytes",
         "_min_bytes",
         "_node",
         "_partitions",
+        "_redirected",
         "_request",
+        "_roles",
         "_seen_ends",
         "_session",
         "_to_send",
@@ -172,8 +176,10 @@ class _Fetch:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._in_slices = len(partitions) > FEW_PARTITIONS
         self._answers: list[tuple[FetchPartition, PartitionData]] = []
-        self._leaders: list[LeaderRole] = []
+        self._roles: list[LeaderRole | FollowerRole] = []
         """Of the partitions that were read without an error: those to wait for."""
+        self._redirected = False
+        """The client should read a partition from another replica: it must learn that at once."""
         self._seen_ends: list[LogPosition] = []
         """In slices: how far each of these could be read when it was."""
         self._bytes = 0
@@ -194,7 +200,8 @@ class _Fetch:
                 continue
             for partition, check in self._unchecked:
                 self._node.partitions.check(partition, check, _nothing)
-            if self._failed or self._bytes >= min_bytes or not self._leaders or not may_wait:
+            is_urgent = self._failed or self._redirected
+            if is_urgent or self._bytes >= min_bytes or not self._roles or not may_wait:
                 return (yield from self._response())
             may_wait = False
             # If a disk has just failed, the next read returns the error for each partition that is offline.
@@ -203,7 +210,7 @@ class _Fetch:
 
     def _read(self) -> Work[None]:
         self._answers = []
-        self._leaders = []
+        self._roles = []
         self._seen_ends = []
         self._to_send = []
         self._bytes = 0
@@ -236,7 +243,7 @@ class _Fetch:
             more.complete_once(None)
 
         wait = FetchWait(
-            self._leaders,
+            self._roles,
             self._min_bytes - self._bytes,
             finish,
             committed_only=self._request.isolation_level == READ_COMMITTED,
@@ -252,7 +259,12 @@ class _Fetch:
         response = fetch_response(session.id if session is not None else NO_SESSION)
         served = []
         for wanted, answer in self._answers:
-            has_data = bool(answer.records) or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+            has_data = (
+                bool(answer.records)
+                or answer.error_code != ErrorCode.NONE
+                or answer.diverging_epoch.epoch >= 0
+                or answer.preferred_read_replica >= 0
+            )
             if has_data:
                 served.append(wanted)
             if wanted.has_news(answer.high_watermark, answer.log_start_offset, has_data) or not incremental:
@@ -286,12 +298,15 @@ class _Fetch:
     def _read_partition(self, wanted: FetchPartition) -> PartitionData:
         node = self._node
         try:
-            leader = node.partitions.leader(wanted.topic, wanted.topic_id, wanted.index)
-            partition = leader.partition
+            if self._context.api_version >= FIRST_VERSION_WITH_FOLLOWERS:
+                role = node.partitions.readable(wanted.topic, wanted.topic_id, wanted.index)
+            else:
+                role = node.partitions.leader(wanted.topic, wanted.topic_id, wanted.index)
+            partition = role.partition
             if not node.authorizer.allows(self._context, READ, TOPIC, partition.topic):
                 raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"reading {partition.topic} is not allowed")
             partition.check_leader_epoch(wanted.current_leader_epoch)
-            return self._read_from(leader, partition, wanted)
+            return self._read_from(role, partition, wanted)
         except ApiError as error:
             self._failed = True
             answer = _failed(wanted.index, error.code)
@@ -301,7 +316,9 @@ class _Fetch:
                 answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
             return answer
 
-    def _read_from(self, leader: LeaderRole, partition: Partition, wanted: FetchPartition) -> PartitionData:
+    def _read_from(
+        self, role: LeaderRole | FollowerRole, partition: Partition, wanted: FetchPartition
+    ) -> PartitionData:
         request = self._request
         committed_only = request.isolation_level == READ_COMMITTED
         answer = partition_data(
@@ -319,8 +336,14 @@ class _Fetch:
                 self._failed = True
                 answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                 return answer
+        if self._request.rack_id:
+            preferred = preferred_replica(self._node, role, self._request.rack_id, wanted.fetch_offset)
+            if preferred is not None:
+                self._redirected = True
+                answer.preferred_read_replica = preferred
+                return answer
         room = self._max_bytes - self._bytes
-        self._leaders.append(leader)
+        self._roles.append(role)
         if self._in_slices:
             self._seen_ends.append(partition.readable_end(committed_only))
         try:

@@ -26,22 +26,22 @@ class PartitionEvents(PartitionOwner):
         self._hosted = hosted
         self._replicas = replicas
         self._clock = clock
-        self._to_wake: dict[LeaderRole, None] = {}
+        self._to_wake: dict[Partition, None] = {}
         self._to_flush: dict[LeaderRole | FollowerRole, None] = {}
 
-    def high_watermark_advanced(self, leader: LeaderRole) -> None:
+    def high_watermark_advanced(self, partition: Partition) -> None:
         if not self._to_wake:
             self._clock.call_soon(self._wake)
-        self._to_wake[leader] = None
+        self._to_wake[partition] = None
 
     def _wake(self) -> None:
         waking, self._to_wake = self._to_wake, {}
-        for leader in waking:
+        for partition in waking:
             try:
-                leader.wake_waiting_fetches()
+                partition.waiting_fetches.wake()
             except Exception:
                 # The fetches that wait in other partitions must still be woken.
-                log.exception("waking the fetches that wait for %s failed", leader.partition)
+                log.exception("waking the fetches that wait for %s failed", partition)
 
     def flush_wanted(self, role: LeaderRole | FollowerRole) -> None:
         if not self._to_flush:

@@ -21,6 +21,7 @@ from quire.node.partitions.opening import PartitionOpener
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.uuids import ZERO
+from quire.replication.follower_role import FollowerRole
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import FoundOffset, Partition
 from quire.seams import Clock
@@ -59,6 +60,18 @@ class Partitions:
         if partition is None or (leader := partition.leader) is None:
             raise hosted.why_missing(topic, topic_id, index)
         return leader
+
+    def readable(self, topic: str, topic_id: bytes | None, index: int) -> LeaderRole | FollowerRole:
+        """The role in which this node can serve a consumer that may read from followers (KIP-392); ApiError if none."""
+        hosted = self._hosted
+        partition = (
+            hosted.by_id.get((topic_id, index))
+            if topic_id is not None and topic_id != ZERO
+            else hosted.by_name.get((topic, index))
+        )
+        if partition is not None and partition.leader is None and partition.follower is not None:
+            return partition.follower
+        return self.leader(topic, topic_id, index)
 
     def check_opened(self, wanted: Iterable[tuple[str, bytes | None, int]]) -> None:
         """ApiError if a request that cannot run in slices needs many partitions whose logs are not created yet."""
