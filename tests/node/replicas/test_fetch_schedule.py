@@ -138,3 +138,18 @@ def test_a_schedule_is_empty_when_all_of_it_is_paused() -> None:
     assert not schedule.is_empty
     fetch(schedule)
     assert not schedule.is_empty, "the leader may have news of it"
+
+
+def test_a_session_ends_when_there_is_nothing_to_fetch_any_more() -> None:
+    first, second = copied(0), copied(1)
+    schedule = schedule_of(first, second)
+    fetch(schedule)
+    schedule.remove(first.key)
+    schedule.pause(second, 10.0)
+    assert schedule.is_empty and schedule.has_session
+    request = fetch(schedule, session_id=0)
+    assert (request.session_id, request.session_epoch, request.max_wait_ms) == (SESSION, -1, 0)
+    assert not schedule.has_session
+    schedule.resume(second.key)
+    request = fetch(schedule)
+    assert (request.session_epoch, named(request)) == (0, [1])

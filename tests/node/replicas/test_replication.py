@@ -183,3 +183,22 @@ def test_a_fetch_costs_what_has_changed_and_not_what_there_is(monkeypatch: pytes
     nodes.wait(5_000)
     assert looked_at.count("idle") == 0
     assert 0 < looked_at.count(TOPIC) < 12
+
+
+def test_a_leader_that_wrote_nothing_follows_the_next_one() -> None:
+    """Its last epoch has no records, and no other log has that epoch."""
+    nodes = Replicated(min_isr=1)
+    nodes.written(b"0")
+    first = nodes.leader_node()
+    name = nodes.isolate(first)
+    nodes.until(lambda: nodes.leader_node() != first)
+    second = nodes.leader_node()
+    cut = nodes.isolate(second)
+    nodes.network.heal(name)
+    nodes.until(lambda: nodes.leader_node() not in (first, second) or nodes.leader().leader_epoch > 1)
+    nodes.network.heal(cut)
+    nodes.until(nodes.is_whole)
+    nodes.written(b"1")
+    nodes.until(nodes.is_whole)
+    assert nodes.content(1) == nodes.content(2) == nodes.content(3)
+    assert [nodes.partition(each).log.epochs.entries for each in (2, 3)] == [nodes.partition(1).log.epochs.entries] * 2

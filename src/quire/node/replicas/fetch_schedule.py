@@ -6,7 +6,7 @@ being flushed, is forgotten until its time has come: the others go on. If either
 fetch begins another.
 """
 
-from quire.client.fetch_session import EPOCH_MAX, FIRST_EPOCH, NO_SESSION, SESSION_LOST
+from quire.client.fetch_session import EPOCH_MAX, FIRST_EPOCH, LAST_EPOCH, NO_SESSION, SESSION_LOST
 from quire.node.partitions.hosted import PartitionId
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
@@ -49,6 +49,11 @@ class FetchSchedule:
         return not self._in_session and not self._to_name
 
     @property
+    def has_session(self) -> bool:
+        """Whether the leader remembers partitions."""
+        return self._epoch != FIRST_EPOCH
+
+    @property
     def next_resume_ms(self) -> float | None:
         return min(self._paused.values(), default=None)
 
@@ -87,8 +92,12 @@ class FetchSchedule:
             self._to_forget[key] = None
 
     def fill(self, request: FetchRequest, max_bytes: int) -> None:
-        """Adds to a fetch what has changed."""
+        """Adds to a fetch what has changed. If there is nothing to fetch now, it ends the session."""
         request.session_id, request.session_epoch = self._session_id, self._epoch
+        if self.is_empty:
+            request.session_epoch, request.max_wait_ms = LAST_EPOCH, 0
+            self.lost()
+            return
         if self._epoch == FIRST_EPOCH:
             self._to_forget.clear()
             self._to_name = {key: each for key, each in self.partitions.items() if key not in self._paused}

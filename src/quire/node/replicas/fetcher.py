@@ -14,7 +14,7 @@ from quire.node.node_links import NodeLinks
 from quire.node.replicas.fetch_schedule import FIRST_PAUSE_MS, CopiedPartition, FetchSchedule
 from quire.node.replicas.log_joining import LogJoining
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
+from quire.protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from quire.replication.follower_role import FollowerRole
 from quire.seams import Timer
 from quire.throttled_log import ThrottledLog
@@ -104,7 +104,8 @@ class ReplicaFetcher:
         schedule.resume_due(self._node.clock.monotonic_ms())
         if schedule.is_empty:
             self._wake_at_next_resume()
-            return
+            if not schedule.has_session:
+                return
         broker = self._node.broker
         assert broker is not None, "partitions are followed after the broker has registered"
         request = FetchRequest(
@@ -182,14 +183,19 @@ class ReplicaFetcher:
             except ApiError as error:
                 self._log.error("replica failed partition=%s error=%s", follower.partition, error.message)
                 self._pause(copied)
+            except Exception:
+                # The other partitions must still be copied.
+                self._log.exception("replica failed unexpectedly partition=%s", follower.partition)
+                self._pause(copied)
 
     def _copy(self, copied: CopiedPartition, data: PartitionData) -> None:
         node, follower = self._node, copied.follower
         partition = follower.partition
         if data.diverging_epoch.epoch >= 0:
-            keep = follower.truncation_offset(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
-            node.partitions.truncate(partition, keep)
-        elif data.records:
+            # What remains may diverge too, so nothing is known to be committed before the next answer.
+            self._truncate(copied, data.diverging_epoch)
+            return
+        if data.records:
             records = memoryview(data.records)  # type: ignore[arg-type]
             start = follower.start_of(records)
             if start is not None:
@@ -204,6 +210,19 @@ class ReplicaFetcher:
         if not follower.is_active:
             return
         if not self._pause_for_flush(copied) and follower.log.end_offset != copied.requested_offset:
+            self._schedule.changed(copied)
+
+    def _truncate(self, copied: CopiedPartition, diverging: EpochEndOffset) -> None:
+        follower = copied.follower
+        before = follower.fetch_position
+        self._node.partitions.truncate(
+            follower.partition, follower.truncation_offset(diverging.epoch, diverging.end_offset)
+        )
+        if follower.fetch_position == before:
+            self._log.error("replica cannot be truncated partition=%s epoch=%d", follower.partition, diverging.epoch)
+            self._pause(copied)
+        else:
+            # Only the epoch may have changed: one without records is removed.
             self._schedule.changed(copied)
 
     def _start_moved(self, copied: CopiedPartition) -> None:

@@ -144,6 +144,9 @@ class _FollowerFetch:
         has_news = followed.has_news(answer.high_watermark, answer.log_start_offset, has_data)
         if has_news or self._request.session_epoch <= INITIAL_EPOCH:
             self._add(followed, answer)
+        if followed.is_named:
+            # Both logs must agree before the follower may rely on the high watermark: it gets it again then.
+            followed.sent_high_watermark = -1
 
     def _add(self, followed: FollowedPartition, answer: Answer) -> None:
         topics = self._response.responses
@@ -163,7 +166,6 @@ class _FollowerFetch:
         leader = self._leader(followed)
         partition, offset = leader.partition, followed.fetch_offset
         if followed.is_named:
-            followed.is_named = False
             diverging = None
             if followed.last_fetched_epoch >= 0:
                 diverging = partition.diverging_epoch(followed.last_fetched_epoch, offset)
@@ -172,6 +174,7 @@ class _FollowerFetch:
                 answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                 return answer
             partition.check_holds(offset)
+            followed.is_named = False
             leader.followers.fetched(self._session.replica_id, self._epoch, offset, followed.log_start_offset)
         room = min(followed.max_bytes, self._max_bytes - self._bytes)
         for _ in range(MOST_CHECKS):

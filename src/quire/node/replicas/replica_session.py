@@ -46,7 +46,7 @@ class FollowedPartition(FetchPartition):
         )
         self.log_start_offset = wanted.log_start_offset
         self.is_named = True
-        """The follower has said where its log ends, and that has not been looked at yet."""
+        """The follower has said where its log ends, and it is not known yet whether both logs agree up to there."""
         self.leader: LeaderRole | None = None
 
 
