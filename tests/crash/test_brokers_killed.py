@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.real_cluster import RealCluster, running_cluster
-from tests.crash.test_killed_under_load import (
+from tests.crash.record_load import (
     IDEMPOTENT,
     PARTITIONS,
     TOPIC,

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from quire.testing import Cluster, WireConnection
-from tests.crash.test_killed_under_load import create_topic
+from tests.crash.record_load import create_topic
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import Confluent, Message, eventually
 from tests.wire.raw import list_offset

@@ -4,25 +4,22 @@ The page cache survives the process, so no flush is needed for this; what a powe
 """
 
 import struct
-import threading
 from collections.abc import Iterator
 from typing import Any
 
-import confluent_kafka
 import crc32c
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from quire.protocol.errors import ErrorCode
 from quire.testing import Cluster, WireConnection
+from tests.crash.record_load import IDEMPOTENT, PARTITIONS, PLAIN, TOPIC, Load, create_topic, stored_values
 from tests.wire.batches import batch
-from tests.wire.clients import WAIT_S, confluent_consumer, confluent_read
+from tests.wire.clients import WAIT_S
 from tests.wire.raw import fetch, list_offset, produce, records_of
 
 KILLS = 3
-PARTITIONS = 3
 ACKS_PER_ROUND = 3000
-TOPIC = "under-load"
 SMALL_SEGMENTS = {"log.segment.bytes": 1 << 20, "log.retention.ms": -1}
 
 
@@ -30,85 +27,6 @@ SMALL_SEGMENTS = {"log.segment.bytes": 1 << 20, "log.retention.ms": -1}
 def cluster() -> Iterator[Cluster]:
     with Cluster(config=SMALL_SEGMENTS) as running:
         yield running
-
-
-class Load:
-    """Writes numbered records to all partitions until told to stop, and remembers what was acknowledged."""
-
-    def __init__(self, bootstrap: str, **settings: Any) -> None:
-        self._producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "linger.ms": 1,
-                "batch.num.messages": 50,
-                "reconnect.backoff.ms": 20,
-                "reconnect.backoff.max.ms": 100,
-                "retry.backoff.ms": 20,
-                "message.timeout.ms": 60_000,
-                "log_level": 0,
-            }
-            | settings
-        )
-        self._changed = threading.Condition()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.sent: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
-        self.acknowledged: list[dict[int, bytes]] = [{} for _ in range(PARTITIONS)]
-        self.count = 0
-        self.errors: list[Any] = []
-        self._thread.start()
-
-    def wait_for_more(self, count: int) -> None:
-        with self._changed:
-            wanted = self.count + count
-            assert self._changed.wait_for(lambda: self.count >= wanted or self.errors, WAIT_S * 2), self.count
-            assert not self.errors, self.errors
-
-    def finish(self) -> None:
-        self._stopping = True
-        self._thread.join(WAIT_S)
-        assert self._producer.flush(WAIT_S * 2) == 0
-        assert not self.errors, self.errors
-
-    def _run(self) -> None:
-        number = 0
-        while not self._stopping:
-            partition = number % PARTITIONS
-            value = b"%08d" % number + b"." * 500
-            try:
-                self._producer.produce(TOPIC, value, partition=partition, on_delivery=self._delivered)
-            except BufferError:
-                self._producer.poll(0.01)
-                continue
-            self.sent[partition].append(value)
-            number += 1
-            self._producer.poll(0)
-            while len(self._producer) > 5000 and not self._stopping:
-                self._producer.poll(0.01)
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        with self._changed:
-            if error is not None:
-                self.errors.append(error)
-            else:
-                self.acknowledged[message.partition()][message.offset()] = message.value()
-                self.count += 1
-            self._changed.notify_all()
-
-
-def create_topic(bootstrap: str, name: str, partitions: int = PARTITIONS) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(WAIT_S)
-
-
-def stored_values(bootstrap: str, partition: int) -> list[tuple[int, bytes]]:
-    consumer = confluent_consumer(bootstrap)
-    try:
-        _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(TOPIC, partition), timeout=WAIT_S)
-        consumer.assign([confluent_kafka.TopicPartition(TOPIC, partition, 0)])
-        return [(message.offset(), message.value()) for message in confluent_read(consumer, end)]
-    finally:
-        consumer.close()
 
 
 def assert_whole(bootstrap: str, partition: int) -> None:
@@ -130,10 +48,6 @@ def assert_whole(bootstrap: str, partition: int) -> None:
                 (last_offset_delta,) = struct.unpack_from(">i", records, position + 23)
                 offset += last_offset_delta + 1
                 position += 12 + length
-
-
-IDEMPOTENT = {"acks": "all", "enable.idempotence": True}
-PLAIN = {"acks": 1, "enable.idempotence": False}
 
 
 @pytest.mark.parametrize("settings", [IDEMPOTENT, PLAIN], ids=["idempotent", "acks=1"])

@@ -12,7 +12,7 @@ import pytest
 
 from quire.testing import Cluster, WireConnection
 from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, kept, promised
-from tests.crash.test_killed_under_load import create_topic
+from tests.crash.record_load import create_topic
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import WAIT_S, eventually
 from tests.wire.group_members import wait_until_shared_out

@@ -36,6 +36,7 @@ class NodeProcess:
         "_stopping",
         "_timeout_s",
         "address",
+        "environment",
         "paused",
     )
 
@@ -45,6 +46,8 @@ class NodeProcess:
         self._log_path = folder / f"{name}.log"
         self._timeout_s = timeout_s
         self._controlling = threading.Lock()
+        self.environment: dict[str, str] = {}
+        """Variables that the process gets beside those of this one."""
         self.paused = False
         self._stopping = False
         self._received = bytearray()
@@ -71,7 +74,7 @@ class NodeProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 bufsize=0,
-                env=environment,
+                env=environment | self.environment,
             )
 
     def wait_until_ready(self) -> None:

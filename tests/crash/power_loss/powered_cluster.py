@@ -1,0 +1,43 @@
+"""A cluster of real processes, each on a machine that can lose power."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.crash.power_loss.machine import Machine
+from tests.crash.real_cluster import RealCluster
+
+
+class PoweredCluster(RealCluster):
+    def __init__(
+        self, folder: Path, count: int = 1, settings: Mapping[str, object] | None = None, *, syncs: bool = True
+    ) -> None:
+        super().__init__(folder, count, settings)
+        self.machines: dict[int, Machine] = {}
+        for node in self.nodes.values():
+            machine = self.machines[node.id] = Machine(node.data, node.folder, syncs=syncs)
+            node.process.environment = machine.environment
+
+    def lose_power(self, *ids: int, seed: int | str) -> None:
+        """At these nodes, or all; they do not start by themselves."""
+        self.kill(*ids)
+        for node_id in ids or self.nodes:
+            self.machines[node_id].lose_power(f"{seed}/{node_id}")
+
+
+@contextmanager
+def powered_cluster(
+    folder: Path, count: int = 1, settings: Mapping[str, object] | None = None
+) -> Iterator[PoweredCluster]:
+    """Nodes that serve; their logs are printed if the test fails."""
+    cluster = PoweredCluster(folder, count, settings)
+    try:
+        cluster.start()
+        cluster.wait_until_unfenced()
+        yield cluster
+        assert "Traceback" not in cluster.logs()
+    except BaseException:
+        print(cluster.logs())
+        raise
+    finally:
+        cluster.kill()
