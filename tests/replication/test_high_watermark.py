@@ -18,7 +18,7 @@ def test_a_follower_outside_the_isr_does_not_hold_it() -> None:
     assert high_watermark(3, 10, {2: 4, 3: 9}, [3]) == 9
 
 
-def test_a_follower_not_heard_of_yet_leaves_it_where_it_is() -> None:
+def test_a_follower_that_has_not_fetched_yet_does_not_move_the_high_watermark() -> None:
     assert high_watermark(3, 10, {}, [2]) == 3
 
 

@@ -1,4 +1,4 @@
-"""What a directory remembers of its logs: recovery points, start offsets and high watermarks."""
+"""What a directory stores about its logs: recovery points, start offsets and high watermarks."""
 
 import logging
 
@@ -54,7 +54,7 @@ def test_high_watermarks_are_remembered(world: World) -> None:
     assert world.killed().read_high_watermarks() == {("orders", 0): 17}
 
 
-def test_what_is_known_of_logs_not_opened_yet_is_kept(world: World) -> None:
+def test_entries_of_logs_not_opened_yet_are_kept(world: World) -> None:
     directory = world.open()
     for partition in range(2):
         append_values(directory.open_log("orders", partition, SMALL_SEGMENTS), b"a")
@@ -80,7 +80,7 @@ def test_a_truncation_is_in_the_checkpoint_before_anything_else_happens(world: W
     assert log.end_offset == 3
 
 
-def test_a_checkpoint_that_makes_no_sense_means_a_longer_scan(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_malformed_checkpoint_causes_a_longer_scan(world: World, caplog: pytest.LogCaptureFixture) -> None:
     directory = world.open()
     append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
     world.disk.open("data/recovery-point-offset-checkpoint", create=True).pwritev([b"rubbish"], 0)

@@ -1,4 +1,4 @@
-"""A consumer as the coordinator sees one: it joins, syncs, beats, and does what it is told. It never gives up.
+"""A consumer as the coordinator sees it: it joins, syncs, sends heartbeats, and obeys. It never gives up.
 
 It sends one request at a time. It repeats a request that gets no response in time, as a client would after its
 connection broke; answers to what it has given up on do not reach it.

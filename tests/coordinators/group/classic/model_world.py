@@ -1,4 +1,4 @@
-"""Consumers and a coordinator, and a network in between in which anything can happen; what must hold whatever does."""
+"""Consumers, a coordinator, and an unreliable network between them; and the invariants that must hold."""
 
 from collections.abc import Callable
 from typing import Any

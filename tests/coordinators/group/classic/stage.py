@@ -1,4 +1,4 @@
-"""The stage for stories about classic groups: clients with names, one group, virtual time.
+"""The stage for transcripts of classic groups: named clients, one group, virtual time.
 
 shard [setting=value ...]       begins
 join NAME [option=value ...]    JoinGroup; options are remembered: version, instance, protocols=range,roundrobin,
