@@ -158,7 +158,14 @@ def test_wrong_usage_is_answered_with_what_is_allowed(arguments: list[str], said
 
 
 @pytest.mark.parametrize(
-    ("arguments", "nearest"), [(["topic"], "topics"), (["comsume"], "consume"), (["topics", "lst"], "list")]
+    ("arguments", "nearest"),
+    [
+        (["topic"], "topics"),
+        (["comsume"], "consume"),
+        (["topics", "lst"], "list"),
+        (["groups", "reset"], "reset-offsets"),
+        (["transactions", "force"], "force-terminate"),
+    ],
 )
 def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: list[str], nearest: str) -> None:
     result = run(*arguments)
