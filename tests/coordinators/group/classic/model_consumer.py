@@ -14,6 +14,7 @@ from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupReques
 from quire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from simulator.clock import SimClock, SimTimer
+from tests.coordinators.group.classic.classic_machine import Request
 
 GROUP = "g"
 PARTITIONS = 6
@@ -24,7 +25,6 @@ JOIN_PATIENCE_MS = REBALANCE_TIMEOUT_MS + 5_000
 PATIENCE_MS = 5_000
 RETRY_MS = 100
 
-Request = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 
 _START_OVER = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
 _JOIN_AGAIN = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS)
