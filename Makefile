@@ -1,4 +1,4 @@
-# Quire. `make run` and `make test` set everything up by themselves, in .venv, from PyPI alone.
+# Quire. Every target installs what it needs into .venv, from PyPI alone.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,17 +19,18 @@ help:
 	@echo "make run [SECONDS=n] [LISTEN=127.0.0.1:9092]     Quire and pipelines on Spark, with a live view (Ctrl-C stops)"
 	@echo "make broker [SECONDS=n] [LISTEN=127.0.0.1:9092]  Quire alone, with a few thousand records through it"
 	@echo "make wheel            build dist/quire_log-*.whl, which installs in seconds on machines like this one"
-	@echo "make test             formatting, types, the rules of the house and all tests"
+	@echo "make test             formatting, types, project rules and all tests"
 	@echo "make lint             formatting and types only"
-	@echo "make bench            measure Quire, beside Apache Kafka where Maven is reachable"
-	@echo "make bench-spark      measure Quire's source and sink for Spark, beside Spark's own Kafka connector"
-	@echo "make interop          Apache Kafka's own tools against Quire (needs Java and Maven)"
+	@echo "make bench            measure Quire, and Apache Kafka if Maven is reachable"
+	@echo "make bench-spark      measure Quire's Spark source and sink, and Spark's own Kafka connector"
+	@echo "make interop          Apache Kafka's tools against Quire (needs Java and Maven)"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
 
 setup: $(READY)
 
-# What Quire needs; what its pipelines need on top, in the same step because each compiles; what testing needs on top.
+# .installed has Quire alone, .spark also Spark, .ready also the test tools. Installing Quire and Spark is one step,
+# because each step compiles Quire.
 NATIVE := $(shell find src -name '*_native.p[yx]*' -o -name '*.h')
 NEEDED := pyproject.toml setup.py constraints.txt $(NATIVE)
 
@@ -37,7 +38,7 @@ ifndef LOCKED
 $(MADE):
 	@$(PYTHON) scripts/one_at_a_time.py Makefile $(MAKE) -s --no-print-directory LOCKED=1 $@
 
-# One make at a time sets up. Behind the lock it looks again: another one may have done it all meanwhile.
+# Only one make sets up at a time. Once it has the lock, it checks again what is missing.
 $(INSTALLED) $(SPARK) $(READY): $(NEEDED)
 	@$(PYTHON) scripts/one_at_a_time.py Makefile $(MAKE) -s --no-print-directory LOCKED=1 $@
 else
@@ -72,7 +73,7 @@ run: $(SPARK) java
 broker: $(INSTALLED)
 	@$(BIN)/python -m quire_samples broker --seconds $(SECONDS) --listen $(LISTEN)
 
-# Compiled for this system and this version of Python.
+# The wheel is compiled for this system and this version of Python.
 wheel: $(MADE)
 	@echo "building a wheel; compiling takes a minute or two ..."
 	@rm -rf dist/quire_log-*.whl

@@ -111,7 +111,7 @@ def test_everything_is_read_as_it_was_written(client: BlockingClient, topic: str
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_batches_that_somebody_else_encoded(client: BlockingClient, topic: str, compression: Compression) -> None:
+def test_batches_of_other_encoders(client: BlockingClient, topic: str, compression: Compression) -> None:
     producer = prepared(client, topic, ProducerConfig(compression=compression))
     values = [b"%d" % number for number in range(500)]
     batch = build_batch([Record(0, 0, b"key", value, []) for value in values])

@@ -11,7 +11,7 @@ from tests.cli.groups.test_groups import committed, filled
 TOOL = "consumer.group.ConsumerGroupCommand"
 
 
-def test_what_kafkas_tool_exports_is_taken(kafka: ApacheKafka, quire: Cluster, tmp_path: Path) -> None:
+def test_files_that_kafkas_tool_exports_are_accepted(kafka: ApacheKafka, quire: Cluster, tmp_path: Path) -> None:
     servers = quire.bootstrap_servers
     topic = filled(servers, "exported", 9, 9)
     commit(servers, "exporter", topic, 3, 4)
@@ -26,7 +26,7 @@ def test_what_kafkas_tool_exports_is_taken(kafka: ApacheKafka, quire: Cluster, t
     assert committed(servers, "taker") == {0: 3, 1: 4}
 
 
-def test_what_is_exported_is_taken_by_kafkas_tool(kafka: ApacheKafka, quire: Cluster, tmp_path: Path) -> None:
+def test_exported_files_are_accepted_by_kafkas_tool(kafka: ApacheKafka, quire: Cluster, tmp_path: Path) -> None:
     servers = quire.bootstrap_servers
     topic = filled(servers, "given", 9, 9)
     commit(servers, "giver", topic, 5, 6)

@@ -164,7 +164,7 @@ def test_a_batch_begins_and_ends_at_offsets_and_times(
     assert side.read(spark, assign=f'{{"{topic}": [1]}}').count() == per_partition[1]
 
 
-def test_a_stream_goes_on_where_its_checkpoint_ends(
+def test_a_stream_continues_where_its_checkpoint_ends(
     spark: SparkSession,
     side: Side,
     client: BlockingClient,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sees to it that Spark finds a Java it runs on: takes the one that is there, else installs Debian's, else says so.
+# Ensures that Spark has a Java it can use: the one that is installed, or Debian's, which root may install.
 set -eu
 
 java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
@@ -10,7 +10,7 @@ new_enough() {
 }
 
 new_enough && exit 0
-if [ -n "${JAVA_HOME:-}" ]; then # which Spark goes by, so another Java beside it would change nothing
+if [ -n "${JAVA_HOME:-}" ]; then # Spark uses JAVA_HOME, so installing another Java would not help.
     what="${version:+is version $version}"
     echo "Spark needs Java 17 or newer, and JAVA_HOME ($JAVA_HOME) ${what:-has no bin/java that runs}; set it to one, or unset it." >&2
     exit 1
@@ -20,13 +20,13 @@ said=""
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "installing Java, which Spark needs ..."
     export DEBIAN_FRONTEND=noninteractive
-    said=$(apt-get update -qq 2>&1) || true # what is known already may do
-    for package in openjdk-17-jre-headless openjdk-21-jre-headless; do # a release has the one or the other
+    said=$(apt-get update -qq 2>&1) || true # Packages that apt already knows may be enough.
+    for package in openjdk-17-jre-headless openjdk-21-jre-headless; do # Each release of Debian has one of them.
         more=$(apt-get install -y -qq --no-install-recommends "$package" 2>&1) && new_enough && exit 0
         said="$said
 $more"
     done
 fi
 [ -z "$said" ] || echo "$said" | tail -n 5 >&2
-echo "Spark needs Java 17 or newer, which is not here and cannot be installed by make; install it (Debian: openjdk-17-jre-headless)." >&2
+echo "Spark needs Java 17 or newer. It is not installed, and make cannot install it: install it yourself (Debian: openjdk-17-jre-headless)." >&2
 exit 1

@@ -1,7 +1,7 @@
-"""`one_at_a_time.py FILE COMMAND...` runs a command when nobody else runs one under the same file.
+"""`one_at_a_time.py FILE COMMAND...` runs a command while no other process runs one under the same file.
 
-As flock(1) does, which not every system has. The lock is one on the open file, which the command inherits: it ends when
-the command does, however that is.
+It does what flock(1) does, which not every system has. The command inherits the open file with the lock, so the lock
+ends with the command, even if that is killed.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ import sys
 def main() -> None:
     path, command = sys.argv[1], sys.argv[2:]
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    lock = os.open(path, os.O_RDWR)  # On NFS only a file that is open for writing can be locked for oneself alone.
+    lock = os.open(path, os.O_RDWR)  # NFS allows an exclusive lock only on a file that is open for writing.
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,9 +1,9 @@
-"""Runs pip, and shows what it is doing in a few lines: downloads, builds, and a line from time to time meanwhile.
+"""Runs pip, and shows its progress in a few lines: downloads, builds, and the elapsed time.
 
     python scripts/pip_install.py PYTHON ARGUMENT...      as PYTHON -m pip ARGUMENT...
 
-pip itself either says everything or nothing, and downloading Spark or compiling Quire takes minutes. If pip fails, its
-whole output follows.
+pip itself prints everything or nothing, and downloading Spark or compiling Quire takes minutes. If pip fails, its whole
+output follows.
 """
 
 import queue
@@ -20,7 +20,7 @@ INSTALLING = re.compile(r"Installing collected packages: (.+)")
 
 
 def progress(line: str) -> str | None:
-    """The line to show for a line of pip's; None if it is of no interest."""
+    """The line to show for a line of pip's output; None if it shows no progress."""
     if found := DOWNLOADING.match(line):
         name = found[1].rpartition("/")[2]
         return None if name.endswith(".metadata") else f"downloading {name} ({found[2]})"

@@ -1,4 +1,4 @@
-"""For all tests: properties are about behaviour, never about how long an example took on a busy machine."""
+"""For all tests: property tests have no deadline per example, because machines may be busy."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Ports for programs that are told where to listen and take a moment to begin.
+"""Ports for programs that get their port as an option and open it later.
 
 They lie below those that the system gives to outgoing connections, of which a test run makes thousands: one of them
 would be where the program wants to listen.

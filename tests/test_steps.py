@@ -35,7 +35,7 @@ def test_an_exception_in_the_place_of_a_value_is_raised_where_the_operation_wait
     assert perform(operation()).value == "caught"
 
 
-def test_what_an_operation_does_not_catch_is_its_result() -> None:
+def test_an_exception_that_an_operation_does_not_catch_is_its_result() -> None:
     def operation() -> Steps[None]:
         yield from wait(done(ValueError("no")))
 
@@ -43,7 +43,7 @@ def test_what_an_operation_does_not_catch_is_its_result() -> None:
     assert isinstance(outcome, ValueError)
 
 
-def test_any_number_of_results_that_are_there_already_does_not_deepen_the_stack() -> None:
+def test_any_number_of_ready_results_does_not_deepen_the_stack() -> None:
     def operation() -> Steps[int]:
         total = 0
         for _ in range(50_000):

@@ -1,4 +1,4 @@
-"""Lines that clients can cause at will: a few of each kind per minute, and none is lost uncounted."""
+"""Log lines that clients can cause: a few of each kind per minute, and all are counted."""
 
 import logging
 
@@ -30,7 +30,7 @@ def test_kinds_do_not_silence_each_other(caplog: pytest.LogCaptureFixture) -> No
     assert caplog.messages == ["bad: one"] * FEW + ["bad: two"] * FEW + ["worse"]
 
 
-def test_who_is_seldom_is_never_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rare_sender_is_never_left_out(caplog: pytest.LogCaptureFixture) -> None:
     clock = SimClock()
     log = ThrottledLog(logging.getLogger("quire.test"), clock)
     for i in range(20):

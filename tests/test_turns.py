@@ -1,4 +1,4 @@
-"""Work in turns: in order, a few at a time, and one that fails holds nobody up."""
+"""Work in turns: in order, a few at a time, and a failing one blocks no other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stories in plain text, played and compared word for word.
+"""Transcripts in plain text, replayed and compared word for word.
 
 Each block of a file is a command, a line of dashes and what happened. `QUIRE_REWRITE=1 pytest FOLDER` writes what
 happens now in place of what is there; read the difference before you commit it.

@@ -151,14 +151,21 @@ def test_wrong_usage_is_exit_code_2_and_no_traceback(arguments: list[str]) -> No
         (["consume", "t", "--json", "--format", "hex"], "--json and --format hex contradict each other"),
     ],
 )
-def test_wrong_usage_is_told_what_is_allowed(arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_answered_with_what_is_allowed(arguments: list[str], said: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "nearest"), [(["topic"], "topics"), (["comsume"], "consume"), (["topics", "lst"], "list")]
+    ("arguments", "nearest"),
+    [
+        (["topic"], "topics"),
+        (["comsume"], "consume"),
+        (["topics", "lst"], "list"),
+        (["groups", "reset"], "reset-offsets"),
+        (["transactions", "force"], "force-terminate"),
+    ],
 )
 def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: list[str], nearest: str) -> None:
     result = run(*arguments)
@@ -184,7 +191,7 @@ def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: l
     ],
     ids=" ".join,
 )
-def test_nobody_there_is_exit_code_3_and_one_sentence_that_helps(arguments: list[str]) -> None:
+def test_an_unreachable_node_is_exit_code_3_and_one_helpful_sentence(arguments: list[str]) -> None:
     result = run(*arguments, "-b", NOBODY)
     assert result.exit_code == 3
     assert result.stderr.count("\n") == 1

@@ -52,7 +52,7 @@ def test_every_missing_partition_has_a_line(servers: str) -> None:
     ] * 2
 
 
-def test_what_exists_is_shown_beside_what_does_not(servers: str) -> None:
+def test_existing_names_are_suggested_beside_the_missing_one(servers: str) -> None:
     result = quire("topics", "describe", "missing-1", "there", "missing-2", servers=servers)
     assert b"topic there" in result.stdout
 

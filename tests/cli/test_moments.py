@@ -49,6 +49,6 @@ def test_durations_are_days_hours_minutes_and_seconds(text: str, expected: int) 
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "1h", "P1Y", "PT1H1D", "-PT1H", "PT"])
-def test_anything_else_is_no_duration(text: str) -> None:
+def test_anything_else_is_refused_as_a_duration(text: str) -> None:
     with pytest.raises(ValueError):
         parse_duration(text)

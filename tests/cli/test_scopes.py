@@ -17,7 +17,7 @@ def parse(text: str) -> Scope:
         ("my.topic-1:3,0,3", Scope("my.topic-1", (3, 0))),
     ],
 )
-def test_a_topic_stands_alone_or_with_partitions(text: str, scope: Scope) -> None:
+def test_a_topic_is_written_alone_or_with_partitions(text: str, scope: Scope) -> None:
     assert parse(text) == scope
 
 
@@ -39,7 +39,7 @@ def test_it_is_shown_as_it_is_written(text: str) -> None:
     assert str(parse(text)) == text
 
 
-def test_partitions_of_several_topics_stand_in_one_cell() -> None:
+def test_partitions_of_several_topics_share_one_cell() -> None:
     partitions = [TopicPartition("orders", 0), TopicPartition("orders", 2), TopicPartition("users", 1)]
     assert by_topic(partitions) == {"orders": [0, 2], "users": [1]}
     assert in_one_cell(partitions) == "orders:0,2 users:1"

@@ -1,4 +1,4 @@
-"""A letter means the same in every command: what you have learned of one is true of the others."""
+"""A letter means the same in every command."""
 
 from collections import defaultdict
 from collections.abc import Iterator

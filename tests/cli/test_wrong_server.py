@@ -1,4 +1,4 @@
-"""What a command says if its -b leads to a server that is no broker."""
+"""What a command reports if its -b leads to a server that is not a broker."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A cluster that only remembers: brokers on the simulated network, enough of each to test a client against.
+"""A model of a cluster: brokers on the simulated network that answer enough requests to test a client.
 
 It keeps Kafka's promises where the client relies on them (sequence numbers, leaders, topic ids) and breaks others when
 a test says so: `refuse` answers the next requests of an API with an error, `swallow` never answers them, and

@@ -1,4 +1,4 @@
-"""The fetch sessions of one model broker: what each client last said it wants, kept until a test has it forgotten."""
+"""The fetch sessions of one model broker: the partitions that each client requested, kept until a test drops them."""
 
 from dataclasses import dataclass, field
 

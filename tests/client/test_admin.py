@@ -27,7 +27,7 @@ def create(client: BlockingClient, name: str, partitions: int = 1) -> None:
     assert isinstance(result, topics.CreatedTopic)
 
 
-def test_created_topics_come_back_with_their_ids_and_counts(client: BlockingClient) -> None:
+def test_created_topics_are_returned_with_their_ids_and_counts(client: BlockingClient) -> None:
     wanted = [
         topics.NewTopic("two", 2, 1),
         topics.NewTopic("placed", assignments={0: [1], 1: [1], 2: [1]}),

@@ -1,4 +1,4 @@
-"""Transactions as coordinators know them; what partitions know is in test_hanging_transactions."""
+"""Transactions as coordinators report them; test_hanging_transactions has what partitions report."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_only_a_filter_that_needs_it_asks_for_a_newer_broker() -> None:
     assert isinstance(failure, ClientError)
 
 
-def test_what_rests_is_not_under_way() -> None:
+def test_completed_transactions_are_not_in_progress() -> None:
     model = with_transactions()
     rests, goes_on = model.run(describe_transactions(model.client(), ["a", "b"])).values()
     assert not isinstance(rests, ApiError) and not isinstance(goes_on, ApiError)

@@ -1,4 +1,4 @@
-"""Columns in Arrow's layout become the records one would have written one by one; compiled and interpreted alike."""
+"""Arrow columns become the same records as when encoded one by one; compiled and interpreted alike."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -157,7 +157,7 @@ def test_a_batch_is_filled_as_far_as_its_size_allows(native: ModuleType) -> None
     assert sizes == [10, 10, 10, 10, 10]
 
 
-def test_a_value_larger_than_a_batch_gets_one_of_its_own(native: ModuleType) -> None:
+def test_a_value_larger_than_a_batch_gets_its_own_batch(native: ModuleType) -> None:
     rows = [Row(None, b"a", (), 0), Row(None, bytes(100_000), (), 0), Row(None, b"b", (), 0)]
     assert [count for _, count in encode(native, rows, 1000)[0]] == [1, 1, 1]
 

@@ -10,7 +10,7 @@ def test_delays_double_up_to_the_maximum_and_are_spread_by_a_fifth() -> None:
     assert len(set(delays)) > 4
 
 
-def test_success_starts_the_delays_anew() -> None:
+def test_success_resets_the_delays() -> None:
     backoff = Backoff(SimRandom(1), base_ms=100, max_ms=1000)
     for _ in range(5):
         backoff.next_ms()

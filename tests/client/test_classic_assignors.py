@@ -12,7 +12,7 @@ def test_range_gives_each_member_a_run_of_each_topic() -> None:
     assert [partition for _, partition in assigned["b"]] == [3, 4]
 
 
-def test_round_robin_goes_on_with_the_next_member_at_the_next_topic() -> None:
+def test_round_robin_continues_with_the_next_member_at_the_next_topic() -> None:
     assigned = assign_in_turn({"a": ["t", "u"], "b": ["t", "u"]}, {"t": 1, "u": 1})
     assert assigned == {"a": [TopicPartition("t", 0)], "b": [TopicPartition("u", 0)]}
 

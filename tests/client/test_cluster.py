@@ -18,7 +18,7 @@ def test_any_node_answers_and_the_cluster_is_known_afterwards() -> None:
     assert [cluster.metadata.leader("t", index) for index in range(3)] == [1, 2, 3]
 
 
-def test_a_call_to_any_node_goes_on_to_the_next_when_one_is_down() -> None:
+def test_a_call_to_any_node_tries_the_next_when_one_is_down() -> None:
     model = ModelCluster(nodes=3)
     model.network.crash("node-1")
     model.network.crash("node-3")
@@ -28,7 +28,7 @@ def test_a_call_to_any_node_goes_on_to_the_next_when_one_is_down() -> None:
     assert {node for node, _ in model.requests} == {2}
 
 
-def test_when_nobody_is_reachable_the_error_names_every_address() -> None:
+def test_when_no_server_is_reachable_the_error_names_every_address() -> None:
     model = ModelCluster(nodes=2)
     for node in model.nodes:
         model.network.crash(f"node-{node}")
@@ -37,7 +37,7 @@ def test_when_nobody_is_reachable_the_error_names_every_address() -> None:
     assert "node-2:9092" in str(caught.value)
 
 
-def test_a_node_that_is_down_is_found_again_when_it_comes_back() -> None:
+def test_a_node_that_was_down_is_found_again() -> None:
     model = ModelCluster()
     cluster = model.client()
     model.run(cluster.refresh([]))
@@ -48,7 +48,7 @@ def test_a_node_that_is_down_is_found_again_when_it_comes_back() -> None:
     model.run(cluster.refresh([]))
 
 
-def test_a_broken_connection_fails_what_was_in_flight_because_nobody_knows_whether_it_was_done() -> None:
+def test_a_broken_connection_fails_requests_in_flight_because_their_outcome_is_unknown() -> None:
     model = ModelCluster()
     model.carry_out_and_drop("InitProducerId")
     cluster = model.client()
@@ -92,7 +92,7 @@ def replace_by(model: ModelCluster, answer: bytes) -> None:
     model.network.host("node-1").listen("", PORT, lambda transport: Listener(transport, answer))
 
 
-def test_a_server_that_accepts_and_says_nothing_times_out_and_is_tried_anew() -> None:
+def test_a_server_that_accepts_but_never_answers_times_out_and_is_retried() -> None:
     model = ModelCluster()
     replace_by(model, b"")
     cluster = model.client(request_timeout_ms=3000)

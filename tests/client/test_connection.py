@@ -161,7 +161,7 @@ def test_an_answer_to_the_wrong_question_breaks_the_connection() -> None:
         give(connection, response_frame(correlation_id + 7, MetadataResponse(), 13))
 
 
-def test_an_answer_nobody_asked_for_breaks_the_connection() -> None:
+def test_an_unsolicited_response_breaks_the_connection() -> None:
     with pytest.raises(ProtocolError, match="without a request"):
         give(negotiated(Metadata=(0, 13)), response_frame(1, MetadataResponse(), 13))
 

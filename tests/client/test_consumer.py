@@ -52,7 +52,7 @@ def take(model: ModelCluster, consumer: Consumer, count: int) -> list[tuple[int,
         (Start(timestamp_ms=2000), [b"b", b"c"]),
     ],
 )
-def test_reading_starts_where_it_is_told(start: Start, expected: list[bytes]) -> None:
+def test_reading_starts_where_requested(start: Start, expected: list[bytes]) -> None:
     model = ModelCluster()
     model.create("t")
     write(model, 0, b"a", b"b", b"c")
@@ -83,7 +83,7 @@ def test_all_partitions_of_all_leaders_are_read() -> None:
     assert consumer.positions == {TopicPartition("t", index): 2 for index in range(5)}
 
 
-def test_what_was_fetched_but_not_taken_does_not_count_as_read() -> None:
+def test_fetched_records_that_were_not_taken_do_not_count_as_read() -> None:
     model = ModelCluster()
     model.create("t")
     write(model, 0, b"a", b"b")
@@ -94,7 +94,7 @@ def test_what_was_fetched_but_not_taken_does_not_count_as_read() -> None:
     assert consumer.positions == {FIRST: 2}
 
 
-def test_what_is_read_while_new_partitions_are_asked_about_is_not_read_again() -> None:
+def test_records_read_while_new_partitions_are_looked_up_are_not_read_again() -> None:
     model = ModelCluster()
     model.create("t", partitions=2)
     write(model, 0, b"a", b"b")
@@ -262,7 +262,7 @@ def test_a_fetch_that_has_room_for_less_than_the_minimum_does_not_wait_for_more(
     assert model.clock.monotonic_ms() - started_ms < 500
 
 
-def test_what_is_here_already_survives_a_new_assignment() -> None:
+def test_fetched_records_survive_a_new_assignment() -> None:
     model = ModelCluster()
     model.create("t", partitions=2)
     write(model, 0, b"a", b"b")
@@ -274,7 +274,7 @@ def test_what_is_here_already_survives_a_new_assignment() -> None:
     assert take(model, consumer, 1) == [(0, 1, b"b")]
 
 
-def test_a_session_is_told_only_what_is_new() -> None:
+def test_a_session_sends_only_changes() -> None:
     model = ModelCluster()
     model.create("t", partitions=20)
     consumer = reading(model, {TopicPartition("t", index): BEGINNING for index in range(20)})
@@ -334,7 +334,7 @@ def test_refusals_that_pass_are_tried_again() -> None:
     assert take(model, reading(model, {FIRST: BEGINNING}), 1) == [(0, 0, b"a")]
 
 
-def test_an_offset_that_is_not_there_is_an_error_that_names_it() -> None:
+def test_a_missing_offset_is_an_error_that_names_it() -> None:
     model = ModelCluster()
     model.create("t")
     consumer = reading(model, {FIRST: Start(offset=50)})
@@ -343,7 +343,7 @@ def test_an_offset_that_is_not_there_is_an_error_that_names_it() -> None:
         consumer.poll()
 
 
-def test_an_offset_that_is_not_there_leads_where_the_caller_chose() -> None:
+def test_a_missing_offset_is_reset_as_the_caller_chose() -> None:
     model = ModelCluster()
     model.create("t")
     write(model, 0, b"a")
@@ -373,7 +373,7 @@ def test_trouble_ahead_waits_until_what_was_read_before_is_taken(error: ErrorCod
             consumer.poll()
 
 
-def test_where_to_go_on_is_asked_for_until_somebody_knows() -> None:
+def test_the_position_is_requested_until_a_broker_knows_it() -> None:
     model = ModelCluster()
     model.create("t")
     write(model, 0, b"a")
@@ -411,7 +411,7 @@ def test_errors_that_do_not_pass_are_raised() -> None:
         consumer.poll()
 
 
-def test_a_cluster_that_goes_away_and_comes_back_is_read_on() -> None:
+def test_reading_continues_after_a_cluster_was_away() -> None:
     model = ModelCluster()
     model.create("t")
     write(model, 0, b"a")

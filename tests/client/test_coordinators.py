@@ -61,7 +61,7 @@ def test_a_coordinator_that_loads_is_asked_until_it_has() -> None:
     assert model.clock.monotonic_ms() > 0.8 * (50 + 100 + 200 + 400)
 
 
-def test_patience_with_one_group_ends_with_the_request_timeout_and_the_others_are_there() -> None:
+def test_waiting_for_one_group_ends_with_the_request_timeout_and_the_others_are_returned() -> None:
     model = three_groups()
     model.loading(2, times=1000)
     found = model.run(committed_offsets(model.client(request_timeout_ms=3000), ["a", "b", "c"]))
@@ -81,14 +81,14 @@ def test_a_coordinator_that_is_down_is_named() -> None:
     assert "node 2" in str(refused)
 
 
-def test_a_coordinator_that_comes_back_or_is_replaced_answers() -> None:
+def test_a_restarted_or_replaced_coordinator_answers() -> None:
     model = three_groups()
     model.network.crash("node-2")
     model.clock.call_later(1000, lambda: setattr(model.groups["b"], "coordinator", 3))
     assert offset_of(model.run(committed_offsets(model.client(), ["b"])), "b") == 2
 
 
-def test_when_nobody_is_reachable_that_is_raised() -> None:
+def test_unreachable_servers_raise_an_error() -> None:
     model = CoordinatedCluster()
     model.network.crash("node-1")
     with pytest.raises(UnreachableError):
@@ -108,7 +108,7 @@ def test_a_question_is_asked_again_when_the_connection_breaks() -> None:
     assert offset_of(model.run(committed_offsets(model.client(), ["a"])), "a") == 1
 
 
-def test_a_deletion_is_not_repeated_when_nobody_knows_whether_it_was_done() -> None:
+def test_a_deletion_is_not_repeated_when_its_outcome_is_unknown() -> None:
     model = three_groups()
     model.carry_out_and_drop("DeleteGroups")
     with pytest.raises(DisconnectedError):
@@ -160,7 +160,7 @@ def test_groups_of_all_coordinators_are_listed_by_name() -> None:
     assert sorted(model.asked(ListGroupsRequest)) == [1, 2, 2, 2, 3], "who had answered was not asked again"
 
 
-def test_a_broker_that_cannot_be_asked_makes_the_list_incomplete_and_that_is_said() -> None:
+def test_an_unreachable_broker_makes_the_list_incomplete_and_this_is_reported() -> None:
     model = three_groups()
     model.network.crash("node-2")
     model.loading(3, times=2)

@@ -69,13 +69,13 @@ def test_later_fetches_name_what_moved_came_or_went() -> None:
     assert told(ask(session, {A: at(1), B: at(5)})) == {A: 1}
 
 
-def test_a_leader_epoch_that_is_news_to_us_is_told() -> None:
+def test_an_unknown_newer_leader_epoch_is_reported() -> None:
     session = begun({A: at(1)})
     request = ask(session, {A: at(1)._replace(leader_epoch=4)})
     assert told(request) == {A: 1}
 
 
-def test_a_broker_without_room_for_a_session_is_told_everything_every_time() -> None:
+def test_a_broker_without_room_for_a_session_gets_full_requests() -> None:
     session = FetchSession()
     for _ in range(3):
         request = ask(session, {A: at(1), B: at(2)})
@@ -100,7 +100,7 @@ def test_a_session_out_of_step_is_replaced() -> None:
         assert (request.session_id, request.session_epoch, told(request)) == (7, 0, {A: 2, B: 1})
 
 
-def test_an_answer_that_never_came_makes_it_begin_anew() -> None:
+def test_a_lost_response_begins_a_new_session() -> None:
     session = begun({A: at(1)})
     ask(session, {A: at(2)})
     session.lost()
@@ -114,7 +114,7 @@ def test_a_refusal_for_another_reason_is_for_the_caller() -> None:
     assert session.answered(FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
-def test_a_topic_that_was_made_anew_begins_a_session() -> None:
+def test_a_recreated_topic_begins_a_session() -> None:
     session = begun({A: at(9)})
     request = ask(session, {A: at(0, U)})
     assert (request.session_epoch, told(request), request.topics[0].topic_id) == (0, {A: 0}, U)

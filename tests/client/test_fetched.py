@@ -77,7 +77,7 @@ def test_a_transaction_before_the_aborted_one_of_the_same_producer_stays() -> No
     first=st.integers(0, 100),
     count=st.integers(1, 100),
 )
-def test_whatever_piece_is_read_only_committed_and_plain_records_show(
+def test_every_piece_shows_only_committed_and_plain_records(
     steps: list[tuple[int, str]], first: int, count: int
 ) -> None:
     """Producer 0 writes without transactions, the others in theirs; those that are open in the end are aborted."""

@@ -1,4 +1,4 @@
-"""A member of a group against a coordinator that a test moves about as it likes."""
+"""A member of a group against a coordinator that the test controls."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_it_reads_what_it_is_given_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("otherwise", "start"), [(BEGINNING, 0), (END, 100), (Start(offset=42), 42)])
-def test_it_begins_where_the_group_has_got_to_and_otherwise_as_told(otherwise: Start, start: int) -> None:
+def test_it_begins_at_the_groups_committed_offset_or_as_configured(otherwise: Start, start: int) -> None:
     world = World(FIRST, SECOND, otherwise=otherwise)
     world.group.offsets[FIRST] = 90
     world.member.start()
@@ -69,7 +69,7 @@ def test_only_what_is_done_with_is_committed_now_and_then() -> None:
     assert world.group.offsets == {FIRST: 60}
 
 
-def test_where_it_began_is_committed_so_that_the_next_one_misses_nothing_in_between() -> None:
+def test_the_first_position_is_committed_so_that_the_next_member_misses_nothing() -> None:
     world = World(FIRST, otherwise=END)
     world.member.start()
     world.wait_until_it_reads(FIRST)
@@ -101,7 +101,7 @@ def test_new_partitions_come_beside_the_old_and_no_record_is_seen_twice() -> Non
 
 
 @pytest.mark.parametrize(("otherwise", "start"), [(BEGINNING, 0), (END, 100)])
-def test_an_offset_that_is_gone_is_replaced_and_committed(otherwise: Start, start: int) -> None:
+def test_a_deleted_offset_is_replaced_and_committed(otherwise: Start, start: int) -> None:
     world = World(FIRST, otherwise=otherwise)
     world.group.offsets[FIRST] = 5000
     world.member.start()
@@ -142,7 +142,7 @@ def test_it_waits_while_a_transaction_may_still_change_where_to_begin() -> None:
     assert world.seen == {FIRST: list(range(100))}
 
 
-def test_a_group_that_cannot_be_joined_is_said_to_who_reads() -> None:
+def test_a_group_that_cannot_be_joined_raises_an_error_for_the_reader() -> None:
     world = World(FIRST)
     world.model.refuse("ConsumerGroupHeartbeat", ErrorCode.GROUP_AUTHORIZATION_FAILED)
     world.member.start()
@@ -170,7 +170,7 @@ def test_closing_before_it_has_joined_is_quiet() -> None:
     assert world.group.offsets == {}
 
 
-def test_what_could_not_be_committed_in_the_end_is_raised_and_it_leaves_all_the_same() -> None:
+def test_a_final_commit_that_fails_is_raised_and_the_member_still_leaves() -> None:
     world = World(FIRST)
     world.member.start()
     world.read(100)

@@ -1,4 +1,4 @@
-"""What coordinators say about groups, made alike."""
+"""Descriptions of classic and consumer groups in one form."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def described(*members: classic.DescribedGroupMember, protocol_type: str = "cons
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_what_classic_members_told_each_other_is_read(version: int) -> None:
+def test_metadata_of_classic_members_is_read(version: int) -> None:
     group = described(member("b", version=version), member("a", version=version))
     assert (group.protocol, group.assignor, group.coordinator, group.in_use) == ("classic", "range", 3, True)
     assert [found.client_id for found in group.members] == ["a", "b"]
@@ -52,7 +52,7 @@ def test_what_classic_members_told_each_other_is_read(version: int) -> None:
     assert group.members[0].target is None
 
 
-def test_of_a_newer_version_what_is_known_is_read() -> None:
+def test_the_known_part_of_a_newer_version_is_read() -> None:
     newer = (9).to_bytes(2, "big") + encode(ConsumerProtocolSubscription(topics=["t"]), 3) + b"something new"
     assert described(member("a", metadata=newer)).members[0].subscription == ["t"]
 
@@ -62,7 +62,7 @@ def test_bytes_that_are_no_consumers_say_nothing(garbage: bytes) -> None:
     assert described(member("a", metadata=garbage)).members[0].subscription == []
 
 
-def test_what_members_of_another_kind_pass_around_is_theirs() -> None:
+def test_metadata_of_other_protocol_types_is_not_interpreted() -> None:
     (worker,) = described(member("a"), protocol_type="connect").members
     assert (worker.subscription, worker.assignment) == ([], [])
 

@@ -31,7 +31,7 @@ def detail(model: CoordinatedCluster, name: str = "g") -> GroupDetail:
     return found
 
 
-def test_what_is_committed_and_what_is_read_stand_together_with_where_each_partition_ends() -> None:
+def test_committed_and_read_offsets_are_shown_with_the_end_of_each_partition() -> None:
     model = with_ends(10, 20, 30)
     model.group("g", 2, state="Stable", offsets={TopicPartition("t", 0): 4}, members=[reader_of("t", 1)])
     found = detail(model)
@@ -43,7 +43,7 @@ def test_what_is_committed_and_what_is_read_stand_together_with_where_each_parti
     assert found.lag == 6
 
 
-def test_a_topic_that_is_gone_and_a_partition_without_a_leader_have_no_end_and_keep_nobody_waiting() -> None:
+def test_deleted_topics_and_leaderless_partitions_have_no_end_and_do_not_delay_the_result() -> None:
     model = with_ends(10, 20)
     model.topics["t"].partitions[1].leader = -1
     committed = {TopicPartition("t", 0): 1, TopicPartition("t", 1): 2, TopicPartition("gone", 0): 3}
@@ -58,7 +58,7 @@ def test_a_topic_that_is_gone_and_a_partition_without_a_leader_have_no_end_and_k
     assert model.clock.monotonic_ms() < 1000
 
 
-def test_what_was_read_beyond_the_end_does_not_make_up_for_what_is_behind() -> None:
+def test_reading_beyond_one_end_does_not_offset_the_lag_elsewhere() -> None:
     topic_partitions = [TopicPartition("t", index) for index in range(3)]
     parts = [
         GroupPartition(topic_partitions[0], OffsetAndMetadata(5), 15, None),

@@ -48,7 +48,7 @@ def test_it_takes_what_it_is_given_and_says_so_with_the_next_heartbeat() -> None
     }
 
 
-def test_what_it_reads_already_is_no_change_in_whatever_order_it_is_named() -> None:
+def test_subscribing_to_the_same_topics_in_any_order_is_no_change() -> None:
     me = member()
     me.answered(answer(1, (ORDERS, 0), (ORDERS, 1)))
     me.reads([(ORDERS, 1), (ORDERS, 0)])
@@ -64,7 +64,7 @@ def test_nothing_left_to_read_is_a_change() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH])
-def test_a_fenced_member_has_nothing_and_joins_anew(code: ErrorCode) -> None:
+def test_a_fenced_member_owns_nothing_and_joins_again(code: ErrorCode) -> None:
     me = member()
     me.answered(answer(4, (ORDERS, 0)))
     me.reads([(ORDERS, 0)])

@@ -1,4 +1,4 @@
-"""What readers use to keep their place in a group; what admin commands use is in test_coordinators."""
+"""Committed offsets as readers use them; test_coordinators has what admin commands use."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.client.model_coordinators import CoordinatedCluster
 TOPIC_PARTITION = TopicPartition("t", 0)
 
 
-def test_what_was_committed_is_fetched() -> None:
+def test_committed_offsets_are_fetched() -> None:
     model = CoordinatedCluster(nodes=2)
     cluster = model.client()
     model.run(commit_offsets(cluster, "g", {TOPIC_PARTITION: OffsetAndMetadata(5)}))
@@ -44,7 +44,7 @@ def test_a_transaction_that_stays_open_is_an_error_after_the_request_timeout() -
     assert caught.value.code == ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
-def test_who_need_not_be_certain_does_not_wait() -> None:
+def test_fetching_without_require_stable_does_not_wait() -> None:
     model = CoordinatedCluster()
     model.group("g").offsets[TOPIC_PARTITION] = 5
     model.unstable("g", times=1_000_000)

@@ -46,14 +46,14 @@ def test_open_transactions_are_found_at_every_leader_in_the_order_of_their_offse
     ]
 
 
-def test_what_no_coordinator_holds_hangs() -> None:
+def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
     model = with_open_transactions()
     model.clock.run_for(10_000)
     found, _ = model.run(find_hanging(model.client(), [FIRST, SECOND], older_than_ms=1000))
     assert [(opened.topic_partition, opened.producer.producer_id) for opened in found] == [(FIRST, 20), (SECOND, 30)]
 
 
-def test_what_was_written_to_a_moment_ago_may_be_on_its_way_to_its_coordinator() -> None:
+def test_a_transaction_with_recent_writes_is_not_called_hanging() -> None:
     model = with_open_transactions()
     model.clock.run_for(10_000)
     model.producers[SECOND] = [producer(30, 3, written_ms=model.clock.now_ms())]
@@ -61,7 +61,7 @@ def test_what_was_written_to_a_moment_ago_may_be_on_its_way_to_its_coordinator()
     assert found == []
 
 
-def test_nobody_can_say_that_it_hangs_while_a_coordinator_cannot_be_asked() -> None:
+def test_a_transaction_is_not_called_hanging_while_a_coordinator_is_unreachable() -> None:
     model = with_open_transactions()
     cluster = model.client(request_timeout_ms=3000)
     opened, _ = model.run(open_transactions(cluster, [SECOND]))
@@ -89,7 +89,7 @@ def test_an_abort_ends_it_in_that_partition_at_the_leader_of_now() -> None:
     assert marker.transaction_result is False
 
 
-def test_an_abort_is_not_repeated_when_nobody_knows_whether_it_was_done() -> None:
+def test_an_abort_is_not_repeated_when_its_outcome_is_unknown() -> None:
     model = with_open_transactions()
     cluster = model.client()
     opened, _ = model.run(open_transactions(cluster, [FIRST]))

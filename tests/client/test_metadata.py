@@ -28,7 +28,7 @@ def test_brokers_leaders_and_ids_are_taken_over() -> None:
     assert metadata.names_by_id[FIRST_ID] == "t"
 
 
-def test_nobody_is_known_to_lead_what_is_unknown_or_has_no_leader() -> None:
+def test_an_unknown_or_leaderless_partition_has_no_known_leader() -> None:
     metadata = Metadata()
     assert metadata.leader("t", 0) is None
     metadata.apply(answer(-1, 5))
@@ -53,7 +53,7 @@ def test_a_topic_made_again_under_its_name_starts_with_new_epochs() -> None:
     assert metadata.names_by_id[SECOND_ID] == "t"
 
 
-def test_a_topic_that_is_gone_is_forgotten() -> None:
+def test_a_deleted_topic_is_forgotten() -> None:
     metadata = Metadata()
     metadata.apply(answer(1, 5))
     metadata.apply(answer(1, 5, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))

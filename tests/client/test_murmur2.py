@@ -1,4 +1,4 @@
-"""Numbers as Java's org.apache.kafka.common.utils.Utils.murmur2 gives them; its own unit test has these six."""
+"""The hashes of Java's org.apache.kafka.common.utils.Utils.murmur2; these six are in its own unit test."""
 
 import os
 import subprocess

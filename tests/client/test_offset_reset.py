@@ -41,7 +41,7 @@ def test_a_time_is_the_first_record_since_then_or_the_end(at_time: int, after: i
     assert plan_move(TOPIC_PARTITION, 150, BOUNDS, Goal(To.TIME, 1), at_time).after == after
 
 
-def test_what_was_never_committed_cannot_be_shifted() -> None:
+def test_a_partition_without_a_committed_offset_cannot_be_shifted() -> None:
     with pytest.raises(ClientError, match="t-0"):
         plan_move(TOPIC_PARTITION, None, BOUNDS, Goal(To.SHIFT, 1))
 
@@ -53,7 +53,9 @@ def test_what_was_never_committed_cannot_be_shifted() -> None:
     st.integers(0, 2**40),
     st.integers(0, 2**40),
 )
-def test_wherever_it_goes_the_partition_has_it(to: To, number: int, before: int, first: int, length: int) -> None:
+def test_the_result_is_always_an_offset_of_the_partition(
+    to: To, number: int, before: int, first: int, length: int
+) -> None:
     bounds = Bounds(first, first + length)
     move = plan_move(TOPIC_PARTITION, before, bounds, Goal(to, number))
     assert bounds.first_offset <= move.after <= bounds.end_offset

@@ -45,7 +45,7 @@ def test_a_leader_that_moved_is_found() -> None:
     assert model.run(list_offsets(cluster, {FIRST: LATEST}))[FIRST].offset == 3
 
 
-def test_what_passes_is_asked_again_and_what_does_not_is_raised() -> None:
+def test_retriable_errors_are_retried_and_others_raised() -> None:
     model = filled()
     cluster = model.client(request_timeout_ms=3000)
     model.run(cluster.refresh(["t"]))

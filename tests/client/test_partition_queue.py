@@ -121,7 +121,7 @@ def test_a_rest_is_kept() -> None:
     assert queue.sendable(1, FIRST, 500)
 
 
-def test_after_a_gap_refused_batches_are_numbered_anew_under_the_next_epoch() -> None:
+def test_after_a_gap_refused_batches_are_renumbered_under_the_next_epoch() -> None:
     queue, (a, b, c) = introduced(2, 2, 2)
     take_all(queue)
     queue.given_up(a)
@@ -171,7 +171,7 @@ def test_without_an_identity_nothing_is_numbered() -> None:
     assert {batch.sequence for batch in batches} == {-1}
 
 
-def test_what_waited_too_long_is_taken_out_and_the_rest_stays() -> None:
+def test_expired_batches_are_removed_and_the_rest_stays() -> None:
     queue, (a, b) = queue_of(1, 1)
     b.deadline_ms = 2000
     assert queue.expire(1000) == [a]

@@ -33,7 +33,7 @@ def test_some_errors_leave_open_whether_the_batch_was_appended(code: ErrorCode) 
 
 
 @pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP])
-def test_what_the_broker_will_never_take_is_given_up(code: ErrorCode) -> None:
+def test_a_batch_that_the_broker_will_never_accept_fails(code: ErrorCode) -> None:
     verdict = judge(answer(code), ANSWERED, oldest=True)
     assert verdict.error is not None and not verdict.retry
 
@@ -50,7 +50,7 @@ def test_a_producer_the_broker_forgot_begins_a_new_epoch(code: ErrorCode) -> Non
     assert verdict.new_epoch and verdict.retry
 
 
-def test_what_never_left_is_certainly_not_in_the_log_and_what_was_cut_off_may_be() -> None:
+def test_a_request_never_sent_is_surely_not_in_the_log_and_one_cut_off_may_be() -> None:
     assert not judge(None, UnreachableError("x"), oldest=True).uncertain
     for error in (DisconnectedError("x"), TimedOutError("x")):
         verdict = judge(None, error, oldest=True)

@@ -124,7 +124,7 @@ def test_a_partition_that_does_not_exist_is_refused_at_once() -> None:
         producer_for(model, "t").send("t", b"x", partition=2)
 
 
-def test_a_topic_that_was_not_prepared_or_is_gone_is_refused_at_once() -> None:
+def test_an_unprepared_or_deleted_topic_is_refused_at_once() -> None:
     model = ModelCluster()
     model.create("t")
     producer = producer_for(model, "t")
@@ -222,7 +222,7 @@ def test_five_batches_in_flight_whose_answers_are_lost_stay_in_order_and_once() 
     assert values(model, "t") == [sent]
 
 
-def test_a_record_the_broker_never_takes_fails_alone_and_the_rest_goes_on_under_a_new_epoch() -> None:
+def test_a_record_that_the_broker_never_accepts_fails_alone_and_the_rest_continues_under_a_new_epoch() -> None:
     model = ModelCluster()
     model.create("t")
     producer = producer_for(model, "t")
@@ -254,7 +254,7 @@ def test_batches_behind_one_that_is_given_up_are_delivered_in_order() -> None:
     assert found == sent[producer.failed_records :]
 
 
-def test_a_producer_the_broker_forgot_goes_on_under_a_new_epoch() -> None:
+def test_a_producer_that_the_broker_forgot_continues_under_a_new_epoch() -> None:
     model = ModelCluster()
     model.create("t")
     producer = producer_for(model, "t")
@@ -265,7 +265,7 @@ def test_a_producer_the_broker_forgot_goes_on_under_a_new_epoch() -> None:
     assert read_header(model.topics["t"].partitions[0].batches[0], 0).producer_epoch == 1
 
 
-def test_an_id_that_is_not_there_yet_is_asked_for_again() -> None:
+def test_a_producer_id_that_is_not_available_yet_is_requested_again() -> None:
     model = ModelCluster()
     model.create("t")
     model.refuse("InitProducerId", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, count=3)
@@ -275,7 +275,7 @@ def test_an_id_that_is_not_there_yet_is_asked_for_again() -> None:
     assert values(model, "t") == [[b"x"]]
 
 
-def test_what_cannot_be_delivered_in_time_fails_and_says_why() -> None:
+def test_a_record_that_cannot_be_delivered_in_time_fails_with_the_reason() -> None:
     model = ModelCluster()
     model.create("t")
     producer = producer_for(model, "t", ProducerConfig(delivery_timeout_ms=5000))
@@ -286,7 +286,7 @@ def test_what_cannot_be_delivered_in_time_fails_and_says_why() -> None:
     assert "5 s" in str(producer.first_error)
 
 
-def test_a_cluster_that_goes_away_and_comes_back_gets_everything_in_order() -> None:
+def test_a_cluster_that_was_away_gets_everything_in_order() -> None:
     model = ModelCluster()
     model.create("t")
     producer = producer_for(model, "t", SMALL)
@@ -308,7 +308,7 @@ def test_flushing_with_nothing_on_the_way_is_done_at_once() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_through_breaks_moves_and_refusals_every_record_is_there_once_and_in_order(seed: int) -> None:
+def test_despite_disconnects_moves_and_refusals_every_record_is_there_once_and_in_order(seed: int) -> None:
     """Connections break, leaders move and brokers refuse; nothing is lost, doubled or swapped."""
     model = ModelCluster(seed, nodes=3, conditions=Conditions(break_chance=0.03, slow_chance=0.05, slow_ms=200))
     model.create("t", partitions=3)
@@ -380,7 +380,7 @@ def test_encoded_batches_are_numbered_and_sent_again_like_others(compression: Co
     assert values(model, "t") == [[b"%d" % number for number in range(8)]]
 
 
-def test_an_encoded_batch_for_a_partition_that_is_not_there_is_refused_at_once() -> None:
+def test_an_encoded_batch_for_a_missing_partition_is_refused_at_once() -> None:
     model = ModelCluster()
     model.create("t")
     producer = producer_for(model, "t")

@@ -11,7 +11,7 @@ def test_a_server_without_a_port_means_kafkas_port() -> None:
     assert parse_servers("localhost") == [Address("localhost", 9092)]
 
 
-def test_ipv6_addresses_stand_in_brackets_both_ways() -> None:
+def test_ipv6_addresses_are_in_brackets_in_both_directions() -> None:
     address = parse_address("[::1]:9092")
     assert address == Address("::1", 9092)
     assert str(address) == "[::1]:9092"
@@ -19,6 +19,6 @@ def test_ipv6_addresses_stand_in_brackets_both_ways() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ",", "host:", ":9092", "host:port", "host:70000", "host:-1", "host:²"])
-def test_what_is_not_an_address_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(AddressError, match=r"127\.0\.0\.1:9092"):
         parse_servers(text)

@@ -1,4 +1,4 @@
-"""Running ahead: the same items, no more of them than allowed, the same failure, and an end when nobody reads."""
+"""Reading ahead: the same items, a limited number, the same failure, and an end when the caller stops reading."""
 
 import threading
 from collections.abc import Generator
@@ -44,7 +44,7 @@ def test_a_failure_comes_behind_the_items_that_came_before_it() -> None:
         next(reader)
 
 
-def test_who_stops_reading_ends_the_iterator() -> None:
+def test_a_caller_that_stops_reading_ends_the_iterator() -> None:
     closed = threading.Event()
 
     def items() -> Generator[int, None, None]:

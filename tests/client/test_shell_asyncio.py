@@ -73,7 +73,7 @@ def test_transactions_and_offsets(cluster: Cluster) -> None:
     assert asyncio.run(main()) == ([1, 3], {topic_partition: OffsetAndMetadata(3, "x")})
 
 
-def test_what_ends_an_operation_is_raised_where_it_is_awaited(cluster: Cluster) -> None:
+def test_the_error_that_ends_an_operation_is_raised_where_it_is_awaited(cluster: Cluster) -> None:
     async def main() -> None:
         async with AsyncClient(cluster.bootstrap_servers) as client:
             await client.run(commit_offsets(client.cluster, "g", {TopicPartition("none", 0): OffsetAndMetadata(1)}))
@@ -83,7 +83,7 @@ def test_what_ends_an_operation_is_raised_where_it_is_awaited(cluster: Cluster) 
     assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_names_that_do_not_resolve_and_ports_that_do_not_answer_are_told() -> None:
+def test_unresolvable_names_and_silent_ports_are_reported() -> None:
     async def main(servers: str) -> None:
         async with AsyncClient(servers) as client:
             await client.run(client.cluster.refresh(None))
@@ -115,7 +115,7 @@ def test_an_operation_whose_waiter_is_cancelled_stops_where_it_is(cluster: Clust
     asyncio.run(main(), debug=True)
 
 
-def test_a_node_that_comes_back_is_found_again() -> None:
+def test_a_restarted_node_is_found_again() -> None:
     async def main(cluster: Cluster) -> list[int]:
         async with AsyncClient(cluster.bootstrap_servers) as client:
             await client.run(create_topics(client.cluster, [NewTopic("back", 1, 1)]))

@@ -1,4 +1,4 @@
-"""The blocking client: what it puts into the seams of the client's logic."""
+"""The blocking client: which seams it gives to the client's logic."""
 
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.uuids import to_text

@@ -101,7 +101,7 @@ def test_a_name_with_several_addresses_is_tried_until_one_takes_it() -> None:
         assert transport.peer.startswith("127.0.0.1:")
 
 
-def test_more_than_a_socket_takes_at_once_arrives_whole_and_draining_is_told() -> None:
+def test_more_than_a_socket_accepts_at_once_arrives_whole_and_draining_is_reported() -> None:
     data = bytes(range(256)) * 40_000
     with socket.create_server(("127.0.0.1", 0)) as server:
         loop = BlockingLoop()
@@ -124,7 +124,7 @@ def test_more_than_a_socket_takes_at_once_arrives_whole_and_draining_is_told() -
         other.close()
 
 
-def test_what_the_other_side_sends_is_received_and_its_end_is_told() -> None:
+def test_bytes_of_the_other_side_are_received_and_its_end_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         loop = BlockingLoop()
         _, collector = connect(loop, "127.0.0.1", server.getsockname()[1])

@@ -30,7 +30,7 @@ def test_the_gravest_refusal_of_several_counts() -> None:
     assert fate_of([again, broken, dead]) == (Fate.DEAD, dead)
 
 
-def test_what_was_not_attempted_waits_for_what_was_refused() -> None:
+def test_operations_not_attempted_wait_for_those_that_were_refused() -> None:
     codes = [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
     assert fate_of(codes) == (Fate.AGAIN, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert fate_of([ErrorCode.OPERATION_NOT_ATTEMPTED]) == (Fate.BROKEN, ErrorCode.OPERATION_NOT_ATTEMPTED)

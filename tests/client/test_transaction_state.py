@@ -56,7 +56,7 @@ def test_every_state_has_a_row_and_every_state_can_die() -> None:
         ((*OPEN, TransactionEvent.FENCED), ()),
     ],
 )
-def test_what_a_caller_may_do_depends_on_the_state(
+def test_the_state_decides_which_calls_are_allowed(
     events: tuple[TransactionEvent, ...], allowed: tuple[TransactionEvent, ...]
 ) -> None:
     for call in CALLS:
@@ -83,7 +83,7 @@ def test_a_broken_transaction_says_what_broke_it_until_it_is_aborted() -> None:
     state.apply(TransactionEvent.BEGIN)
 
 
-def test_being_fenced_is_told_rather_than_what_broke_before() -> None:
+def test_fencing_is_reported_rather_than_the_earlier_error() -> None:
     state = after(*OPEN, TransactionEvent.FAILED, TransactionEvent.ABORT, TransactionEvent.FENCED)
     with pytest.raises(RuntimeError, match="FENCED"):
         state.apply(TransactionEvent.BEGIN)

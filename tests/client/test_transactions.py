@@ -72,7 +72,7 @@ def committed(client: BlockingClient, topic: str) -> list[bytes]:
     return sorted(values)
 
 
-def test_what_is_committed_is_read_and_what_is_aborted_is_not(client: BlockingClient, topic: str) -> None:
+def test_committed_records_are_read_and_aborted_ones_are_not(client: BlockingClient, topic: str) -> None:
     producer = producer_of(client, topic)
     for number in range(6):
         producer.begin()
@@ -97,7 +97,7 @@ def test_an_abort_gives_up_what_was_not_sent(client: BlockingClient, topic: str)
     assert committed(client, topic) == [b"later"]
 
 
-def test_a_transaction_with_nothing_in_it_asks_nobody(client: BlockingClient, cluster: Cluster, topic: str) -> None:
+def test_an_empty_transaction_sends_no_request(client: BlockingClient, cluster: Cluster, topic: str) -> None:
     producer = producer_of(client, topic)
     cluster.fail_next("EndTxn", "INVALID_TXN_STATE", 2, required=False)
     producer.begin()

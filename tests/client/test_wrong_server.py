@@ -21,6 +21,6 @@ def test_a_server_is_recognised_by_its_first_bytes(first: bytes, words: str) -> 
     assert words in what_answered(first)
 
 
-def test_a_controllers_port_is_said_with_the_addresses_for_clients() -> None:
+def test_a_controllers_port_is_recognised_and_the_error_names_the_addresses_for_clients() -> None:
     assert controllers_port([Address("a", 1), Address("b", 2)]).endswith("clients use a:1,b:2")
     assert "serves no clients" in controllers_port([])

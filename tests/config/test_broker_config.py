@@ -156,7 +156,7 @@ def test_the_clusters_defaults_are_described_on_their_own() -> None:
     assert broker.describe_cluster_default(["log.retention.ms"]) == []
 
 
-def test_a_dynamic_setting_nobody_understands_is_said_aloud_and_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_dynamic_setting_is_logged_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
     broker = config()
     with caplog.at_level(logging.ERROR, "quire.config"):
         changed = broker.apply_dynamic({"message.max.bytes": "many", "new.in.kafka.9": "1", "num.io.threads": "9"}, {})
@@ -164,7 +164,7 @@ def test_a_dynamic_setting_nobody_understands_is_said_aloud_and_left_out(caplog:
     assert len(caplog.records) == 2
 
 
-def test_what_can_change_at_all_can_change_for_one_broker_and_for_all() -> None:
+def test_every_changeable_setting_can_change_for_one_broker_and_for_all() -> None:
     """`validate_dynamic` does not tell them apart: Kafka's settings of a single broker are all fixed in Quire."""
     changeable = [key for key in BROKER_KEYS.values() if can_change(key)]
     assert {key.update for key in changeable} == {Update.CLUSTER_WIDE}
@@ -214,12 +214,12 @@ def test_a_dynamic_change_is_held_against_what_is_set_already() -> None:
 
 
 @pytest.mark.parametrize("value", ["abc", "10.0.0.1", "10.0.0.1:", ":5", "10.0.0.1:5,x"])
-def test_limits_per_address_are_checked_before_anybody_relies_on_them(value: str) -> None:
+def test_limits_per_address_are_checked_before_they_apply(value: str) -> None:
     with pytest.raises(ConfigError, match="pairs like"):
         BrokerConfig.standalone({"max.connections.per.ip.overrides": value})
 
 
-def test_whoever_fails_on_a_changed_setting_keeps_nobody_else_from_it() -> None:
+def test_a_listener_that_fails_on_a_changed_setting_does_not_stop_the_others() -> None:
     broker = config()
     seen: list[list[str]] = []
 

@@ -1,4 +1,4 @@
-"""The tables of keys are whole and agree with themselves, and with what is known of Kafka 4.3."""
+"""The tables of keys are complete, consistent, and agree with what is known of Kafka 4.3."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS
 ALL = [*BROKER_KEYS.values(), *TOPIC_KEYS.values()]
 
 
-def test_every_setting_of_kafka_4_3_is_there() -> None:
+def test_every_setting_of_kafka_4_3_is_defined() -> None:
     public = [key for key in BROKER_KEYS.values() if not key.internal and key.name not in QUIRE_KEYS]
     assert len(public) == 340
     assert len([key for key in TOPIC_KEYS.values() if not key.internal]) == 33
@@ -74,7 +74,7 @@ def test_documentation_is_only_of_settings_that_exist() -> None:
     assert all(text.endswith(".") for text in DOCUMENTATION.values())
 
 
-def test_own_settings_are_told_apart_by_their_name() -> None:
+def test_own_settings_are_recognised_by_their_name() -> None:
     assert all(name.startswith("quire.") for name in QUIRE_KEYS)
     assert [name for name in BROKER_KEYS if name.startswith("quire.")] == list(QUIRE_KEYS)
 

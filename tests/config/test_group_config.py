@@ -1,4 +1,4 @@
-"""Settings of single consumer groups: above the broker's, within its bounds."""
+"""Settings of single consumer groups override the broker's, within its bounds."""
 
 import pytest
 
@@ -23,7 +23,7 @@ BROKER = BrokerConfig.standalone(
 )
 
 
-def test_what_a_group_has_not_of_its_own_is_the_brokers() -> None:
+def test_a_setting_that_a_group_lacks_is_the_brokers() -> None:
     own = {SESSION_TIMEOUT: "9000"}
     assert group_setting(own, SESSION_TIMEOUT, BROKER) == 9000
     assert group_setting({}, SESSION_TIMEOUT, BROKER) == 45_000
@@ -35,7 +35,7 @@ def test_when_the_brokers_bounds_have_changed_the_nearest_value_within_them_hold
     assert group_setting({SESSION_TIMEOUT: "70000"}, SESSION_TIMEOUT, BROKER) == 60_000
 
 
-def test_what_another_version_wrote_and_nobody_understands_is_not_there() -> None:
+def test_unknown_settings_of_other_versions_are_ignored() -> None:
     assert group_setting({SESSION_TIMEOUT: "long", "share.new": "1"}, SESSION_TIMEOUT, BROKER) == 45_000
 
 
@@ -51,16 +51,16 @@ def test_what_another_version_wrote_and_nobody_understands_is_not_there() -> Non
         ({"share.session.timeout.ms": "45000"}, "no share groups"),
     ],
 )
-def test_what_cannot_hold_is_refused_with_what_to_do(own: dict[str, str], reason: str) -> None:
+def test_invalid_values_are_refused_with_what_to_do(own: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         validate_group_configs(own, BROKER)
 
 
-def test_what_can_hold_is_not_refused() -> None:
+def test_valid_values_are_accepted() -> None:
     validate_group_configs({SESSION_TIMEOUT: "3000", HEARTBEAT_INTERVAL: "2999", ASSIGNMENT_INTERVAL: "0"}, BROKER)
 
 
-def test_a_description_says_what_stands_behind_a_value() -> None:
+def test_a_description_says_where_a_value_comes_from() -> None:
     (entry,) = describe_group({SESSION_TIMEOUT: " 9000"}, BROKER, [SESSION_TIMEOUT, "unknown"])
     assert (entry.value, entry.source, entry.read_only) == ("9000", ConfigSource.DYNAMIC_GROUP, False)
     assert [(each.name, each.value) for each in entry.synonyms] == [

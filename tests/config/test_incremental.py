@@ -22,7 +22,7 @@ from quire.protocol.alter_config_op import AlterConfigOp
         ("cleanup.policy", AlterConfigOp.SUBTRACT, "compact", "delete", "delete"),
     ],
 )
-def test_what_a_setting_is_afterwards(
+def test_the_value_of_a_setting_after_each_operation(
     name: str, operation: AlterConfigOp, value: str | None, current: str | None, after: str | None
 ) -> None:
     assert changed_value(TOPIC_KEYS, name, operation, value, current) == after
@@ -36,6 +36,8 @@ def test_what_a_setting_is_afterwards(
         ("segment.mss", AlterConfigOp.DELETE, None, "perhaps segment.ms is meant"),
     ],
 )
-def test_what_cannot_be_changed_that_way(name: str, operation: AlterConfigOp, value: str | None, words: str) -> None:
+def test_operations_that_do_not_apply_to_a_setting_are_refused(
+    name: str, operation: AlterConfigOp, value: str | None, words: str
+) -> None:
     with pytest.raises(ConfigError, match=words):
         changed_value(TOPIC_KEYS, name, operation, value, None)

@@ -1,4 +1,4 @@
-"""File, environment and --set, each above the one before, each findable from an error."""
+"""File, environment and --set override each other in this order, and errors name the source."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_an_error_names_the_place_the_key_the_value_and_what_is_allowed(
     assert caught.value.message == message
 
 
-def test_what_looks_like_a_secret_is_not_repeated_even_under_an_unknown_name() -> None:
+def test_values_that_look_secret_are_not_repeated_even_under_an_unknown_name() -> None:
     with pytest.raises(ConfigError) as caught:
         BrokerConfig.load(assignments=["ssl.keystore.passwords=hunter2"])
     assert "hunter2" not in caught.value.message

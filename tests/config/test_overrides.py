@@ -1,4 +1,4 @@
-"""An option replaces an address or a folder of a file, and contradicts no other setting in silence."""
+"""An option replaces an address or a folder of a file, and contradicts no other setting silently."""
 
 import pytest
 
@@ -82,7 +82,7 @@ NAMED = (
         ),
     ],
 )
-def test_what_contradicts_is_refused_in_the_users_own_words(arguments: dict[str, object], message: str) -> None:
+def test_contradictions_are_refused_in_the_users_own_words(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ContradictionError) as caught:
         BrokerConfig.load(**arguments)  # type: ignore[arg-type]
     assert caught.value.message == message
@@ -115,7 +115,9 @@ def test_what_contradicts_is_refused_in_the_users_own_words(arguments: dict[str,
         ),
     ],
 )
-def test_what_does_not_contradict_is_used(arguments: dict[str, object], listeners: str, advertised: str) -> None:
+def test_settings_that_do_not_contradict_are_used(
+    arguments: dict[str, object], listeners: str, advertised: str
+) -> None:
     topology = BrokerConfig.load(**arguments).topology  # type: ignore[arg-type]
     assert [str(item) for item in topology.broker_listeners] == [listeners]
     assert [str(item) for item in topology.advertised_listeners] == [advertised]

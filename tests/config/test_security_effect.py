@@ -1,4 +1,4 @@
-"""No setting that is to protect a node is accepted in silence while Quire has nothing to protect it with."""
+"""No setting that should protect a node is accepted silently while Quire cannot enforce it."""
 
 import pytest
 
@@ -21,7 +21,7 @@ NO_EFFECT = (
         "connections.max.reauth.ms=3600000",
     ],
 )
-def test_what_is_set_for_this_start_is_an_error_that_repeats_no_secret(assignment: str) -> None:
+def test_a_setting_without_effect_is_an_error_that_repeats_no_secret(assignment: str) -> None:
     name = assignment.partition("=")[0]
     with pytest.raises(ConfigError) as caught:
         BrokerConfig.load(assignments=[assignment])
@@ -58,7 +58,7 @@ def test_a_default_asks_for_nothing(setting: str) -> None:
         ("listener.name.inside.max.connections=5", "Quire has no settings for one listener yet"),
     ],
 )
-def test_what_kafka_would_enforce_is_refused_in_a_file_too(setting: str, reason: str) -> None:
+def test_settings_that_kafka_would_enforce_are_refused_in_a_file_too(setting: str, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
         BrokerConfig.load(file=("server.properties", setting))
     assert caught.value.message.startswith("server.properties line 1: ")

@@ -1,4 +1,4 @@
-"""`quire start` without any file is a working node, and what the user does say is kept."""
+"""`quire start` without a file is a working node, and the user's own settings apply."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A topic's settings: what overrides are allowed, what holds, and where it comes from."""
+"""A topic's settings: which overrides are allowed, which value applies, and where it comes from."""
 
 import logging
 
@@ -133,7 +133,7 @@ def test_a_new_topic_config_sees_dynamic_broker_settings() -> None:
     assert TopicConfig({}, node).get_int("max.message.bytes") == 77
 
 
-def test_an_override_nobody_understands_is_said_aloud_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_override_is_logged_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "quire.config"):
         topic = TopicConfig({"segment.bytes": "small", "future.key": "1"}, broker())
     assert topic.segment_bytes == 1 << 30
@@ -141,7 +141,7 @@ def test_an_override_nobody_understands_is_said_aloud_and_ignored(caplog: pytest
     assert "future.key" not in [item.name for item in topic.describe()]
 
 
-def test_a_described_override_stands_above_the_brokers_synonyms() -> None:
+def test_a_described_override_precedes_the_brokers_synonyms() -> None:
     node = broker(log_retention_hours="24")
     node.apply_dynamic({"log.retention.ms": "1000"}, {})
     retention = entry(TopicConfig({"retention.ms": "5"}, node), "retention.ms")

@@ -1,4 +1,4 @@
-"""Which node configurations hold together. Where Kafka 4.3.1 was asked, its answer is the expectation."""
+"""Which node configurations are valid. Apache Kafka 4.3.1's answer is the expectation where it was asked."""
 
 import pytest
 
@@ -145,7 +145,7 @@ def test_broker_id_is_an_old_name_of_node_id() -> None:
         ({"create.topic.policy.class.name": "com.example.Policy"}, "Java classes"),
     ],
 )
-def test_what_quire_cannot_do_is_refused_and_not_ignored(changes: dict[str, str], words: str) -> None:
+def test_unsupported_topologies_are_refused_and_not_ignored(changes: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match="not supported") as caught:
         BrokerConfig({**BASE, **changes})
     assert words in caught.value.message

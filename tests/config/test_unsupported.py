@@ -1,4 +1,4 @@
-"""Classes of Kafka's that a setting may name, because Quire does the same without them."""
+"""Classes of Kafka that a setting may name, because Quire does the same without them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Colour appears at terminals only, and never where a user has refused it."""
+"""Colour appears only at terminals, and never if the user has refused it."""
 
 import io
 import os

@@ -5,7 +5,7 @@ def test_a_view_takes_the_place_of_the_one_before() -> None:
     assert fit("a\nbb", 80, 24) == f"{HOME}a{REST_OF_LINE}\nbb{REST_OF_LINE}\n{REST_OF_SCREEN}"
 
 
-def test_what_does_not_fit_the_screen_is_counted_and_nothing_scrolls() -> None:
+def test_lines_that_do_not_fit_the_screen_are_counted_and_nothing_scrolls() -> None:
     shown = fit("\n".join(f"line {number}" for number in range(30)), 80, 10)
     lines = shown.removeprefix(HOME).removesuffix(REST_OF_SCREEN).splitlines()
     assert len(lines) == 9

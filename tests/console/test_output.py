@@ -1,7 +1,7 @@
 from quire.console.output import format_table, numbers
 
 
-def test_columns_fit_their_content_and_numbers_stand_to_the_right() -> None:
+def test_columns_fit_their_content_and_numbers_are_right_aligned() -> None:
     table = format_table(("name", "partitions"), [("orders", 3), ("a", 12)])
     assert table == "NAME    PARTITIONS\norders           3\na               12"
 
@@ -15,6 +15,6 @@ def test_no_line_ends_in_blanks() -> None:
         assert line == line.rstrip()
 
 
-def test_lists_of_nodes_stand_in_one_cell() -> None:
+def test_lists_of_nodes_share_one_cell() -> None:
     assert numbers([1, 2]) == "1,2"
     assert numbers([]) == "-"

@@ -1,4 +1,4 @@
-"""What clients call themselves is shown as it is, and does nothing to a log or a terminal."""
+"""Names of clients are shown as they are, but cannot affect a log or a terminal."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Requests to stop: the first, the same once more, and a second one."""
+"""Requests to stop: the first, a repetition, and a different second one."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What others wrote does nothing to the terminal, and stays what it is for programs."""
+"""Foreign text cannot affect the terminal, and reaches programs unchanged."""
 
 import io
 import json
@@ -50,13 +50,13 @@ def test_people_can_tell_what_was_there() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=[])))
-def test_whatever_the_text_is_it_is_printable_afterwards(text: str) -> None:
+def test_any_text_becomes_printable(text: str) -> None:
     assert not UNSAFE & {*printable(text)}
     printable(text).encode()
 
 
 @given(st.recursive(st.text(st.characters(exclude_categories=[])), lambda each: st.dictionaries(st.text(), each)))
-def test_json_stands_for_the_same_value_and_has_no_control_character(value: object) -> None:
+def test_json_has_the_same_value_and_no_control_character(value: object) -> None:
     for write in (to_json, to_compact_json, to_indented_json):
         text = write(value)
         assert json.loads(text) == value

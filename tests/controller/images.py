@@ -1,4 +1,4 @@
-"""Small clusters for the tests of the managers, which need no log and no disk."""
+"""Small clusters for the tests of the managers, without a log or a disk."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The active controller: one request after the other, each answered when it is committed."""
+"""The active controller handles one request after the other, and answers each when it is committed."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_a_request_sees_what_the_one_before_it_did() -> None:
     assert len(sim.image.topics_by_name["orders"].partitions) == 4
 
 
-def test_a_refusal_that_waits_for_nobody_is_given_at_once() -> None:
+def test_a_refusal_without_records_is_sent_at_once() -> None:
     sim = SimController().start()
     assert sim.controller.create_topics(wanted("")).done
 
@@ -97,7 +97,7 @@ def test_every_kind_of_request_is_answered() -> None:
     assert gone.responses[0].error_code == 0 and sim.image.topics_by_name == {}
 
 
-def test_everything_is_there_after_a_restart() -> None:
+def test_everything_is_still_there_after_a_restart() -> None:
     sim = SimController().start()
     sim.create("orders", 3)
     sim.settle(
@@ -128,7 +128,7 @@ def test_requests_that_wait_are_refused_when_the_term_ends() -> None:
     assert waiting.value.topics[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_a_silent_broker_is_fenced_and_comes_back() -> None:
+def test_a_silent_broker_is_fenced_and_returns() -> None:
     sim = SimController().start()
     epoch = sim.register(2)
     sim.heartbeat(2, epoch)
@@ -170,7 +170,7 @@ def test_a_process_elsewhere_with_the_controllers_node_id_is_not_its_own_broker(
     assert sim.image.brokers[NODE_ID].is_active, "its own broker is, also in a later term"
 
 
-def test_topics_spread_over_the_brokers_that_are_there() -> None:
+def test_topics_spread_over_the_available_brokers() -> None:
     sim = SimController().start()
     epoch = sim.register(2)
     sim.heartbeat(2, epoch)

@@ -1,4 +1,4 @@
-"""Dynamic settings, by the answers Apache Kafka 4.3.1 gives to the same requests."""
+"""Dynamic settings, compared with Apache Kafka 4.3.1's answers to the same requests."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_a_change_that_changes_nothing_writes_nothing() -> None:
     assert collected(incremental_alter_configs(IMAGE, CONFIG, request)).records == []
 
 
-def test_deleting_what_nobody_knows_is_fine() -> None:
+def test_deleting_an_unknown_setting_is_allowed() -> None:
     assert change(TOPIC, "orders", ("nope", DELETE, None))[0] == 0
     left_over = cluster(topic(), setting(TOPIC, "orders", "nope", "1"))
     assert change(TOPIC, "orders", ("nope", DELETE, None), image=left_over) == (0, {})
@@ -172,7 +172,7 @@ def test_replacements_that_cannot_be(
 # --- Groups
 
 
-def test_a_group_that_need_not_be_there_gets_settings_of_its_own() -> None:
+def test_a_group_that_does_not_exist_may_have_settings() -> None:
     given = ("consumer.assignment.interval.ms", SET, "2000")
     assert change(GROUP, "readers", given) == (0, {"consumer.assignment.interval.ms": "2000"})
     known = cluster(setting(GROUP, "readers", "consumer.assignment.interval.ms", "2000"))
@@ -189,7 +189,7 @@ def test_a_group_that_need_not_be_there_gets_settings_of_its_own() -> None:
         ("g", ("share.session.timeout.ms", SET, "45000"), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_what_a_group_cannot_have_is_refused(group: str, given: Change, code: ErrorCode) -> None:
+def test_settings_that_a_group_cannot_have_are_refused(group: str, given: Change, code: ErrorCode) -> None:
     assert change(GROUP, group, given) == (code, {})
 
 

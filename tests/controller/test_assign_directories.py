@@ -1,4 +1,4 @@
-"""A broker reports in which of its directories its replicas are."""
+"""A broker reports which of its directories have its replicas."""
 
 from quire.controller.assign_directories import assign_replicas_to_dirs
 from quire.controller.controller_result import ControllerResult

@@ -38,6 +38,6 @@ def test_a_cluster_that_has_begun_gets_nothing() -> None:
     assert activation_records(cluster(), CONFIG, features, in_transaction=False) == []
 
 
-def test_what_the_last_controller_left_open_is_aborted() -> None:
+def test_a_metadata_transaction_that_the_last_controller_left_open_is_aborted() -> None:
     written = activation_records(cluster(), CONFIG, [], in_transaction=True)
     assert [type(record) for record in written] == [AbortTransactionRecord]

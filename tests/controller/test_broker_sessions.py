@@ -144,7 +144,7 @@ def test_a_broker_with_other_directories_is_another_broker_and_waits(sim: SimCon
     assert register_again(sim, 2, log_dirs=[b"e" * 16]) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 
-def test_a_broker_that_is_gone_may_come_back_with_other_directories(sim: SimController) -> None:
+def test_a_broker_that_restarts_may_have_other_directories(sim: SimController) -> None:
     join(sim, 2, log_dirs=[b"d" * 16])
     sim.close_connection(2)
     sim.run(10)

@@ -1,4 +1,4 @@
-"""Brokers register, are let in, fall silent and leave."""
+"""Brokers register, are unfenced, fall silent and leave."""
 
 from typing import Any
 
@@ -214,7 +214,7 @@ def test_cordoned_directories_are_noted_once() -> None:
     assert beat(after(image, result.records), cordoned_log_dirs=[]).records == []
 
 
-def test_a_broker_that_will_not_come_back_is_forgotten() -> None:
+def test_an_unregistered_broker_is_forgotten() -> None:
     image = cluster(topic(), partition(0, (1, 2)), brokers=2)
     result = unregister(image)
     later = after(image, result.records)

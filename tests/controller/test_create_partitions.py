@@ -1,4 +1,4 @@
-"""CreatePartitions, by the answers Apache Kafka 4.3.1 gives to the same requests."""
+"""CreatePartitions, compared with Apache Kafka 4.3.1's answers to the same requests."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_a_topic_named_twice_is_refused_once() -> None:
 
 
 @pytest.mark.parametrize("name", [GROUP_OFFSETS, TRANSACTION_STATE])
-def test_what_coordinators_keep_is_not_spread_anew(name: str) -> None:
+def test_partitions_of_internal_topics_are_not_added(name: str) -> None:
     image = cluster(topic(name), partition(0, (1, 2)), brokers=2)
     result = run(wanted(3, name=name), image=image)
     assert result.response.results[0].error_code == ErrorCode.INVALID_PARTITIONS

@@ -1,4 +1,4 @@
-"""CreateTopics, by the answers Apache Kafka 4.3.1 gives to the same requests."""
+"""CreateTopics, compared with Apache Kafka 4.3.1's answers to the same requests."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_a_topic_its_settings_and_its_partitions_are_one_batch() -> None:
         assert partition.directories == (directory(1),)
 
 
-def test_the_settings_in_force_are_told() -> None:
+def test_the_settings_in_force_are_returned() -> None:
     config = CreatableTopicConfig(name="retention.ms", value="77")
     created = run(cluster(), wanted(configs=[config])).response.topics[0]
     told = {each.name: (each.value, each.config_source) for each in created.configs or []}
@@ -73,7 +73,7 @@ def test_the_settings_in_force_are_told() -> None:
     assert len(told) == 33
 
 
-def test_what_is_left_open_comes_from_the_configuration() -> None:
+def test_counts_that_are_left_open_come_from_the_configuration() -> None:
     created = run(cluster(), wanted(num_partitions=-1, replication_factor=-1)).response.topics[0]
     assert (created.num_partitions, created.replication_factor) == (2, 1)
 

@@ -1,4 +1,4 @@
-"""DeleteTopics, by the answers Apache Kafka 4.3.1 gives to the same requests."""
+"""DeleteTopics, compared with Apache Kafka 4.3.1's answers to the same requests."""
 
 import pytest
 

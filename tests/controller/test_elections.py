@@ -1,4 +1,4 @@
-"""Who leads when brokers come and go, with and without eligible leader replicas (KIP-966)."""
+"""Which replica leads when brokers stop and return, with and without eligible leader replicas (KIP-966)."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def test_before_3_6_a_smaller_isr_was_a_new_leader_epoch() -> None:
     assert (later.leader, later.leader_epoch) == (1, 1)
 
 
-def test_the_last_in_sync_replica_stays_in_the_isr_and_nobody_leads() -> None:
+def test_the_last_in_sync_replica_stays_in_the_isr_and_there_is_no_leader() -> None:
     later = change(of_three(isr=(1,)), up=(2, 3), without=1)
     assert later is not None
     assert (later.leader, later.isr) == (-1, (1,))
@@ -87,7 +87,7 @@ def test_the_last_in_sync_replica_stays_in_the_isr_and_nobody_leads() -> None:
     assert (back.leader, back.isr, back.leader_epoch) == (1, (1,), 2)
 
 
-def test_nobody_is_elected_unclean_unless_asked_for() -> None:
+def test_no_replica_is_elected_unclean_unless_requested() -> None:
     alone = of_three(isr=(1,), leader=-1)
     assert change(alone, up=(2, 3)) is None
     later = change(alone, up=(2, 3), rules=ElectionRules(unclean=True))
@@ -95,11 +95,11 @@ def test_nobody_is_elected_unclean_unless_asked_for() -> None:
     assert (later.leader, later.isr, later.leader_recovery_state) == (2, (2,), RECOVERING)
 
 
-def test_a_partition_that_has_its_leader_is_left_alone() -> None:
+def test_a_partition_that_has_its_preferred_leader_is_not_changed() -> None:
     assert change(of_three(leader=2), up=(1, 2, 3)) is None
 
 
-def test_below_the_minimum_who_leaves_the_isr_stays_eligible() -> None:
+def test_below_the_minimum_a_replica_that_leaves_the_isr_stays_eligible() -> None:
     later = change(of_three(isr=(1, 2)), up=(1, 3), rules=ELIGIBLE, without=2)
     assert later is not None
     assert (later.isr, later.elr, later.last_known_elr) == ((1,), (2,), ())
@@ -111,7 +111,7 @@ def test_an_eligible_replica_can_lead_as_safely() -> None:
     assert (later.leader, later.isr, later.elr, later.leader_recovery_state) == (2, (2,), (1,), 0)
 
 
-def test_at_the_minimum_nobody_else_needs_to_be_eligible() -> None:
+def test_at_the_minimum_no_other_replica_is_eligible() -> None:
     later = change(of_three(isr=(1, 2), leader=-1, elr=(3,), last_known_elr=(3,)), up=(1, 2), rules=ELIGIBLE)
     assert later is not None
     assert (later.leader, later.elr, later.last_known_elr) == (1, (), ())
@@ -135,7 +135,7 @@ def test_after_an_unclean_shutdown_a_replica_is_not_eligible() -> None:
     assert (later.isr, later.elr, later.last_known_elr) == ((1,), (), (2,))
 
 
-def test_who_led_last_is_taken_when_everybody_came_back_unclean() -> None:
+def test_the_last_known_leader_is_elected_when_all_replicas_returned_unclean() -> None:
     rules = ElectionRules(eligible_leader_replicas=True)
     alone = PartitionImage(replicas=(1,), isr=(1,), leader=1, directories=(bytes(16),))
     away = change(alone, up=(), rules=rules, without=1, unclean_shutdown=True)
@@ -239,7 +239,7 @@ def test_a_fenced_broker_leaves_all_its_partitions() -> None:
     assert changed(image, settled(image, 1)) == {0: (2, (2,)), 1: (2, (2,)), 2: (-1, (1,))}
 
 
-def test_partitions_that_are_as_they_should_be_are_left_alone() -> None:
+def test_healthy_partitions_are_not_changed() -> None:
     image = cluster(
         topic(),
         partition(0, (1, 2)),
@@ -252,7 +252,7 @@ def test_partitions_that_are_as_they_should_be_are_left_alone() -> None:
     assert carried_out(image, lambda later: settle_all(later, CONFIG)).records == []
 
 
-def test_what_an_earlier_controller_left_undone_is_done() -> None:
+def test_elections_that_an_earlier_controller_left_undone_are_completed() -> None:
     """Broker 3 was fenced, broker 2 unfenced, and broker 4 removed, and each had partitions left."""
     image = cluster(
         topic(),

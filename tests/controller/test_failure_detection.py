@@ -57,7 +57,7 @@ def test_the_outcome_of_a_probe_counts_once(detection: FailureDetection) -> None
     assert not detection.probe_refused(probe, 0, keeps)
 
 
-def test_a_broker_that_accepts_is_probed_again_and_then_left_alone(detection: FailureDetection) -> None:
+def test_a_broker_that_accepts_is_probed_after_each_delay_and_then_no_more(detection: FailureDetection) -> None:
     detection.heard(1, 5, 11, 0)
     probe: Probe | None = closed(detection, 11)
     delays = []
@@ -130,7 +130,7 @@ def test_the_same_broker_may_end_twice_within_a_session(detection: FailureDetect
     assert end(detection, 1, now_ms=1_000, keeps_leaders=False)
 
 
-def test_a_broker_that_waits_for_its_session_does_not_hold_up_others(detection: FailureDetection) -> None:
+def test_a_broker_that_waits_for_its_session_does_not_delay_others(detection: FailureDetection) -> None:
     assert end(detection, 1, now_ms=0)
     assert not end(detection, 2, now_ms=8_000, keeps_leaders=False)
     assert end(detection, 3, now_ms=SESSION_MS, keeps_leaders=False)

@@ -1,4 +1,6 @@
-"""A broker with very many partitions is fenced and unfenced in portions, and what is left undone is done later."""
+"""A broker with very many partitions is fenced and unfenced in portions, and unfinished portions are completed
+later.
+"""
 
 from collections.abc import Callable, Sequence
 

@@ -78,7 +78,7 @@ def test_a_node_is_formatted_by_its_configuration() -> None:
     ]
 
 
-def test_what_is_formatted_is_left_alone() -> None:
+def test_a_formatted_directory_is_kept() -> None:
     disk, random = SimDisk(), SimRandom(1)
     config = BrokerConfig.standalone({"log.dirs": "/one"})
     cluster_id = format_node(disk, random, config, now_ms=1)
@@ -99,7 +99,7 @@ def test_a_static_quorum_is_not_written_into_the_directory() -> None:
     assert not disk.exists("/one/__cluster_metadata-0")
 
 
-def test_levels_nobody_knows_are_not_written() -> None:
+def test_unknown_feature_levels_are_not_written() -> None:
     with pytest.raises(UnsupportedMetadataError, match=r"group\.version at level 9"):
         format_directory(SimDisk(), "/data", META, now_ms=1, levels={"metadata.version": 30, "group.version": 9})
 
@@ -112,7 +112,7 @@ def test_a_metadata_log_without_its_owner_is_data() -> None:
     assert "__cluster_metadata-0" not in unfinished_formatting(disk, "/data")
 
 
-def test_what_is_not_of_a_data_directory_keeps_all_from_being_formatted() -> None:
+def test_foreign_files_prevent_all_directories_from_being_formatted() -> None:
     disk = SimDisk()
     config = BrokerConfig.standalone({"log.dirs": "/one,/two"})
     for name in ("lost+found/x", "orders-0/x", f"orders-1.{'0' * 32}-delete/x", f"orders-1.{'0' * 32}-future/x"):
@@ -165,7 +165,7 @@ def test_a_crash_leaves_a_directory_that_can_be_formatted_again() -> None:
     raise AssertionError("it never finished")
 
 
-def test_what_was_formatted_is_there_after_a_power_loss_with_all_folders_above_it() -> None:
+def test_a_formatted_directory_survives_a_power_loss_with_all_folders_above_it() -> None:
     for seed in range(10):
         disk = SimDisk()
         format_directory(disk, "/new/folder/data", META, now_ms=1)

@@ -33,6 +33,6 @@ def test_voters_are_read_and_written_as_kafka_has_them() -> None:
         (f"1@a:1:{ONE},2@a:1:{TWO}", "the address a:1 twice"),
     ],
 )
-def test_what_names_no_voters_is_refused(text: str, why: str) -> None:
+def test_a_configuration_without_voters_is_refused(text: str, why: str) -> None:
     with pytest.raises(InitialVotersError, match=why):
         parse_initial_voters(text, "CONTROLLER")

@@ -1,4 +1,4 @@
-"""A data directory that Apache Kafka 4.3.1 formatted, used and left is Quire's from there on.
+"""Quire takes over a data directory that Apache Kafka 4.3.1 formatted and used.
 
 `golden/kafka_used` is its metadata: topics created, grown and deleted, settings, two runs, snapshots, a controlled
 shutdown with eligible leader replicas.

@@ -1,4 +1,4 @@
-"""Power loss at every single disk operation of a node's metadata: what was answered is there afterwards, whole.
+"""Power loss at every single disk operation of a node's metadata: every acknowledged change survives as a whole.
 
 The same life is lived again and again: formatting, election, topics, settings, snapshots. Each time the power fails one
 operation later. Whatever was answered before must be found after the restart, and nothing may be there by half.

@@ -13,7 +13,7 @@ from quire.raft.snapshot_file import Snapshot
 from tests.controller.sim_controller import FROM_A_NODE, NODE_ID, SimController
 
 
-def test_each_term_has_a_controller_of_its_own() -> None:
+def test_each_term_has_its_own_controller() -> None:
     sim = SimController().start()
     first = sim.replica.active
     assert first is not None
@@ -23,7 +23,7 @@ def test_each_term_has_a_controller_of_its_own() -> None:
     assert sim.replica.active is not None and sim.replica.active is not first
 
 
-def test_what_a_term_wrote_without_commit_is_unknown_to_the_next() -> None:
+def test_uncommitted_records_of_a_term_are_unknown_to_the_next() -> None:
     sim = SimController().start()
     topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
     written = sim.controller.create_topics(CreateTopicsRequest(topics=[topic]), FROM_A_NODE)

@@ -1,4 +1,4 @@
-"""A process that stood still is noticed, however its next event comes."""
+"""A stall of the process is detected, whatever event comes next."""
 
 from quire.controller.stall_watch import StallWatch
 

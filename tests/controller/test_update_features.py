@@ -1,4 +1,4 @@
-"""UpdateFeatures, by the answers Apache Kafka 4.3.1 gives to the same requests."""
+"""UpdateFeatures, compared with Apache Kafka 4.3.1's answers to the same requests."""
 
 from collections.abc import Callable
 
@@ -121,7 +121,7 @@ def test_eligible_leader_replicas_need_a_metadata_version() -> None:
     assert update(image, (ELR, 1, UPGRADE)) == (ErrorCode.INVALID_UPDATE_VERSION, image)
 
 
-def test_without_the_feature_nobody_outside_the_isr_is_eligible() -> None:
+def test_without_the_feature_no_replica_outside_the_isr_is_eligible() -> None:
     image = cluster(topic(), partition(0, (1, 2), isr=(1,), elr=(2,)), brokers=2, features={ELR: 1})
     code, later = update(image, (ELR, 0, SAFE_DOWNGRADE))
     assert (code, later.topics_by_name["orders"].partitions[0].elr) == (0, ())

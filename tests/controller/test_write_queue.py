@@ -15,13 +15,13 @@ def test_an_answer_waits_for_everything_before_it() -> None:
     assert second.value == "second"
 
 
-def test_what_is_committed_already_is_answered_at_once() -> None:
+def test_a_wait_for_a_committed_record_ends_at_once() -> None:
     queue = WriteQueue()
     queue.committed(5)
     assert queue.answer("now", 5, lambda: "refused").done
 
 
-def test_whoever_waits_is_refused_when_leadership_is_lost() -> None:
+def test_waiting_requests_are_refused_when_leadership_is_lost() -> None:
     queue = WriteQueue()
     waiting = [queue.answer("yes", offset, lambda: "refused") for offset in (5, 6)]
     queue.refuse_all()

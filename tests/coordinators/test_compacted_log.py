@@ -1,11 +1,11 @@
-"""The compaction that other tests believe in."""
+"""The compaction that other tests rely on."""
 
 from quire.coordinators.runtime.result import WrittenBy
 from tests.coordinators.compacted_log import compacted
 from tests.coordinators.sim_shard import LogEntry
 
 
-def test_what_counts_is_kept_and_nothing_else() -> None:
+def test_only_the_records_that_count_are_kept() -> None:
     def entry(key: bytes, value: bytes | None, producer: int | None = None) -> LogEntry:
         return LogEntry(key, value, None if producer is None else WrittenBy(producer, 0))
 

@@ -1,4 +1,4 @@
-"""The shard that coordinator tests stand on: what it promises them."""
+"""The simulated shard of the coordinator tests: what it guarantees."""
 
 from collections.abc import Sequence
 
@@ -82,7 +82,7 @@ def test_after_a_failed_append_a_new_machine_knows_what_was_committed() -> None:
     assert shard.machine.known == {"g": 1}
 
 
-def test_what_nobody_heard_of_may_be_in_the_log_all_the_same() -> None:
+def test_unacknowledged_records_may_still_be_in_the_log() -> None:
     shard = SimShard(Generations)
     shard.holding = True
     shard.run(lambda now_ms: shard.machine.bump("g"))

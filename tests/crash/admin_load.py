@@ -1,4 +1,4 @@
-"""Topics, settings, partitions and producer ids that clients ask for, through any node, while nodes fail.
+"""Clients that create topics, settings, partitions and producer ids through any node, while nodes fail.
 
 Each request goes from node to node until it is acknowledged. A request whose answer was lost may have been carried out,
 so the next attempt may find its work done. Every topic, setting and partition count is asked for once, so that a late

@@ -1,4 +1,4 @@
-"""After failures: what was acknowledged is there, once, and every node says the same, in its answers and its files."""
+"""After failures: every acknowledged record is there once, and all nodes agree, in their answers and their files."""
 
 from quire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -1,4 +1,4 @@
-"""Starts a node again whenever it has ended, as a supervisor does, so that a test may kill it at any moment."""
+"""Restarts a node whenever it ends, as a supervisor does, so that a test may kill it at any moment."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What the files of several nodes say about the cluster's metadata: one log, and so one image.
+"""The metadata logs of several nodes must be one log, and so one image.
 
 It reads snapshots and segments of nodes that do not run.
 """

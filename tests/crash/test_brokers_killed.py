@@ -1,4 +1,4 @@
-"""Brokers of a cluster that are killed while clients write: every acknowledged record is there, once and in order."""
+"""Brokers of a cluster are killed while clients write: every acknowledged record is there, once and in order."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def cluster(tmp_path: Path) -> Iterator[RealCluster]:
         yield running
 
 
-def test_every_acknowledged_record_is_there_after_each_broker_was_killed(cluster: RealCluster) -> None:
+def test_every_acknowledged_record_survives_the_kill_of_each_broker(cluster: RealCluster) -> None:
     create_topic(cluster.bootstrap_servers, TOPIC)
     load = Load(cluster.bootstrap_servers, **IDEMPOTENT)
     load.wait_for_more(ACKS_PER_ROUND)

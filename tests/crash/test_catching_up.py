@@ -1,4 +1,4 @@
-"""A node that was away for so long that the others have deleted what it misses: it goes on from their snapshot."""
+"""A node was down so long that the others have deleted what it misses: it continues from their snapshot."""
 
 from pathlib import Path
 

@@ -24,12 +24,12 @@ def cluster(tmp_path: Path) -> Iterator[ProxiedCluster]:
 
 
 @pytest.mark.parametrize("one_way", [False, True], ids=["both ways", "what it sends"])
-def test_changes_go_on_after_each_isolation_of_the_active_controller(cluster: ProxiedCluster, one_way: bool) -> None:
+def test_changes_succeed_after_each_isolation_of_the_active_controller(cluster: ProxiedCluster, one_way: bool) -> None:
     isolate_the_active_controller(cluster, ISOLATIONS, one_way=one_way)
 
 
 @pytest.mark.soak
-def test_changes_go_on_after_many_isolations_of_the_active_controller(cluster: ProxiedCluster) -> None:
+def test_changes_succeed_after_many_isolations_of_the_active_controller(cluster: ProxiedCluster) -> None:
     isolate_the_active_controller(cluster, 5 * ISOLATIONS, one_way=False)
 
 

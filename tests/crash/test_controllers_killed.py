@@ -26,12 +26,12 @@ def admin_load(cluster: RealCluster) -> AdminLoad:
     return load
 
 
-def test_changes_go_on_after_each_kill_of_the_active_controller(cluster: RealCluster) -> None:
+def test_changes_succeed_after_each_kill_of_the_active_controller(cluster: RealCluster) -> None:
     kill_the_active_controller(cluster, KILLS)
 
 
 @pytest.mark.soak
-def test_changes_go_on_after_many_kills_of_the_active_controller(cluster: RealCluster) -> None:
+def test_changes_succeed_after_many_kills_of_the_active_controller(cluster: RealCluster) -> None:
     kill_the_active_controller(cluster, 5 * KILLS)
 
 

@@ -1,4 +1,4 @@
-"""A copy that is exactly once, while its copier and its node are killed with -9: every record comes out once.
+"""An exactly-once copy, while its copier and its node are killed with -9: every record is copied once.
 
 The copier is the one of examples/, started again by a supervisor as any service would be.
 """

@@ -1,4 +1,6 @@
-"""Real nodes whose data directories fail, fill up or are read-only: each goes alone, and nothing told is lost."""
+"""Real nodes whose data directories fail, fill up or are read-only: each fails alone, and nothing acknowledged is
+lost.
+"""
 
 import subprocess
 import time
@@ -97,7 +99,7 @@ def running(one: Path, two: Path, **settings: int) -> Cluster:
     return Cluster(data_dir=f"{one},{two}", config={"log.flush.offset.checkpoint.interval.ms": 100, **settings})
 
 
-def test_a_directory_that_is_gone_goes_offline_alone_and_comes_back_with_its_records(site: Site) -> None:
+def test_a_removed_directory_goes_offline_alone_and_returns_with_its_records(site: Site) -> None:
     for partition in (0, 1):
         assert site.write(partition) == 0
     aside = site.two.with_name("aside")

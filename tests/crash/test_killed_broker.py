@@ -1,4 +1,4 @@
-"""A broker of three that is killed with -9 is fenced because its process is gone, not because it is silent."""
+"""A broker of three that is killed with -9 is fenced because its process ended, not because it is silent."""
 
 import os
 import re

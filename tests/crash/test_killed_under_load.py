@@ -1,4 +1,4 @@
-"""A node killed with -9 while clients write: everything it acknowledged is there afterwards, and nothing broken.
+"""A node killed with -9 while clients write: everything it acknowledged is there afterwards, and nothing is damaged.
 
 The page cache survives the process, so no flush is needed for this; what a power cut leaves is the simulator's subject.
 """
@@ -100,7 +100,7 @@ def test_a_torn_tail_is_cut_and_said_aloud(cluster: Cluster) -> None:
     assert told, "cutting the log must not pass in silence"
 
 
-def test_topics_that_were_acknowledged_are_there_after_a_kill(cluster: Cluster) -> None:
+def test_acknowledged_topics_survive_a_kill(cluster: Cluster) -> None:
     for number in range(KILLS):
         create_topic(cluster.bootstrap_servers, f"kept-{number}", partitions=2)
         create_topic(cluster.bootstrap_servers, f"dropped-{number}")

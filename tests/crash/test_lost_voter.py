@@ -1,4 +1,4 @@
-"""A controller whose disk was emptied has forgotten its votes: it votes only after it was removed and added."""
+"""A controller whose disk was emptied has lost its votes: it votes only after it was removed and added."""
 
 from pathlib import Path
 

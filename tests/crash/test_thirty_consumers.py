@@ -1,4 +1,6 @@
-"""Thirty consumers that join and leave under load: everything is read, no partition has two owners, all settle down."""
+"""Thirty consumers join and leave under load: everything is read, no partition has two owners, and the group
+settles.
+"""
 
 import itertools
 import random

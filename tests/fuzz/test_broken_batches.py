@@ -1,4 +1,4 @@
-"""Record batches that lie: about their size, their records, their codec, or what they become when opened."""
+"""Record batches with wrong sizes, record counts, codecs or decompressed contents."""
 
 import gzip
 import os

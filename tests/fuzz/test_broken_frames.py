@@ -1,4 +1,4 @@
-"""Each kind of bad input by name: refused with Kafka's error or a closed connection, told once in the log."""
+"""Each kind of bad input by name: refused with Kafka's error or a closed connection, and logged once."""
 
 import struct
 
@@ -55,7 +55,7 @@ MAY_BE_ANSWERED = {"bytes left over", "count below null", "client id that is no 
 
 
 @pytest.mark.parametrize("case", CLOSED)
-def test_a_frame_that_makes_no_sense_closes_its_connection_and_is_logged_once(victim: Victim, case: str) -> None:
+def test_a_malformed_frame_closes_its_connection_and_is_logged_once(victim: Victim, case: str) -> None:
     victim.new_log_lines()
     with victim.connect() as connection:
         connection.send_bytes(CLOSED[case])

@@ -1,4 +1,4 @@
-"""Everything that once did harm, thrown again."""
+"""Inputs that once did harm, sent again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Clients that stop in the middle, never read, or come in crowds keep nobody else waiting."""
+"""Clients that stop in the middle, never read, or connect by the hundred block no other client."""
 
 import contextlib
 import socket

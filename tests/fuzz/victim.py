@@ -1,4 +1,4 @@
-"""A node under fire, and the signs that it took no harm.
+"""A node under attack, and the checks that it is unharmed.
 
 A bystander connected before the first shot must be answered after every one of them, by the same process, within
 bounded memory, and the log must hold no traceback and no line that a client can make endless.

@@ -1,4 +1,4 @@
-"""What a broker's coordinators know: groups with members and offsets, and transactions.
+"""The state of a broker's coordinators: groups with members and offsets, and transactions.
 
 The same question to Apache Kafka and to Quire. Bytes are turned into text one to one (Latin-1), so that an answer can
 be kept as JSON; lists are sorted where their order means nothing.

@@ -1,4 +1,4 @@
-"""What Apache Kafka's DumpLogSegments says of a file, and what Quire says of it, in the same words.
+"""The output of Apache Kafka's DumpLogSegments for a file, and Quire's in the same form.
 
 DumpLogSegments prints `name: value name: value ...` on a line; keys and payloads of plain records as they are, those of
 internal topics as JSON with Kafka's own field names.

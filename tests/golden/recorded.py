@@ -1,4 +1,4 @@
-"""The data directories that `interop/record_golden.py` has recorded from Apache Kafka, as they were on its disk."""
+"""The data directories that `interop/record_golden.py` recorded from Apache Kafka."""
 
 import json
 import shutil

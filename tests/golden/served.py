@@ -1,4 +1,4 @@
-"""Everything that a broker serves, as Quire's own client reads it: the same question to Apache Kafka and to Quire.
+"""Everything that a broker serves, as Quire's own client reads it, from Apache Kafka or Quire.
 
 Bytes are turned into text one to one (Latin-1), so that an answer can be kept as JSON.
 """

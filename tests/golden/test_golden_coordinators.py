@@ -1,4 +1,4 @@
-"""Groups and transactions that Apache Kafka wrote down are replayed to what Apache Kafka knew of them."""
+"""Groups and transactions in files of Apache Kafka are replayed to the state that Apache Kafka reported."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever byte of a recorded file is another one, `quire dump-log` comes to the end of it and tells what it finds."""
+"""Whatever byte of a recorded file is changed, `quire dump-log` reads to its end and reports what it finds."""
 
 from pathlib import Path
 

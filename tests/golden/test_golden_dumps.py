@@ -1,4 +1,4 @@
-"""`quire dump-log` and Apache Kafka's DumpLogSegments say the same of every file that Apache Kafka wrote."""
+"""`quire dump-log` and Apache Kafka's DumpLogSegments agree on every file that Apache Kafka wrote."""
 
 from pathlib import Path
 

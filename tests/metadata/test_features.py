@@ -1,4 +1,4 @@
-"""Feature levels, and the record versions that go with a metadata.version: those Kafka 4.3.1 uses."""
+"""Feature levels, and the record versions of each metadata.version, as in Kafka 4.3.1."""
 
 import pytest
 

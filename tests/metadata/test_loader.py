@@ -1,4 +1,4 @@
-"""From committed batches to one image and one word to each publisher."""
+"""Committed batches become one image, and one call to each publisher."""
 
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ def test_an_aborted_transaction_never_happened() -> None:
     assert loader.image.features == {} and heard == []
 
 
-def test_a_late_subscriber_hears_of_everything_that_is_there() -> None:
+def test_a_late_subscriber_gets_everything_that_exists() -> None:
     loader = MetadataLoader()
     loader.apply([OneBatch(1, [records.TopicRecord(name="orders", topic_id=b"t" * 16)])])
     heard: list[ImageDelta] = []
@@ -93,7 +93,7 @@ def test_a_snapshot_and_the_rest_are_worth_the_whole_log(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_differs_between_two_images_is_in_the_delta(seed: int) -> None:
+def test_every_difference_between_two_images_is_in_the_delta(seed: int) -> None:
     told = history(seed)
     loader, heard = subscribed()
     half = len(told) // 2

@@ -1,4 +1,4 @@
-"""What single records do to the image, and what they leave in the delta."""
+"""What single records change in the image and in the delta."""
 
 from typing import Any
 

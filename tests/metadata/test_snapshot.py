@@ -1,4 +1,4 @@
-"""An image, its records, and the image they draw are the same thing."""
+"""An image, its records, and the image built from them are equal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A network without sockets, whose clients are in the test's hands: each byte arrives when the test says so."""
+"""A network without sockets, whose clients the test controls: each byte arrives when the test decides."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The memory of requests: kept for reuse within bounds, shared within a limit, waited for in turn."""
+"""The memory of requests: reused within bounds, shared within a limit, given out in order of arrival."""
 
 from quire.network.buffers import MODEST_BYTES, SMALL_BYTES, BufferPool
 
@@ -60,7 +60,7 @@ def test_no_more_is_kept_than_the_pool_may_keep() -> None:
     assert sum(any(buffer is kept for kept in small) for buffer in small_again) == 2
 
 
-def test_what_is_in_use_now_is_kept_rather_than_what_was_before() -> None:
+def test_memory_in_use_now_is_preferred_to_older_memory() -> None:
     pool = BufferPool(100 * MB, keep_bytes=8 * MB)
     for buffer in [taken(pool, MB) for _ in range(8)]:
         pool.give_back(buffer)
@@ -100,7 +100,7 @@ def test_one_may_go_beyond_the_limit_and_the_others_wait_in_turn() -> None:
     assert pool.in_use_bytes == 3 * MB
 
 
-def test_who_is_beyond_the_limit_may_grow_further() -> None:
+def test_a_connection_beyond_the_limit_may_grow_further() -> None:
     pool = BufferPool(MB)
     taken(pool, MB)
     beyond = taken(pool, MB)
@@ -179,7 +179,7 @@ def test_spare_buffers_are_within_the_limit_too() -> None:
     assert pool.spare(MB) is not None
 
 
-def test_nobody_gets_memory_past_those_who_wait() -> None:
+def test_no_connection_gets_memory_before_those_that_wait() -> None:
     pool = BufferPool(4 * MB)
     buffers = [taken(pool, MB) for _ in range(4)]
     taken(pool, MB)
@@ -199,7 +199,7 @@ def test_nobody_gets_memory_past_those_who_wait() -> None:
     assert got == ["waiting"]
 
 
-def test_who_is_beyond_the_limit_grows_past_those_who_wait() -> None:
+def test_a_connection_beyond_the_limit_grows_before_those_that_wait() -> None:
     pool = BufferPool(4 * MB)
     taken(pool, 3 * MB)
     beyond = taken(pool, 2 * MB)
@@ -264,7 +264,7 @@ def test_a_modest_request_holds_what_it_needs_in_the_end_and_never_waits_for_it(
     assert pool.in_use_bytes == 0
 
 
-def test_a_buffer_that_a_request_holds_is_not_used_again_before_it_lets_go() -> None:
+def test_a_buffer_that_a_request_holds_is_not_reused_before_it_is_released() -> None:
     pool = BufferPool(3 * MB)
     small, large = pool.small(), taken(pool, MB)
     for part in (small[100:200], large[100:200], large[300:400]):
@@ -282,7 +282,7 @@ def test_a_buffer_that_a_request_holds_is_not_used_again_before_it_lets_go() -> 
     assert pool.small() is small
 
 
-def test_a_buffer_that_was_held_and_let_go_before_it_is_given_back_is_as_any_other() -> None:
+def test_a_buffer_that_was_held_and_released_before_its_return_is_like_any_other() -> None:
     pool = BufferPool(3 * MB)
     large = taken(pool, MB)
     pool.hold(large[:10])

@@ -1,4 +1,4 @@
-"""Connections: answers in order, one request at a time, bounded in every direction, and never the others' problem."""
+"""Connections: answers in order, one request at a time, bounds in both directions, no effect on others."""
 
 import logging
 from collections.abc import Callable
@@ -204,7 +204,7 @@ def test_a_bug_in_a_handler_costs_its_connection_and_is_logged_once(caplog: pyte
 @pytest.mark.parametrize(
     "announced", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x7f\xff\xff\xff", b"GET / HTTP/1.1\r\n"]
 )
-def test_what_is_no_request_closes_the_connection_with_one_line(
+def test_an_invalid_request_closes_the_connection_with_one_log_line(
     announced: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World()
@@ -278,7 +278,7 @@ def test_a_client_that_never_reads_is_closed_when_it_has_been_idle_for_too_long(
     assert world.server.counters.queued_bytes == 0
 
 
-def test_a_client_that_reads_slowly_is_left_alone() -> None:
+def test_a_client_that_reads_slowly_is_not_closed() -> None:
     world = World(Limits(idle_ms_max=1000))
     client = world.client(takes=0)
     client.send(frame(b"big....1") * 3)
@@ -311,7 +311,7 @@ def test_an_idle_client_is_closed_quietly_and_an_active_one_is_not(caplog: pytes
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
 
-def test_without_a_limit_nobody_is_idle_for_too_long_until_there_is_one() -> None:
+def test_without_a_limit_no_connection_is_idle_too_long_until_a_limit_is_set() -> None:
     world = World(Limits(idle_ms_max=-1))
     client = world.client()
     world.clock.run_for(10_000_000)
@@ -350,7 +350,7 @@ def test_when_all_queues_together_reach_the_limit_the_longest_is_dropped(caplog:
     assert world.server.counters.queued_bytes == 0
 
 
-def test_many_who_do_not_read_are_not_all_looked_at_for_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_clients_that_do_not_read_are_not_all_checked_for_each_response(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(Limits(queued_bytes_max=64 * MB))
     looked = 0
     count_queued = Connection.count_queued
@@ -369,7 +369,7 @@ def test_many_who_do_not_read_are_not_all_looked_at_for_each_answer(monkeypatch:
     assert looked < 64 * 64 / 4
 
 
-def test_who_has_taken_what_was_queued_is_not_taken_for_a_hoarder() -> None:
+def test_a_client_that_has_read_its_queue_is_not_taken_for_a_hoarder() -> None:
     world = World(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
     slow, other = world.client(takes=0), world.client(takes=0)
     slow.send(frame(b"big....1") * 3)
@@ -381,7 +381,7 @@ def test_who_has_taken_what_was_queued_is_not_taken_for_a_hoarder() -> None:
     assert not other.ended
 
 
-def test_who_reads_is_served_while_others_fill_their_queues() -> None:
+def test_a_client_that_reads_is_served_while_others_fill_their_queues() -> None:
     world = World(Limits(queued_bytes_max=MB))
     fast = world.client()
     for i in range(5):
@@ -392,7 +392,7 @@ def test_who_reads_is_served_while_others_fill_their_queues() -> None:
         assert world.server.counters.queued_bytes <= MB
 
 
-def test_who_sends_many_requests_at_once_lets_the_others_have_their_turn() -> None:
+def test_a_client_that_sends_many_requests_at_once_lets_the_others_have_their_turn() -> None:
     world = World()
     greedy, other = world.client(), world.client()
     requests = [b"echo%05d" % i for i in range(1000)]
@@ -441,7 +441,7 @@ def test_a_turn_ends_when_its_requests_have_taken_long() -> None:
     assert not slow.paused
 
 
-def test_a_server_that_stops_gives_nobody_another_turn() -> None:
+def test_a_server_that_stops_gives_no_connection_another_turn() -> None:
     world = World()
     client = world.client()
     client.send(frame(b"echo...1") * 1000)
@@ -467,7 +467,7 @@ def test_large_requests_beyond_the_servers_memory_wait_and_are_all_served() -> N
     assert world.server.pool.in_use_bytes == 0
 
 
-def test_a_client_that_leaves_while_it_waits_for_memory_holds_nobody_up() -> None:
+def test_a_client_that_leaves_while_it_waits_for_memory_blocks_no_other() -> None:
     world = World(Limits(request_memory_bytes_max=MB))
     request = frame(b"echo" + b"." * 200_000)
     holders = [world.client() for _ in range(5)]

@@ -41,7 +41,7 @@ def test_one_request_at_a_time_is_handled_of_what_comes_when_the_client_has_gone
     assert world.server.counters.connections == 0
 
 
-def test_what_waits_only_to_be_answered_does_not_hold_up_what_a_client_said_before_it_went() -> None:
+def test_a_request_that_waits_only_for_its_response_does_not_delay_later_requests_of_a_disconnected_client() -> None:
     world = World()
     client = world.client()
     client.send(frame(b"park...1") + frame(b"silent.2"))
@@ -112,7 +112,7 @@ def test_a_server_that_stops_waits_for_the_request_in_progress_of_a_client_that_
     assert world.handled == [b"park...1"]
 
 
-def test_what_waits_for_a_client_that_has_gone_is_told_so() -> None:
+def test_requests_that_wait_for_a_disconnected_client_are_notified() -> None:
     world = World()
     client = world.client()
     client.send(frame(b"park...1"))
@@ -166,7 +166,7 @@ def test_a_client_that_goes_with_bytes_unread_waits_for_the_request_in_progress(
     assert world.server.counters.connections == 0
 
 
-def test_a_client_that_goes_with_half_a_large_request_unread_is_let_go() -> None:
+def test_a_client_that_closes_with_half_a_large_request_unread_is_released() -> None:
     world = World(Limits(request_memory_bytes_max=MB))
     holders = [world.client() for _ in range(3)]
     for holder in holders:

@@ -1,4 +1,4 @@
-"""Frames: cut from whatever pieces arrive, in bounded memory, without copying what is whole."""
+"""Frames: assembled from any pieces, in bounded memory, without copying whole ones."""
 
 import itertools
 import random

@@ -1,4 +1,6 @@
-"""Memory for large requests: half-sent ones hold nobody up for long, and only those that come too slowly are closed."""
+"""Memory for large requests: half-sent ones do not hold it for long, and only clients that send too slowly are
+closed.
+"""
 
 import pytest
 
@@ -63,14 +65,14 @@ def test_modest_requests_are_served_while_half_sent_huge_ones_hold_all_they_can_
         assert bytes(client.taken) == frame(b"answered")
 
 
-def test_nobody_is_closed_while_nobody_waits() -> None:
+def test_no_connection_is_closed_while_none_waits() -> None:
     world = World()
     holders = world.holders()
     world.clock.run_for(120_000)
     assert not any(client.ended for client in holders)
 
 
-def test_who_has_stopped_sending_is_closed_when_another_waits(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_connection_that_stopped_sending_is_closed_when_another_waits(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     holders = world.holders()
     waiting = world.starve()
@@ -117,7 +119,7 @@ def trickle(world: World, clients: list[MemoryTransport], bytes_per_second: int,
     world.clock.run_for(seconds * 1000)
 
 
-def test_whoever_sends_as_fast_as_it_must_is_left_alone_and_who_is_slower_is_not() -> None:
+def test_a_client_that_sends_at_the_required_rate_stays_and_a_slower_one_is_closed() -> None:
     world = World()
     slow = [world.client(MODEST[:20_000]) for _ in range(4)]
     senders = [world.client(MODEST[:20_000]) for _ in range(12)]
@@ -130,7 +132,7 @@ def test_whoever_sends_as_fast_as_it_must_is_left_alone_and_who_is_slower_is_not
     assert any(client.ended for client in slow)
 
 
-def test_who_waits_for_memory_is_not_blamed_for_sending_nothing() -> None:
+def test_a_client_that_waits_for_memory_is_not_blamed_for_sending_nothing() -> None:
     world = World()
     waiting = world.client(HUGE[: 2 * MB - 1])
     senders = [*world.holders(2), world.client(HUGE[: 3 * MB])]
@@ -145,7 +147,7 @@ def test_who_waits_for_memory_is_not_blamed_for_sending_nothing() -> None:
     assert not waiting.ended
 
 
-def test_who_has_just_got_the_memory_that_it_waited_for_has_time_to_use_it() -> None:
+def test_a_connection_that_just_got_its_memory_has_time_to_use_it() -> None:
     world = World()
     waiting = world.client(HUGE[: 2 * MB - 1])
     senders = [*world.holders(2), world.client(HUGE[: 3 * MB])]
@@ -163,7 +165,7 @@ def test_who_has_just_got_the_memory_that_it_waited_for_has_time_to_use_it() -> 
     assert not waiting.ended
 
 
-def test_room_that_nothing_came_into_is_taken_back_and_its_owner_left_alone() -> None:
+def test_unused_memory_is_taken_back_without_closing_its_owner() -> None:
     world = World()
     idle = world.client(MODEST)
     world.clock.run_for(0)
@@ -198,7 +200,7 @@ class Tricklers:
 
 
 @pytest.mark.parametrize("first", [SLOW[:20_000], SLOW[:100_000]])
-def test_who_sends_its_requests_is_served_soon_beside_hundreds_who_hold_all_memory(first: bytes) -> None:
+def test_a_client_that_sends_its_requests_is_served_soon_beside_hundreds_that_hold_all_memory(first: bytes) -> None:
     world = World(48 * MB)
     tricklers = Tricklers(world, first=first)
     assert world.server.pool.is_short
@@ -222,7 +224,7 @@ def test_who_sends_its_requests_is_served_soon_beside_hundreds_who_hold_all_memo
     assert sum(waits_ms) / len(waits_ms) < 500
 
 
-def test_a_parked_request_is_no_shelter_for_a_half_sent_one_behind_it() -> None:
+def test_a_parked_request_does_not_protect_a_half_sent_one_behind_it() -> None:
     world = World()
     parked = world.client(MODEST)
     world.clock.run_for(0)

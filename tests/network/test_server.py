@@ -1,4 +1,4 @@
-"""The server: listeners with names, limits on who may come in, and a stop that finishes what was begun."""
+"""The server: named listeners, limits on connections, and a stop that finishes requests in progress."""
 
 import pytest
 
@@ -131,7 +131,7 @@ def test_stop_lets_a_slow_reader_take_its_last_answer() -> None:
     assert world.stops == 1
 
 
-def test_who_does_not_finish_by_the_deadline_is_cut_off() -> None:
+def test_connections_unfinished_at_the_deadline_are_cut_off() -> None:
     world = World()
     parked, slow = world.network.client(), world.network.client(takes=0)
     parked.send(frame(b"park...1"))
@@ -147,7 +147,7 @@ def test_who_does_not_finish_by_the_deadline_is_cut_off() -> None:
     assert parked.taken == b""
 
 
-def test_nobody_comes_in_while_the_server_stops() -> None:
+def test_no_connection_is_accepted_while_the_server_stops() -> None:
     world = World()
     busy = world.network.client()
     busy.send(frame(b"park...1"))

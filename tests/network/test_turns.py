@@ -1,4 +1,4 @@
-"""Turns: however many requests however many connections have sent, a round of the loop is short."""
+"""Turns: a round of the loop is short, however many requests are waiting on however many connections."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A request of any API in any version with every field filled, so that it asks for something that is there."""
+"""A request of any API in any version with every field filled, which refers to something that exists."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A snapshot of the metadata that is damaged or from the future: the node says what to do, and the cluster goes on."""
+"""A snapshot of the metadata that is damaged or too new: the node says what to do, and the cluster continues."""
 
 import logging
 

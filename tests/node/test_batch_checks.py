@@ -1,4 +1,4 @@
-"""Produce where checking the batches takes long: others are served meanwhile, and every promise is kept."""
+"""Produce with batches that take long to check: other requests are served in between, with all guarantees."""
 
 import pytest
 
@@ -98,7 +98,7 @@ def test_a_job_finds_what_is_wrong_too(node: SimulatedNode) -> None:
     ]
 
 
-def test_what_a_request_expands_to_is_bounded_in_a_job_too(node: SimulatedNode) -> None:
+def test_the_expansion_of_a_request_is_bounded_in_a_job_too(node: SimulatedNode) -> None:
     node.node.expansion_max_bytes = 3 * len(LONG)
     pending = node.send(request(*[batch(LONG[:-100])] * 3), VERSION)
     assert produced(node, pending) == [(0, 0)] * 3
@@ -155,7 +155,7 @@ def test_retries_of_an_idempotent_producer_are_appended_once(node: SimulatedNode
     assert values(node) == [len(LONG), 5]
 
 
-def test_a_topic_that_is_deleted_meanwhile_takes_nothing(node: SimulatedNode) -> None:
+def test_a_topic_that_is_deleted_during_the_check_gets_nothing(node: SimulatedNode) -> None:
     pending = node.send(request(batch(LONG)), VERSION)
     deleted = node.send(DeleteTopicsRequest(topics=[], topic_names=[TOPIC], timeout_ms=1000), 5)
     assert produced(node, pending) == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
@@ -178,7 +178,7 @@ def test_a_topic_that_has_its_name_by_now_takes_nothing_either(node: SimulatedNo
     assert code in codes and offset == -1
 
 
-def test_a_leader_that_resigned_meanwhile_takes_nothing(node: SimulatedNode) -> None:
+def test_a_leader_that_resigns_during_the_check_appends_nothing(node: SimulatedNode) -> None:
     pending = node.send(request(batch(LONG)), VERSION)
     node.node.partitions.leader(TOPIC, None, 0).partition.leave_role()
     # The metadata still names this node as the leader, so to its clients the log is offline.
@@ -263,7 +263,7 @@ def long_transactional(producer: TransactionalProducer, sequence: int) -> Produc
 
 
 @pytest.mark.parametrize("protocol", [PROTOCOL_1, PROTOCOL_2])
-def test_a_transaction_that_ends_meanwhile_is_not_opened_again(node: SimulatedNode, protocol: int) -> None:
+def test_a_transaction_that_ends_during_the_check_is_not_opened_again(node: SimulatedNode, protocol: int) -> None:
     producer = TransactionalProducer(node, protocol=protocol).start()
     if protocol == PROTOCOL_1:
         assert producer.add_partitions(0) == [0]
@@ -299,7 +299,7 @@ def test_a_long_batch_begins_a_transaction_as_a_short_one_does(node: SimulatedNo
     assert partition.last_stable_offset == 2
 
 
-def test_a_node_that_stops_meanwhile_appends_all_of_it_or_nothing(node: SimulatedNode) -> None:
+def test_a_node_that_stops_during_the_check_appends_all_of_it_or_nothing(node: SimulatedNode) -> None:
     node.jobs.longest_ms = 20_000.0
     node.send(request(batch(LONG)), VERSION)
     disk = node.stop()

@@ -1,4 +1,4 @@
-"""A broker's registration, heartbeats and controlled shutdown, against a controller that answers as the test says."""
+"""A broker's registration, heartbeats and controlled shutdown, against a controller that the test controls."""
 
 from typing import cast
 
@@ -216,7 +216,7 @@ def test_a_controlled_shutdown_ends_when_the_controller_says_so(world: World) ->
     assert len(world.controller.heartbeats) == count, "a broker that has left is silent"
 
 
-def test_a_controller_that_does_not_answer_cannot_hold_up_a_stop(world: World) -> None:
+def test_a_controller_that_does_not_answer_cannot_delay_a_stop(world: World) -> None:
     world.unfence()
     world.broker.leave(lambda: world.events.append("left"))
     world.clock.run_for(LEAVE_PATIENCE_MS - 1)

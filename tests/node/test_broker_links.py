@@ -53,7 +53,7 @@ def test_a_request_goes_to_the_listener_that_brokers_use(node: SimulatedNode) ->
     assert links.error(MARKERS, 2) is ErrorCode.BROKER_NOT_AVAILABLE
 
 
-def test_each_api_has_a_connection_of_its_own(node: SimulatedNode) -> None:
+def test_each_api_has_its_own_connection(node: SimulatedNode) -> None:
     links = Links(node)
     links.ask(MARKERS, 2)
     links.ask(MARKERS, 2)
@@ -62,7 +62,7 @@ def test_each_api_has_a_connection_of_its_own(node: SimulatedNode) -> None:
     assert node.network.connections("here") == 2
 
 
-def test_what_does_not_reach_the_broker_is_an_error(node: SimulatedNode) -> None:
+def test_a_request_that_does_not_reach_the_broker_is_an_error(node: SimulatedNode) -> None:
     links = Links(node)
     assert links.error(MARKERS, 99) is ErrorCode.UNSUPPORTED_VERSION
     node.network.cut("here", "node")

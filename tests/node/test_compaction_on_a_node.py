@@ -1,4 +1,4 @@
-"""Compaction on a node: dirty logs are found and cleaned by themselves, whatever else happens to them meanwhile."""
+"""Compaction on a node: dirty logs are found and cleaned automatically, whatever else happens to them."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_no_cleaner_no_compaction() -> None:
     assert len(offsets(node)) == 50
 
 
-def test_what_is_clean_enough_is_left_alone() -> None:
+def test_logs_that_are_clean_enough_are_not_compacted() -> None:
     node = node_with_keys(50, min_cleanable_dirty_ratio="0.5")
     node.clock.run_for(3 * SECONDS)
     fill(node, 8, first=50)
@@ -76,7 +76,7 @@ def test_what_is_clean_enough_is_left_alone() -> None:
     assert cleaned_offset(node.disk) == 64
 
 
-def test_records_are_left_alone_until_they_are_old_enough() -> None:
+def test_records_are_not_compacted_until_they_are_old_enough() -> None:
     node = node_with_keys(50, min_compaction_lag_ms="60000")
     node.clock.run_for(50 * SECONDS)
     assert len(offsets(node)) == 50
@@ -84,7 +84,7 @@ def test_records_are_left_alone_until_they_are_old_enough() -> None:
     assert len(offsets(node)) == 12
 
 
-def test_what_has_waited_too_long_is_compacted_however_clean_the_log_and_active_the_segment() -> None:
+def test_overdue_logs_are_compacted_however_clean_the_log_and_active_the_segment() -> None:
     node = node_with_keys(50, min_cleanable_dirty_ratio="1", max_compaction_lag_ms="60000")
     node.clock.run_for(50 * SECONDS)
     assert len(offsets(node)) == 50
@@ -92,7 +92,7 @@ def test_what_has_waited_too_long_is_compacted_however_clean_the_log_and_active_
     assert offsets(node) == list(range(40, 50))
 
 
-def test_a_restart_goes_on_where_cleaning_had_come_to() -> None:
+def test_after_a_restart_cleaning_continues_where_it_was() -> None:
     first = node_with_keys(50)
     first.clock.run_for(5 * SECONDS)
     again = SimulatedNode(first.stop(), SOON, seed=2).start()
@@ -159,7 +159,7 @@ def test_a_reader_in_an_old_segment_is_not_disturbed() -> None:
     assert [name for name in node.disk.list_dir(FOLDER) if name.endswith(".deleted")] == []
 
 
-def test_a_damaged_log_is_told_of_once_and_the_others_are_cleaned(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_log_is_logged_once_and_the_others_are_cleaned(caplog: pytest.LogCaptureFixture) -> None:
     node = node_with_keys(50, {"log.cleaner.backoff.ms": "1000000"})
     node.create_topic("u", 1, **{"internal_segment_bytes": "4400", **COMPACTED})
     file = node.disk.open(f"{FOLDER}/00000000000000000008.log")

@@ -95,7 +95,7 @@ def test_a_directory_that_is_removed_is_offline_after_the_next_checkpoint_of_hig
     assert (produce(node, first), values_of(node, first)) == (0, [b"v", b"v"])
 
 
-def test_one_full_disk_of_two_is_told_to_its_writers_and_serves_again_by_itself() -> None:
+def test_one_full_disk_of_two_is_reported_to_its_writers_and_serves_again_by_itself() -> None:
     node, first, second = two_topics()
     room: list[str] = []
 
@@ -218,7 +218,7 @@ def test_a_node_does_not_guess_which_of_two_logs_of_a_partition_is_right() -> No
     assert values_of(SimulatedNode(disk, TWO, seed=3).start(), first) == [b"v"]
 
 
-def test_of_two_logs_of_different_topics_the_one_that_is_gone_is_set_aside() -> None:
+def test_of_two_logs_of_different_topics_the_one_of_the_deleted_topic_is_set_aside() -> None:
     node, first, second = two_topics()
     disk = node.stop()
     copy_log(disk, f"/one/{first}-0", f"/two/{first}-0")
@@ -233,7 +233,7 @@ def test_of_two_logs_of_different_topics_the_one_that_is_gone_is_set_aside() -> 
     assert [name for name in again.disk.list_dir("/two") if name.endswith("-stray")] != []
 
 
-def test_a_log_that_lost_the_id_of_its_topic_with_the_power_is_used_beside_one_of_a_topic_that_is_gone() -> None:
+def test_a_log_that_lost_its_topic_id_in_a_power_loss_is_used_beside_one_of_a_deleted_topic() -> None:
     """The topic was deleted and created again while the directory with the older log was offline."""
     node, first, _ = two_topics()
     disk = node.stop()
@@ -245,7 +245,7 @@ def test_a_log_that_lost_the_id_of_its_topic_with_the_power_is_used_beside_one_o
     assert [name for name in again.disk.list_dir("/two") if name.endswith("-stray")] != []
 
 
-def test_a_node_does_not_begin_a_second_metadata_log_when_the_first_is_gone() -> None:
+def test_a_node_does_not_create_a_second_metadata_log_when_the_first_is_missing() -> None:
     disk = two_topics()[0].stop()
     disk.rename("/one", "/unmounted")
     with pytest.raises(DataDirectoryError, match="/one should hold the metadata log and is empty"):

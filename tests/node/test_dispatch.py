@@ -58,7 +58,7 @@ def test_a_request_of_no_api_is_not_worth_handling_without_its_client(frame: byt
     assert not changes_something(memoryview(frame))
 
 
-def test_a_newer_client_is_told_our_versions_in_version_0(node: SimulatedNode) -> None:
+def test_a_newer_client_gets_the_served_versions_in_version_0(node: SimulatedNode) -> None:
     frame = HEADER.pack(18, 99, 77, -1)
     reply = node.dispatch(node.info, memoryview(bytearray(frame)))
     assert isinstance(reply, list)
@@ -140,7 +140,7 @@ def test_an_unexpected_exception_is_an_answer_and_not_the_end(
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_late_answer_that_cannot_be_written_closes_its_connection_and_hurts_nobody_else(node: SimulatedNode) -> None:
+def test_a_late_response_that_cannot_be_encoded_closes_its_connection_and_affects_no_other(node: SimulatedNode) -> None:
     huge = CreatableTopicConfig(name="x" * 20_000, value="y" * 20_000)
     good = CreatableTopic(name="good", num_partitions=1, replication_factor=1)
     bad = CreatableTopic(name="bad", num_partitions=1, replication_factor=1, configs=[huge])

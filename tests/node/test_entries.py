@@ -40,7 +40,7 @@ def test_each_name_has_one_entry_in_the_order_asked_for() -> None:
     assert [group.group_id for group in found] == asked == ["b", "a", "c"]
 
 
-def test_what_comes_later_or_in_slices_is_waited_for() -> None:
+def test_entries_that_come_later_or_in_slices_are_waited_for() -> None:
     late: Pending[DescribedGroup] = Pending()
 
     def in_slices() -> Work[DescribedGroup]:
@@ -55,7 +55,7 @@ def test_what_comes_later_or_in_slices_is_waited_for() -> None:
     assert [group.group_id for group in result.value] == ["a", "b", "c"]
 
 
-def test_what_does_not_fit_any_more_is_refused_and_not_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_do_not_fit_are_refused_and_not_described(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries_module, "ENTRIES_BYTES_MAX", 1_000)
     asked: list[str] = []
 

@@ -1,5 +1,6 @@
-"""Every advertised version of every API is answered, on both listeners of a real node: asked for nothing in particular,
-and with every field filled. The answers are whole, also to kio, which has its decoders from Kafka's own schemas."""
+"""Every advertised version of every API is answered, on both listeners of a real node: with empty requests, and with
+every field filled. kio, whose decoders come from Kafka's own schemas, can read the answers.
+"""
 
 import itertools
 from collections.abc import Iterator

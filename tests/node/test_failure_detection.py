@@ -1,4 +1,4 @@
-"""Brokers that end, and networks that only pretend it, on three simulated nodes."""
+"""Brokers that end, and networks that only look like it, on three simulated nodes."""
 
 import pytest
 
@@ -132,7 +132,7 @@ def test_connections_that_break_for_no_reason_fence_no_broker(nodes: SimNodes) -
     assert fences.seen == set()
 
 
-def test_a_broker_behind_a_lying_refusal_is_fenced_and_comes_back(nodes: SimNodes) -> None:
+def test_a_broker_behind_a_false_refusal_is_fenced_and_returns(nodes: SimNodes) -> None:
     controller = leader(nodes)
     other = nodes.others(controller)[0]
     leaderships = Leaderships(nodes)

@@ -1,4 +1,4 @@
-"""Fetch sessions: epochs counted by both sides, only changes told, a bounded cache."""
+"""Fetch sessions: epochs on both sides, only changes in responses, a bounded cache."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def sessions(limit: int = 10) -> FetchSessions:
     return FetchSessions(limit, SimRandom(1))
 
 
-def test_a_session_goes_on_with_the_next_epoch() -> None:
+def test_a_session_continues_with_the_next_epoch() -> None:
     cache = sessions()
     session = cache.open(0, True, [wanted(0), wanted(1)], now_ms=0)
     assert session is not None
@@ -35,7 +35,7 @@ def test_a_repeated_epoch_makes_the_client_start_over() -> None:
     assert refused.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_an_unknown_session_is_said_to_be_unknown() -> None:
+def test_an_unknown_session_gets_the_error_for_it() -> None:
     with pytest.raises(ApiError) as refused:
         sessions().resume(77, 1, True, now_ms=0)
     assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -66,7 +66,7 @@ def test_a_served_partition_goes_to_the_end_of_the_queue() -> None:
     assert [p.index for p in session.partitions.values()] == [1, 2, 0]
 
 
-def test_a_partition_is_news_when_data_or_a_watermark_is_new() -> None:
+def test_a_partition_is_in_the_response_when_data_or_a_watermark_is_new() -> None:
     partition = wanted(0)
     assert partition.has_news(5, 0, has_data_or_error=False)
     assert not partition.has_news(5, 0, has_data_or_error=False)
@@ -92,7 +92,7 @@ def test_a_new_full_fetch_replaces_the_clients_old_session() -> None:
     assert len(cache) == 1
 
 
-def test_a_session_that_grows_without_end_is_ended() -> None:
+def test_a_session_that_grows_without_limit_is_ended() -> None:
     cache = sessions()
     session = cache.open(0, True, [wanted(0)], now_ms=0)
     assert session is not None

@@ -1,4 +1,4 @@
-"""flush.messages and flush.ms on a whole node: an acknowledgement, and then the power goes."""
+"""flush.messages and flush.ms on a whole node: a power loss right after an acknowledgement."""
 
 import errno
 from collections.abc import Callable
@@ -129,7 +129,7 @@ def test_without_it_an_acknowledged_record_may_be_lost_with_the_power(make_node:
     assert partition_of(again).high_watermark == 0
 
 
-def test_nobody_reads_what_is_not_on_disk(make_node: MakeNode) -> None:
+def test_no_client_reads_unflushed_records(make_node: MakeNode) -> None:
     node = make_node().start()
     node.create_topic("t", flush_messages="1")
     written(node, b"first")
@@ -150,7 +150,7 @@ def test_fifty_writers_share_one_flush(node: SimulatedNode) -> None:
     assert len(syncs) <= 2
 
 
-def test_acks_0_does_not_wait_and_is_flushed_all_the_same(node: SimulatedNode) -> None:
+def test_acks_0_does_not_wait_and_is_still_flushed(node: SimulatedNode) -> None:
     node.create_topic("t", flush_messages="1")
     answer = write(node, acks=0)
     assert answer.done
@@ -180,7 +180,7 @@ def test_a_flush_that_finds_no_room_is_a_storage_error_and_the_next_one_makes_up
     assert values_of(node, "t") == [b"first", b"second"]
 
 
-def test_what_a_full_disk_kept_from_being_flushed_is_flushed_when_there_is_room_without_being_asked(
+def test_records_that_a_full_disk_kept_from_being_flushed_are_flushed_when_there_is_room(
     make_node: MakeNode,
 ) -> None:
     node = make_node(settings={"log.flush.offset.checkpoint.interval.ms": "1000"}).start()
@@ -204,7 +204,7 @@ def test_a_disk_that_takes_longer_than_the_client_waits_is_a_timeout(node: Simul
     assert node.clock.monotonic_ms() - asked_ms == pytest.approx(1000)
 
 
-def test_what_has_come_together_shares_one_flush(node: SimulatedNode) -> None:
+def test_writes_that_arrive_together_share_one_flush(node: SimulatedNode) -> None:
     node.create_topic("t", flush_messages="1")
     written(node)
     synced = log_syncs(node.disk)

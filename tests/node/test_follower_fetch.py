@@ -1,4 +1,6 @@
-"""Fetches with the id of a broker, on a listener that clients use too: refused with Kafka's errors, and a line each."""
+"""Fetches with the id of a broker, on a listener that clients use too: refused with Kafka's errors, one log line
+each.
+"""
 
 import logging
 

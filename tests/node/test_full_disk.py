@@ -1,4 +1,4 @@
-"""A node whose only disk is full: it says so, serves what it has, and goes on by itself when there is room."""
+"""A node whose only disk is full: it reports that, serves reads, and resumes when there is room."""
 
 import errno
 import logging
@@ -39,7 +39,9 @@ def written(node: SimulatedNode, topic: str) -> int:
     return answer.partition_responses[0].error_code
 
 
-def test_topics_cannot_be_created_until_there_is_room_and_the_node_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_topics_cannot_be_created_until_there_is_room_and_the_node_keeps_running(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     node = SimulatedNode().start()
     node.create_topic("before")
     fill(node)
@@ -57,7 +59,7 @@ def test_topics_cannot_be_created_until_there_is_room_and_the_node_goes_on(caplo
     assert sorted(again.node.image.topics_by_name) == ["before", "first", "third"]
 
 
-def test_what_waits_for_room_counts_as_neither_done_nor_undone() -> None:
+def test_a_write_that_waits_for_room_is_neither_acknowledged_nor_refused() -> None:
     """It is lost if the node ends before there is room."""
     node = SimulatedNode().start()
     node.create_topic("t")

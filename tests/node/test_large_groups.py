@@ -1,4 +1,4 @@
-"""Groups on a whole node that have, or want to have, more offsets than fit into one append."""
+"""Groups on a whole node with more offsets than fit into one append."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_a_commit_that_is_too_large_to_be_kept_is_refused_and_changes_nothing(no
     assert commit(node, GROUP, 1, metadata="m" * 3000) == [ErrorCode.NONE]
 
 
-def test_what_is_too_large_is_as_the_settings_of_now_say_those_of_the_internal_topic_first(node: SimulatedNode) -> None:
+def test_the_size_limit_is_that_of_the_current_settings_the_internal_topics_own_first(node: SimulatedNode) -> None:
     def outcome() -> set[int]:
         return set(commit(node, GROUP, *range(10), metadata="m" * 3000))
 

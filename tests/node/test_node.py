@@ -183,7 +183,7 @@ def test_no_empty_log_takes_the_place_of_one_whose_disk_failed_during_the_start(
 
 @pytest.mark.parametrize("kind", ["write", "sync", "rename", "sync_dir"])
 @pytest.mark.parametrize("skipped", range(0, 12, 3))
-def test_a_stop_on_a_failing_disk_comes_to_its_end_or_says_that_it_cannot(
+def test_a_stop_on_a_failing_disk_completes_or_reports_that_it_cannot(
     make_node: MakeNode, kind: str, skipped: int
 ) -> None:
     node = make_node(settings={"log.dirs": "/one,/two"}).start()
@@ -202,7 +202,7 @@ def test_a_stop_on_a_failing_disk_comes_to_its_end_or_says_that_it_cannot(
     assert node.failures or node.disk.open_paths() == []
 
 
-def test_a_full_disk_is_told_and_service_comes_back_with_room(make_node: MakeNode) -> None:
+def test_a_full_disk_is_reported_and_service_resumes_when_there_is_room(make_node: MakeNode) -> None:
     node = make_node().start()
     node.create_topic("t")
     no_space = 28

@@ -1,4 +1,4 @@
-"""What a controller asks for so that the voter set is right for it."""
+"""What a controller requests to correct its entry in the voter set."""
 
 import pytest
 

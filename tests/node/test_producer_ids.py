@@ -1,4 +1,4 @@
-"""Producer ids out of the controller's blocks: never one twice, one request for a block at a time."""
+"""Producer ids from the controller's blocks: each once, with one request for a block at a time."""
 
 from quire.node.producer_ids import NO_ID, ProducerIds
 from quire.pending import Pending
@@ -32,7 +32,7 @@ def test_ids_of_a_block_are_handed_out_in_order_and_then_a_new_block_is_asked_fo
     assert len(controller.asked) == 2
 
 
-def test_without_a_block_everybody_is_told_to_try_again_and_may() -> None:
+def test_without_a_block_of_ids_every_request_is_told_to_retry_and_may() -> None:
     controller = Controller(0)
     ids = ProducerIds(controller.allocate)
     waiting = [ids.next_id(), ids.next_id()]

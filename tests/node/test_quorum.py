@@ -31,7 +31,7 @@ def test_three_nodes_elect_one_controller_and_all_follow_it() -> None:
     assert follower.metadata.leader_endpoint() == (leader, f"node-{leader}", 9093)
 
 
-def test_what_the_controller_writes_reaches_every_node() -> None:
+def test_records_of_the_controller_reach_every_node() -> None:
     cluster = started()
     write(cluster, "1000")
     cluster.until(lambda: all(setting(cluster, node_id) == "1000" for node_id in (1, 2, 3)))

@@ -210,7 +210,7 @@ def test_an_envelope_in_an_envelope(node: SimulatedNode, logged: pytest.LogCaptu
     )
 
 
-def test_a_client_that_is_no_node(node: SimulatedNode, logged: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_is_not_a_node(node: SimulatedNode, logged: pytest.LogCaptureFixture) -> None:
     deny(node, (AclOperation.CLUSTER_ACTION, CLUSTER_NAME))
     assert error_of(vote_of(node, 9)) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     the_line(logged, "allow its principal ClusterAction")
@@ -254,7 +254,7 @@ def test_requests_to_brokers_on_a_controller_listener_close_the_connection(node:
         node.send(MetadataRequest(topics=[]), 12)
 
 
-def test_a_candidate_that_is_no_voter_may_get_a_vote_and_is_named(
+def test_a_candidate_that_is_not_a_voter_may_get_a_vote_and_is_named(
     node: SimulatedNode, logged: pytest.LogCaptureFixture
 ) -> None:
     """As in Kafka since KIP-853: the candidate's voters may be newer than this node's."""

@@ -1,4 +1,4 @@
-"""What happens between two slices of a request: appends, deletions, a client that goes, a disk that is full."""
+"""What happens between two slices of a request: appends, deletions, a disconnect, a full disk."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_a_topic_that_is_deleted_while_a_fetch_reads_is_answered_as_unknown(node
     assert not first.records
 
 
-def test_topics_are_deleted_on_disk_when_the_client_is_told(node: SimulatedNode) -> None:
+def test_topics_are_deleted_on_disk_when_the_client_gets_its_response(node: SimulatedNode) -> None:
     answer = node.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
     assert [each.error_code for each in answer.responses] == [ErrorCode.NONE]
     left = [name for name in node.disk.list_dir("/data") if name.startswith("t-") and not name.endswith("-delete")]

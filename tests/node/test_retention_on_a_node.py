@@ -1,4 +1,4 @@
-"""Retention on a node: every so often for all partitions, at once for those whose settings change."""
+"""Retention on a node: periodically for all partitions, and at once for those whose settings change."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_a_changed_default_of_the_brokers_takes_effect_at_once() -> None:
     assert partition(node).log_start_offset == 4
 
 
-def test_what_is_compacted_only_is_not_deleted() -> None:
+def test_topics_that_are_only_compacted_lose_nothing_to_retention() -> None:
     node = node_with_records(10)
     alter(node, TOPIC, "t", {"cleanup.policy": "compact", "retention.ms": "1", "retention.bytes": "1"})
     node.clock.run_for(60 * SECONDS)
@@ -109,7 +109,7 @@ def test_a_start_that_was_seen_survives_a_power_cut() -> None:
     assert partition(again).log_start_offset == 4
 
 
-def test_who_reads_what_is_gone_is_told_that_it_is_out_of_range() -> None:
+def test_a_fetch_of_deleted_records_is_out_of_range() -> None:
     node = node_with_records(10, {"retention.bytes": "5000"})
     node.clock.run_for(40 * SECONDS)
     wanted = FetchPartition(partition=0, fetch_offset=3, partition_max_bytes=1 << 20)
@@ -138,7 +138,7 @@ def test_hundreds_of_partitions_are_looked_at_in_many_turns() -> None:
     assert not node.node.retention.is_busy
 
 
-def test_a_partition_that_is_deleted_meanwhile_is_not_missed() -> None:
+def test_a_partition_that_is_deleted_during_retention_is_ignored() -> None:
     node = node_with_records(10)
     held = partition(node)
     node.node.retention.look_at(held)

@@ -1,4 +1,4 @@
-"""Long requests take turns with each other and with everything else."""
+"""Long requests take turns with each other and with other work."""
 
 from types import GeneratorType
 
@@ -83,7 +83,7 @@ def test_only_a_few_are_under_way(slices: Slices, clock: SimClock) -> None:
     assert seen.index(f"{UNDER_WAY_MAX}:20") > seen.index("0:39"), "the last waited until another had finished"
 
 
-def test_what_waits_does_not_keep_others_waiting(slices: Slices, clock: SimClock) -> None:
+def test_waiting_work_does_not_delay_other_work(slices: Slices, clock: SimClock) -> None:
     never = [slices.run(waiting(Pending())) for _ in range(UNDER_WAY_MAX + 1)]
     assert all(isinstance(each, Pending) for each in never)
     running = slices.run(counting(40, []))
@@ -91,7 +91,7 @@ def test_what_waits_does_not_keep_others_waiting(slices: Slices, clock: SimClock
     clock.run_until(lambda: running.done)
 
 
-def test_work_goes_on_at_once_when_what_it_waits_for_is_there(slices: Slices) -> None:
+def test_work_continues_at_once_when_its_result_is_ready(slices: Slices) -> None:
     there: Pending[str] = Pending()
     running = slices.run(waiting(there))
     assert isinstance(running, Pending)
@@ -130,7 +130,7 @@ def test_a_mistake_of_ours_is_the_clients_unknown_server_error(slices: Slices) -
     assert running.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_work_for_a_client_that_is_gone_is_given_up(slices: Slices, clock: SimClock) -> None:
+def test_work_for_a_disconnected_client_is_dropped(slices: Slices, clock: SimClock) -> None:
     seen: list[str] = []
     running = slices.run(counting(100, seen))
     assert isinstance(running, Pending)
@@ -145,7 +145,7 @@ def test_work_for_a_client_that_is_gone_is_given_up(slices: Slices, clock: SimCl
     assert given_back == ["place in a queue"]
 
 
-def test_work_that_has_begun_goes_on_where_it_was(slices: Slices, clock: SimClock) -> None:
+def test_started_work_continues_where_it_was(slices: Slices, clock: SimClock) -> None:
     seen: list[str] = []
     assert begin(counting(3, seen)) == 3
     seen.clear()

@@ -1,4 +1,4 @@
-"""A node's start, state by state: who is answered when, and what a stop or a crash in the middle leaves behind."""
+"""A node's start, state by state: which listeners answer when, and what a stop or a crash in the middle leaves."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -82,7 +82,7 @@ def read(nodes: SimNodes, client: Cluster, topic: str, count: int, partitions: i
     return found
 
 
-def test_a_client_at_the_wrong_broker_is_told_which_is_right(nodes: SimNodes) -> None:
+def test_a_client_at_the_wrong_broker_gets_the_right_one(nodes: SimNodes) -> None:
     nodes.create_topic(1, "t", leaders=[2])
     batch = bytes(build_batch([Record(0, 0, None, b"v")]))
     topic_id = nodes.nodes[1].image.topics_by_name["t"].topic_id
@@ -232,7 +232,7 @@ def test_a_request_survives_the_end_of_the_active_controller(nodes: SimNodes) ->
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_partitions_of_a_broker_that_is_gone_wait_for_it(nodes: SimNodes, clean: bool) -> None:
+def test_partitions_of_a_broker_that_is_down_wait_for_it(nodes: SimNodes, clean: bool) -> None:
     nodes.create_topic(1, "t", leaders=[1, 2, 3])
     gone = nodes.others(nodes.leader_id)[0]
     asked = nodes.leader_id
@@ -299,7 +299,7 @@ def test_a_cluster_that_stops_as_a_whole_does_not_wait_for_a_controller(nodes: S
     assert nodes.clock.monotonic_ms() - started_ms < 9_000
 
 
-def test_a_broker_that_is_unregistered_while_it_runs_comes_back(nodes: SimNodes) -> None:
+def test_a_broker_that_is_unregistered_while_it_runs_registers_again(nodes: SimNodes) -> None:
     nodes.create_topic(1, "t", leaders=[1, 2, 3])
     asked, gone = nodes.others(nodes.leader_id)
     before = nodes.nodes[asked].image.brokers[gone].epoch
@@ -327,7 +327,7 @@ def test_settings_are_changed_through_any_node_and_seen_there_at_once(nodes: Sim
         assert nodes.nodes[node_id].image.topic_configs("t") == {"retention.ms": str(node_id * 1_000)}
 
 
-def test_a_deleted_topic_is_gone_on_every_broker(nodes: SimNodes) -> None:
+def test_a_deleted_topic_is_deleted_on_every_broker(nodes: SimNodes) -> None:
     nodes.create_topic(1, "t", leaders=[1, 2, 3])
     for node_id in (1, 2, 3):
         nodes.until(partial(_knows_all, nodes.nodes[node_id]))

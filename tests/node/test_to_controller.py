@@ -1,4 +1,4 @@
-"""The door to the controller, on this node or another: a broker of its own network host beside a node that leads."""
+"""The door to the controller, on this node or another: a broker on its own simulated host, beside a leading node."""
 
 from typing import Any, cast
 

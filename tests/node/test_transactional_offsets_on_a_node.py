@@ -1,4 +1,4 @@
-"""Offsets that are committed in transactions, through a whole node: none is left pending behind the end of its own."""
+"""Offsets committed in transactions, through a whole node: none stays pending after the end of its transaction."""
 
 import pytest
 

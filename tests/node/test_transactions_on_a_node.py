@@ -1,4 +1,4 @@
-"""Transactions through a whole node: what partitions let in, what ends it, and what read_committed sees of it."""
+"""Transactions through a whole node: what partitions accept, what ends them, and what read_committed sees."""
 
 from collections.abc import Callable
 
@@ -167,7 +167,7 @@ def test_a_write_that_is_let_in_while_its_transaction_ends_opens_nothing(node: S
     assert committed(node) == ([], 1), "only the marker is there"
 
 
-def test_a_replaced_producer_that_asks_in_vain_does_not_stand_in_its_successors_way(node: SimulatedNode) -> None:
+def test_a_replaced_producer_that_asks_in_vain_does_not_block_its_successor(node: SimulatedNode) -> None:
     old = begun(node, PROTOCOL_2)
     new = begun(node, PROTOCOL_2)
     channel = HeldChannel(node.node.channel)
@@ -194,7 +194,7 @@ def test_a_write_that_asks_while_the_last_transaction_is_being_ended_is_let_in_a
     assert committed(node) == ([0, 2], 4)
 
 
-def test_a_producer_of_protocol_1_is_told_in_words_it_knows_that_its_transaction_is_being_ended(
+def test_a_producer_of_protocol_1_gets_an_error_of_its_version_while_its_transaction_is_being_ended(
     node: SimulatedNode,
 ) -> None:
     node.node.channel = MarkerlessChannel(node.node.channel)
@@ -204,7 +204,7 @@ def test_a_producer_of_protocol_1_is_told_in_words_it_knows_that_its_transaction
     assert producer.produce(1) == [ErrorCode.NOT_ENOUGH_REPLICAS], "what every producer tries again"
 
 
-def test_a_coordinator_that_does_not_answer_is_not_waited_for_without_end(node: SimulatedNode) -> None:
+def test_a_coordinator_that_does_not_answer_is_not_waited_for_forever(node: SimulatedNode) -> None:
     producer = begun(node, PROTOCOL_2)
     channel = HeldChannel(node.node.channel)
     node.node.channel = channel
@@ -218,7 +218,7 @@ def test_a_coordinator_that_does_not_answer_is_not_waited_for_without_end(node: 
 
 
 @BOTH
-def test_of_a_client_that_has_gone_nothing_is_written_before_what_it_sent_first(
+def test_a_later_request_of_a_disconnected_client_is_not_written_before_an_earlier_one(
     node: SimulatedNode, protocol: int
 ) -> None:
     producer = begun(node, protocol, 0)
@@ -311,7 +311,7 @@ def elect(node: SimulatedNode, leader_epoch: int) -> None:
         topic.partitions[index] = partition._replace(leader_epoch=leader_epoch)
 
 
-def test_a_marker_of_a_coordinator_that_is_not_there_yet_does_not_get_in_the_way_of_the_real_one(
+def test_a_marker_of_a_coordinator_that_does_not_exist_yet_does_not_block_the_real_one(
     node: SimulatedNode,
 ) -> None:
     producer = begun(node, PROTOCOL_1, 0)
@@ -415,7 +415,7 @@ def test_a_kill_right_after_the_end_of_a_transaction_changes_nothing_for_readers
     assert len(committed(again)[0]) == 2
 
 
-def test_what_a_start_finds_unfinished_is_ended_in_a_leader_epoch_of_its_own(node: SimulatedNode) -> None:
+def test_transactions_that_a_start_finds_unfinished_are_ended_in_a_new_leader_epoch(node: SimulatedNode) -> None:
     """A power loss may have freed offsets: a reader could not tell a marker there from what it has read before."""
     channel = node.node.channel = MarkerlessChannel(node.node.channel)
     producer = begun(node, PROTOCOL_2)
@@ -431,7 +431,7 @@ def test_what_a_start_finds_unfinished_is_ended_in_a_leader_epoch_of_its_own(nod
 
 
 @BOTH
-def test_a_transaction_that_nobody_ends_is_aborted_in_time(node: SimulatedNode, protocol: int) -> None:
+def test_an_abandoned_transaction_is_aborted_in_time(node: SimulatedNode, protocol: int) -> None:
     producer = begun(node, protocol, 0)
     producer.produce(0)
     node.clock.run_for(75_000)

@@ -1,4 +1,4 @@
-"""Requests that waited, for a flush or for records, hold up nothing and leave no circles when their client is gone."""
+"""Requests that waited for a flush or for records: a disconnect delays nothing and leaves no reference cycles."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ def answered(node: SimulatedNode, reply: Pending[EncodedResponse] | EncodedRespo
     node.clock.run_until(lambda: bool(answers))
 
 
-def test_a_write_that_waited_for_its_flush_is_gone_when_it_is_answered(
+def test_a_write_that_waited_for_its_flush_is_released_when_it_is_answered(
     node: SimulatedNode, garbage: Callable[[], list[object]]
 ) -> None:
     node.create_topic("t", flush_messages="1")
@@ -65,7 +65,7 @@ def test_a_write_that_waited_for_its_flush_is_gone_when_it_is_answered(
     assert garbage() == []
 
 
-def test_a_fetch_that_waited_for_records_is_gone_when_it_is_answered(
+def test_a_fetch_that_waited_for_records_is_released_when_it_is_answered(
     node: SimulatedNode, garbage: Callable[[], list[object]]
 ) -> None:
     node.create_topic("t")
@@ -79,7 +79,7 @@ def test_a_fetch_that_waited_for_records_is_gone_when_it_is_answered(
 
 
 @pytest.mark.parametrize("frame", [produce_frame, lambda node: fetch_frame(node, 0)], ids=["produce", "fetch"])
-def test_a_request_whose_client_is_gone_goes_too(
+def test_a_request_is_dropped_when_its_client_disconnects(
     node: SimulatedNode, garbage: Callable[[], list[object]], frame: Callable[[SimulatedNode], memoryview]
 ) -> None:
     node.create_topic("t", flush_messages="1")
@@ -96,7 +96,7 @@ def test_a_request_whose_client_is_gone_goes_too(
 
 
 @pytest.mark.parametrize("waits", [produce_frame, lambda node: fetch_frame(node, 0)], ids=["produce", "fetch"])
-def test_a_request_that_waits_holds_up_nothing_of_a_client_that_has_gone(
+def test_a_waiting_request_delays_nothing_else_of_a_disconnected_client(
     node: SimulatedNode, waits: Callable[[SimulatedNode], memoryview]
 ) -> None:
     node.create_topic("t", flush_messages="1")

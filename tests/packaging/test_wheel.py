@@ -1,4 +1,4 @@
-"""What `python -m build` makes installs into an empty environment, and runs there on its declared dependencies alone.
+"""The output of `python -m build` installs into an empty environment, and runs with its declared dependencies alone.
 
 The wheel is built from the sdist, so a file that the sdist lacks is noticed. No network is needed: build back end and
 dependencies are those of the environment that runs the tests, and the compiled modules are taken from it as they are.
@@ -136,14 +136,14 @@ def test_the_wheel_has_the_license_the_types_and_the_compiled_modules(wheel: Pat
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
-def test_the_commands_are_quire_and_its_samples_and_no_other(environment: Path, tmp_path: Path) -> None:
+def test_the_only_commands_are_quire_and_its_samples(environment: Path, tmp_path: Path) -> None:
     commands = ["quire", "quire-samples"]
     assert sorted(path.name for path in environment.glob("quire*")) == commands
     for command in commands:
         assert run(environment / command, "--help", cwd=tmp_path).startswith(f"Usage: {command} ")
 
 
-def test_what_is_imported_is_what_was_installed(environment: Path, tmp_path: Path) -> None:
+def test_the_import_is_the_installed_package(environment: Path, tmp_path: Path) -> None:
     code = "from importlib.util import find_spec as find; print(find('quire').origin, find('pyspark_quire').origin)"
     for path in run(environment / "python", "-c", code, cwd=tmp_path).split():
         assert Path(path).is_relative_to(environment.parent)

@@ -1,4 +1,4 @@
-"""Every message class there is, and every version of it, for tests that hold for all of them."""
+"""Every message class and every version of it, for tests that hold for all of them."""
 
 from importlib import import_module
 from pkgutil import iter_modules

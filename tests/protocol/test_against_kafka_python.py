@@ -1,4 +1,4 @@
-"""Another second opinion: kafka-python, which reads Kafka's schemas at run time, takes and gives the same bytes."""
+"""An independent check: kafka-python, which reads Kafka's schemas at run time, reads and writes the same bytes."""
 
 from importlib import import_module
 from pkgutil import walk_packages

@@ -1,4 +1,4 @@
-"""A second opinion: kio, which generates its classes from Kafka's own schemas, reads and writes the same bytes.
+"""An independent check: kio, which generates its classes from Kafka's own schemas, reads and writes the same bytes.
 
 For each message and version that both know: what Quire encodes, kio decodes to the same values under the same names,
 and encodes to the same bytes, which Quire decodes again.

@@ -1,4 +1,4 @@
-"""Every message in every version survives encoding and decoding; what a version cannot carry is refused."""
+"""Every message in every version survives encoding and decoding; values that a version cannot carry are refused."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +20,7 @@ from tests.protocol.strategies import messages
 
 
 @pytest.mark.parametrize(("message", "version"), EVERY_VERSION)
-def test_what_was_encoded_decodes_to_the_same_message(message: type[Message], version: int) -> None:
+def test_an_encoded_message_decodes_to_the_same_message(message: type[Message], version: int) -> None:
     @settings(max_examples=6, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(messages(message, version))
     def round_trip(original: Message) -> None:
@@ -32,7 +32,7 @@ def test_what_was_encoded_decodes_to_the_same_message(message: type[Message], ve
     round_trip()
 
 
-def test_every_version_of_every_api_is_there() -> None:
+def test_every_version_of_every_api_is_defined() -> None:
     assert len(EVERY_VERSION) == 728
 
 

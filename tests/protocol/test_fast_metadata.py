@@ -70,7 +70,7 @@ def test_partitions_whose_replicas_are_all_in_sync_take_the_short_way(version: i
 
 
 @tuned_versions
-def test_lists_too_long_for_the_short_way_are_written_all_the_same(version: int) -> None:
+def test_lists_too_long_for_the_fast_path_are_encoded_too(version: int) -> None:
     assert codec.encode(response(replicas=127), version) == compiled_bytes(response(replicas=127), version)
 
 
@@ -82,12 +82,12 @@ def test_lists_too_long_for_the_short_way_are_written_all_the_same(version: int)
         (MetadataResponse(topics=[MetadataResponseTopic(error_code=2**15)]), "'h' format requires"),
     ],
 )
-def test_what_does_not_fit_is_refused(unfit: MetadataResponse, problem: str) -> None:
+def test_values_that_do_not_fit_are_refused(unfit: MetadataResponse, problem: str) -> None:
     with pytest.raises(EncodeError, match=f"^MetadataResponse version 12: {problem}"):
         codec.encode(unfit, 12)
 
 
-def test_what_the_version_cannot_carry_is_refused() -> None:
+def test_values_that_the_version_cannot_carry_are_refused() -> None:
     with pytest.raises(EncodeError, match="cluster_authorized_operations"):
         codec.encode(MetadataResponse(cluster_authorized_operations=3), 11)
     with pytest.raises(EncodeError, match="name must not be null"):

@@ -135,11 +135,11 @@ def test_a_number_that_does_not_fit_is_left_to_the_compiled_encoder(version: int
         answer_writer(version, lambda response, _: [codec.encode(response, version)])(too_large, 77)
 
 
-def test_a_name_too_long_for_the_short_way_is_written_all_the_same() -> None:
+def test_a_name_too_long_for_the_fast_path_is_encoded_too() -> None:
     long = made_quickly()
     long.responses[0].name = "x" * 200
     assert answer_writer(9, lambda response, _: [codec.encode(response, 9)])(long, 77) == [compiled_bytes(long, 9)]
 
 
-def test_what_is_made_quickly_equals_what_the_constructors_make() -> None:
+def test_fast_objects_equal_those_of_the_constructors() -> None:
     assert made_quickly() == response()

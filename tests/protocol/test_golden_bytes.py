@@ -1,4 +1,4 @@
-"""Bytes that others wrote: a few by hand from the protocol's description, stored records by Apache Kafka 4.3.1.
+"""Bytes of other programs: a few by hand from the protocol's description, stored records by Apache Kafka 4.3.1.
 
 `golden/stored_records.jsonl` holds, for every version of every stored record, bytes that Kafka's own classes wrote and
 the values that its own JSON converters found in them.

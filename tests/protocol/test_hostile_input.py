@@ -1,4 +1,4 @@
-"""Whatever bytes arrive: a decoder answers with a message or a ProtocolError, and in bounded memory."""
+"""Whatever bytes arrive: a decoder returns a message or raises ProtocolError, in bounded memory."""
 
 import random
 import tracemalloc

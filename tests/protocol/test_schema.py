@@ -1,4 +1,4 @@
-"""Message classes behave like careful data classes, and say what they look like on the wire."""
+"""Message classes behave like strict data classes, and describe their encoding."""
 
 import copy
 
@@ -29,7 +29,7 @@ def test_fields_are_set_by_keyword_and_can_be_changed() -> None:
     assert request == MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
 
-def test_a_name_that_is_no_field_is_an_error() -> None:
+def test_an_unknown_field_name_is_an_error() -> None:
     with pytest.raises(TypeError, match="max_wait"):
         FetchRequest(max_wait=1)  # type: ignore[call-arg]
     with pytest.raises(AttributeError):

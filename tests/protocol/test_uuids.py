@@ -22,6 +22,6 @@ def test_the_spare_bits_of_the_last_character_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "abc", "A" * 21, "A" * 23, "A" * 24, "A+" * 11, "A/" * 11, "!" * 22, "é" * 22])
-def test_what_is_no_uuid_is_refused(text: str) -> None:
+def test_an_invalid_uuid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a uuid"):
         uuids.from_text(text)

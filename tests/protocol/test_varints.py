@@ -7,7 +7,7 @@ from quire.protocol.errors import ProtocolError
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_what_was_written_is_read(value: int) -> None:
+def test_a_written_varint_is_read_back(value: int) -> None:
     out = bytearray(b"x")
     varints.write(out, value)
     assert varints.read(out, 1) == (value, len(out))

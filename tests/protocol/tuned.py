@@ -1,4 +1,4 @@
-"""Comparing a hand-tuned codec with the compiled one, for the tests of each."""
+"""Compares a hand-tuned codec with the compiled one."""
 
 import random
 from functools import cache

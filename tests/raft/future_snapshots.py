@@ -1,4 +1,4 @@
-"""Snapshots that a later version wrote: whole and undamaged, with a record that this one does not know."""
+"""Snapshots of a later version: whole and undamaged, with a record that this version does not know."""
 
 from quire.protocol.messages.metadata_records import FeatureLevelRecord
 from quire.protocol.records import Record, build_batch

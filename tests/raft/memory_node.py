@@ -1,4 +1,4 @@
-"""One replica in memory: its machine, its log, and what of both a power loss leaves.
+"""One replica in memory: its machine, its log, and what a power loss leaves of both.
 
 The disk is as unkind as a real one may be: until a sync that began after it is done, a crash undoes an append, a
 truncation and a restart of the log alike.

@@ -1,4 +1,4 @@
-"""A quorum in memory: several state machines, a network of lists, and disks that forget what was not synced.
+"""A quorum in memory: several state machines, a network of lists, and disks that lose unsynced data.
 
 It carries out effects as the real shell does and writes down each in plain words (`story.py`), which is what the
 transcripts in `transcripts/` are made of. At every step it checks what must always hold: one leader per epoch, one

@@ -1,4 +1,4 @@
-"""A metadata log on a simulated disk and virtual time, with a listener that writes down what it hears."""
+"""A metadata log on a simulated disk and virtual time, with a listener that records what it gets."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What a quorum does, in plain words: the lines of the transcripts."""
+"""The events of a quorum in plain words: the lines of the transcripts."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""When a leader makes a change of the voters, and when that counts."""
+"""When a leader changes the voters, and when the change is in force."""
 
 import pytest
 

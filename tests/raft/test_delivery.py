@@ -52,7 +52,7 @@ def test_a_long_log_is_delivered_in_turns_and_read_once() -> None:
     assert sim.store.reads == [(0, 5)]
 
 
-def test_what_is_committed_between_two_turns_follows_in_order() -> None:
+def test_records_committed_between_two_turns_follow_in_order() -> None:
     sim = Sim()
     sim.delivery.committed(3)
     sim.delivery.committed(4)
@@ -60,7 +60,7 @@ def test_what_is_committed_between_two_turns_follows_in_order() -> None:
     assert sim.turns == [[0, 1], [2, 3]]
 
 
-def test_what_this_node_wrote_is_not_read_again() -> None:
+def test_records_that_this_node_wrote_are_not_read_again() -> None:
     sim = Sim()
     sim.delivery.wrote(batch(1, 10))
     sim.delivery.wrote(batch(2, 10))
@@ -68,7 +68,7 @@ def test_what_this_node_wrote_is_not_read_again() -> None:
     assert (sim.turns, sim.store.reads) == ([[0, 1, 2]], [(0, 1)])
 
 
-def test_what_a_former_leader_wrote_is_read_from_the_log() -> None:
+def test_records_of_a_former_leader_are_read_from_the_log() -> None:
     sim = Sim()
     sim.delivery.wrote(batch(0, 10))
     sim.delivery.forget_written()

@@ -111,7 +111,7 @@ def test_a_snapshot_of_an_earlier_leader_changes_nothing() -> None:
     assert machine.core.log.end_offset == 10
 
 
-def test_a_snapshot_that_is_no_longer_wanted_changes_nothing() -> None:
+def test_a_snapshot_that_is_no_longer_needed_changes_nothing() -> None:
     machine = Machine()
     machine.answered(snapshot=SNAPSHOT)
     machine.step(Unreachable(LEADER))
@@ -126,7 +126,7 @@ def test_a_snapshot_below_what_is_committed_is_not_fetched() -> None:
     assert machine.answered(snapshot=LogPosition(4, 10)) == []
 
 
-def test_what_a_snapshot_holds_is_committed_whatever_the_leader_knows() -> None:
+def test_the_content_of_a_snapshot_is_committed_whatever_the_leader_knows() -> None:
     machine = Machine(LogSummary(start=SNAPSHOT, end_offset=100, synced_offset=100))
     assert machine.core.high_watermark == 100
     assert not [effect for effect in machine.answered(high_watermark=90) if isinstance(effect, HighWatermark)]
@@ -292,7 +292,7 @@ def test_votes_for_an_impossible_log_are_refused() -> None:
         assert (answer.granted, answer.error, answer.epoch) == (False, ErrorCode.INVALID_REQUEST, 5)
 
 
-def test_an_answer_of_an_earlier_epoch_is_no_reason_to_wait_longer() -> None:
+def test_a_response_of_an_earlier_epoch_does_not_extend_the_wait() -> None:
     machine = Machine()
     answer = FetchAnswer(machine.core.epoch - 1, None, machine.fetch_number)
     machine.step(Received(LEADER, answer))

@@ -1,4 +1,4 @@
-"""Requests of other replicas wait for the machine's answer, each under a number of its own."""
+"""Requests of other replicas wait for the machine's answer, each under its own number."""
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.raft.inbox import Inbox
@@ -24,7 +24,7 @@ def test_the_answer_to_a_client_that_has_gone_is_dropped() -> None:
     inbox.answer(number, ANSWER)
 
 
-def test_what_waits_at_the_end_is_refused() -> None:
+def test_messages_that_wait_at_the_end_are_refused() -> None:
     inbox = Inbox()
     _, reply = inbox.add()
     error = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "stopping")

@@ -1,4 +1,4 @@
-"""What a leader counts as committed, and whom it answers."""
+"""What a leader counts as committed, and which requests it answers."""
 
 from quire.raft.control_state import ControlHistory
 from quire.raft.core import RaftCore

@@ -1,4 +1,4 @@
-"""A leader is confirmed by a majority of the voters, in answer to what it asked after the request."""
+"""A majority of the voters confirms a leader, in answer to an announcement sent after the request."""
 
 from quire.raft.leadership_checks import LeadershipChecks
 from quire.raft.replicas import ReplicaKey, VoterSet

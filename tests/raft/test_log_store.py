@@ -1,4 +1,4 @@
-"""The folder of the metadata log: which snapshots it knows, when two ways to get one meet."""
+"""The folder of the metadata log: which snapshots it has, however they got there."""
 
 from quire.raft import snapshot_file
 from quire.raft.log_store import FOLDER, LogStore

@@ -1,4 +1,4 @@
-"""Epochs and ends of a log, in numbers."""
+"""Epochs and ends of a log."""
 
 from quire.raft.log_summary import LogPosition, LogSummary
 

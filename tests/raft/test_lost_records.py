@@ -1,4 +1,6 @@
-"""A node whose leader lost committed records ends, and says why; the connection that brought the answer goes on."""
+"""A node whose leader lost committed records ends with a reason; the connection that brought the response stays
+open.
+"""
 
 from quire.pending import Pending
 from quire.protocol.schema import Message

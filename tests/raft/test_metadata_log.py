@@ -1,4 +1,4 @@
-"""The metadata log of a quorum of one: elected, committed, replayed, cut short by snapshots, and ended by its disk."""
+"""The metadata log of a quorum of one: elections, commits, replay, snapshots, truncation and disk failures."""
 
 import errno
 from typing import Any
@@ -25,7 +25,7 @@ def started(disk: SimDisk | None = None, **settings: Any) -> SimLog:
     return SimLog(disk or format_folder(SimDisk()), settings=MetadataLogSettings(**settings)).open().run()
 
 
-def test_a_node_elects_itself_and_hears_of_it_when_that_is_committed() -> None:
+def test_a_node_elects_itself_and_is_told_when_that_is_committed() -> None:
     sim = SimLog(format_folder(SimDisk()))
     sim.open()
     assert sim.leaders == [(None, 0), (None, 1)]
@@ -36,7 +36,7 @@ def test_a_node_elects_itself_and_hears_of_it_when_that_is_committed() -> None:
     assert sim.disk.read_file(f"{PATH}/quorum-state").startswith(b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,')
 
 
-def test_a_record_is_told_when_it_is_on_disk_and_not_before() -> None:
+def test_a_record_is_reported_when_it_is_on_disk_and_not_before() -> None:
     sim = started()
     base_offset = sim.append("a", "b")
     assert sim.values == []
@@ -68,7 +68,7 @@ def test_a_restart_replays_to_the_same_state_in_a_new_epoch() -> None:
     assert again.leaders[-1] == (1, 2)
 
 
-def test_power_loss_takes_what_was_not_told_at_most() -> None:
+def test_power_loss_loses_only_unreported_records() -> None:
     sim = started()
     sim.append("a")
     sim.run()
@@ -136,7 +136,7 @@ def test_a_log_that_is_closed_does_not_lead() -> None:
     assert sim.log.check_leadership().value is False
 
 
-def test_what_waited_for_room_when_the_power_went_was_never_told_and_is_not_there() -> None:
+def test_a_record_that_waited_for_room_at_a_power_loss_was_never_reported_and_is_lost() -> None:
     sim = started()
     sim.append("a")
     sim.run()
@@ -228,7 +228,7 @@ def test_the_snapshot_before_the_newest_stays_however_old_it_is() -> None:
     assert len([name for name in sim.disk.list_dir(PATH) if name.endswith(".checkpoint")]) == 2
 
 
-def test_what_a_snapshot_replaces_goes_when_there_is_too_much() -> None:
+def test_segments_that_a_snapshot_replaces_are_deleted_when_there_are_too_many() -> None:
     sim = started(bytes_between_snapshots=1_000, retention_bytes=4_000)
     for number in range(200):
         sim.append(str(number))

@@ -1,4 +1,4 @@
-"""What this node asks its machine for waits for the machine's answer."""
+"""Requests of this node to its machine wait for the machine's answer."""
 
 from quire.raft.pending_answers import PendingAnswers
 
@@ -14,7 +14,7 @@ def test_each_request_gets_its_own_answer() -> None:
     assert first_answer.value == "done"
 
 
-def test_what_waits_at_the_end_gets_one_answer() -> None:
+def test_every_request_that_waits_at_the_end_gets_one_response() -> None:
     requests: PendingAnswers[str] = PendingAnswers()
     first, first_answer = requests.add()
     _, second_answer = requests.add()

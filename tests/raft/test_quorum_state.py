@@ -28,7 +28,7 @@ def test_a_static_quorum_has_its_voters_in_the_file() -> None:
     [Election(), Election(7), Election(7, leader_id=3), Election(7, voted=ReplicaKey(2, DIRECTORY))],
     ids=str,
 )
-def test_what_is_written_is_read_back(election: Election) -> None:
+def test_a_written_election_is_read_back(election: Election) -> None:
     assert decode(encode(election, VOTERS, kraft_version=1)) == election
 
 

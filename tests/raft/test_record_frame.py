@@ -11,7 +11,7 @@ def test_a_record_is_framed_as_kafka_frames_it() -> None:
     assert encode_frame(record, 0) == bytes.fromhex("010c00116d657461646174612e76657273696f6e001e00")
 
 
-def test_what_is_framed_is_read_back() -> None:
+def test_a_framed_record_is_read_back() -> None:
     record = TopicRecord(name="orders", topic_id=b"t" * 16)
     assert decode_frame(encode_frame(record, 0)) == record
 
@@ -28,6 +28,6 @@ def test_what_is_framed_is_read_back() -> None:
         (None, "cannot be read"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_name(frame: bytes | None, complaint: str) -> None:
+def test_unknown_records_are_refused_by_name(frame: bytes | None, complaint: str) -> None:
     with pytest.raises(UnknownRecordError, match=complaint):
         decode_frame(frame)

@@ -1,4 +1,4 @@
-"""A snapshot is fetched into a file of its own, which no other download touches and which never stays unused."""
+"""A snapshot is downloaded into its own file, which no other download writes and which is removed if unused."""
 
 import errno
 import logging
@@ -183,7 +183,7 @@ def test_a_snapshot_of_the_future_is_reported_and_not_fetched_again() -> None:
     assert sim.names == []
 
 
-def test_what_is_dropped_is_removed() -> None:
+def test_a_dropped_snapshot_is_removed() -> None:
     sim = Fetching()
     sim.start()
     sim.send(end=50)

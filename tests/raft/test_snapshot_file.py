@@ -53,7 +53,7 @@ def test_a_snapshot_is_read_as_it_was_written(count: int) -> None:
     assert (snapshot.control.kraft_version, snapshot.control.voters) == (1, VOTERS)
 
 
-def test_names_say_where_the_log_goes_on() -> None:
+def test_names_say_where_the_log_continues() -> None:
     assert file_name(POSITION) == NAME
     assert parse_name(NAME) == POSITION
     assert parse_name("bootstrap.checkpoint") is None

@@ -1,4 +1,4 @@
-"""The stories in `transcripts/`, played and compared word for word (`tests.transcripts`)."""
+"""The transcripts in `transcripts/`, replayed and compared word for word (`tests.transcripts`)."""
 
 from pathlib import Path
 
@@ -61,5 +61,5 @@ def begin(words: list[str]) -> Play:
 
 
 @pytest.mark.parametrize("path", stories(Path(__file__).parent / "transcripts"), ids=lambda path: path.stem)
-def test_the_machine_acts_as_told_in_the_transcript(path: Path) -> None:
+def test_the_machine_follows_the_transcript(path: Path) -> None:
     check(path, begin)

@@ -1,4 +1,4 @@
-"""Timers on both event loops: in order, cancellable, few, and never one failing for the others."""
+"""Timers on both event loops: in order, cancellable, few, and independent of each other's failures."""
 
 import asyncio
 import time
@@ -82,7 +82,7 @@ def test_cancelled_timers_are_swept_out(loop: asyncio.AbstractEventLoop) -> None
     kept.cancel()
 
 
-def test_a_failing_callback_is_logged_and_harms_no_other(
+def test_a_failing_callback_is_logged_and_affects_no_other(
     loop: asyncio.AbstractEventLoop, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = RealClock(loop)

@@ -113,7 +113,7 @@ def test_a_renamed_file_stays_readable_and_knows_its_path(tmp_path: Path, open_f
 
 
 @pytest.mark.parametrize("open_files", [1, 100])
-def test_a_replaced_file_stays_readable_for_who_had_it_open(tmp_path: Path, open_files: int) -> None:
+def test_a_replaced_file_stays_readable_for_those_who_opened_it(tmp_path: Path, open_files: int) -> None:
     disk = RealDisk(open_files)
     old = _file(disk, f"{tmp_path}/a", b"old")
     new = _file(disk, f"{tmp_path}/b", b"new")
@@ -193,7 +193,7 @@ def test_threads_never_read_each_others_files_while_descriptors_come_and_go(tmp_
     assert wrong == []
 
 
-def test_what_was_just_written_is_cached_and_what_was_dropped_is_not(tmp_path: Path) -> None:
+def test_recently_written_pages_are_cached_and_dropped_ones_are_not(tmp_path: Path) -> None:
     file = RealDisk().open(f"{tmp_path}/a", create=True)
     file.pwritev([b"x" * 600_000], 0)
     assert file.cached(600_000, 0)

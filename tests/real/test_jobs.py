@@ -1,4 +1,4 @@
-"""Blocking work leaves the loop and comes back to it, bounded and stoppable."""
+"""Blocking work leaves the loop and returns to it, bounded and stoppable."""
 
 import asyncio
 import threading
@@ -37,7 +37,7 @@ def test_work_runs_in_another_thread_and_its_result_on_the_loop(loop: asyncio.Ab
     assert seen == [(False, True)]
 
 
-def test_an_exception_comes_back_as_a_failure(loop: asyncio.AbstractEventLoop) -> None:
+def test_an_exception_is_returned_as_a_failure(loop: asyncio.AbstractEventLoop) -> None:
     jobs = ThreadJobs(loop)
     seen: list[Exception] = []
 
@@ -51,7 +51,7 @@ def test_an_exception_comes_back_as_a_failure(loop: asyncio.AbstractEventLoop) -
     assert isinstance(seen[0], ZeroDivisionError)
 
 
-def test_many_jobs_all_come_back_from_a_few_threads(loop: asyncio.AbstractEventLoop) -> None:
+def test_many_jobs_all_return_from_a_few_threads(loop: asyncio.AbstractEventLoop) -> None:
     jobs = ThreadJobs(loop, threads=3)
     results: list[int] = []
     names: list[str] = []

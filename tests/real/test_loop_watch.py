@@ -1,4 +1,4 @@
-"""The watch over the event loop: it says who held it, and nothing of a loop that merely waits."""
+"""The watch over the event loop: it reports what blocked the loop, and ignores a loop that only waits."""
 
 import logging
 import time
@@ -46,7 +46,7 @@ def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[], Non
     loop.close()
 
 
-def test_what_holds_the_loop_is_named(run: Callable[[Callable[[], None], int], list[str]]) -> None:
+def test_the_watch_names_what_blocks_the_loop(run: Callable[[Callable[[], None], int], list[str]]) -> None:
     (said,) = run(lambda: work_for(8 * LIMIT_MS), 1)
     assert HELD in said
     assert "work_for" in said

@@ -1,4 +1,4 @@
-"""Chance: fresh every time, within its limits, and ids that Kafka would make too."""
+"""Random numbers: different every time, within their limits; and ids in Kafka's form."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""A file that grows has blocks set aside behind its end, and gives back what it did not need."""
+"""A growing file reserves blocks behind its end, and releases those that it did not need."""
 
 import os
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_small_file_has_nothing_set_aside(tmp_path: Path) -> None:
     assert set_aside(path) == 0
 
 
-def test_from_eight_megabytes_on_an_eighth_is_set_aside_and_the_file_is_no_longer_for_it(tmp_path: Path) -> None:
+def test_from_eight_megabytes_on_an_eighth_is_reserved_without_changing_the_files_size(tmp_path: Path) -> None:
     path = f"{tmp_path}/a"
     file = RealDisk().open(path, create=True)
     for position in range(100):
@@ -72,7 +72,7 @@ def test_no_more_than_four_megabytes_are_set_aside_at_a_time(tmp_path: Path, mon
     assert asked == [(1024 * MB, 4 * MB), (1028 * MB, 4 * MB)]
 
 
-def test_what_was_set_aside_is_given_back_and_the_file_is_as_old_as_before(tmp_path: Path) -> None:
+def test_reserved_blocks_are_released_without_changing_the_files_age(tmp_path: Path) -> None:
     path = f"{tmp_path}/a"
     disk = RealDisk()
     file = disk.open(path, create=True)
@@ -87,7 +87,7 @@ def test_what_was_set_aside_is_given_back_and_the_file_is_as_old_as_before(tmp_p
     assert file.pread(20 * MB, 0) == b"".join(written)
 
 
-def test_giving_back_takes_no_byte_that_somebody_else_wrote_behind(tmp_path: Path) -> None:
+def test_releasing_blocks_removes_no_byte_that_another_process_wrote_behind(tmp_path: Path) -> None:
     path = f"{tmp_path}/a"
     disk = RealDisk()
     file = disk.open(path, create=True)
@@ -110,7 +110,7 @@ def test_a_file_that_was_cut_can_have_blocks_set_aside_again(tmp_path: Path) -> 
     assert set_aside(path) > 0
 
 
-def test_where_nothing_can_be_set_aside_it_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_blocks_cannot_be_reserved_it_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
 
     def no_room(number: int, position: int, size: int) -> bool:

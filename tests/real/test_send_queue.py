@@ -1,4 +1,4 @@
-"""The send queue: as few system calls as possible, and never a promise of more that does not follow."""
+"""The send queue: as few system calls as possible, and never MSG_MORE without more to follow."""
 
 import socket
 from collections.abc import Iterator

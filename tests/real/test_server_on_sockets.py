@@ -84,9 +84,7 @@ def test_large_requests_leave_no_memory_behind(world: EchoWorld) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_what_a_client_sent_behind_a_request_in_progress_is_handled_although_it_has_closed(
-    world: EchoWorld, together: bool
-) -> None:
+def test_requests_sent_before_the_client_closed_are_handled(world: EchoWorld, together: bool) -> None:
     handled: list[bytes] = []
     waiting: list[Pending[EncodedResponse]] = []
 

@@ -1,4 +1,4 @@
-"""Transports on real sockets: order, back-pressure, files that vanish, cold reads, and ends that come once."""
+"""Transports on real sockets: order, back-pressure, deleted files, cold reads, and ends that are reported once."""
 
 import os
 import random
@@ -93,7 +93,7 @@ def test_a_buffer_may_be_reused_as_soon_as_it_was_written(world: RealWorld) -> N
     assert world.read(client, 9 * MB) == b"a" * 8 * MB + b"b" * MB
 
 
-def test_what_the_client_has_not_taken_is_counted_and_drained_comes_when_it_has(world: RealWorld) -> None:
+def test_unsent_bytes_are_counted_and_drained_is_called_when_they_are_sent(world: RealWorld) -> None:
     client, server = world.client(receive_buffer=4096)
     server.transport.write([b"x" * 8 * MB])
     queued = server.transport.queued_bytes
@@ -140,7 +140,7 @@ def reset(client: socket.socket) -> None:
 
 @pytest.mark.parametrize("leave", [reset, socket.socket.close])
 @pytest.mark.parametrize("size", [10, 4096, 10_000])
-def test_an_end_that_comes_together_with_bytes_is_noticed(
+def test_an_end_that_arrives_together_with_bytes_is_detected(
     world: RealWorld, leave: Callable[[socket.socket], None], size: int
 ) -> None:
     client, server = world.client()
@@ -171,7 +171,7 @@ def test_an_end_behind_unread_bytes_is_noticed_while_paused(
 
 
 @pytest.mark.parametrize("leave", [reset, socket.socket.close])
-def test_who_pauses_after_the_other_side_has_gone_is_told_so(
+def test_a_side_that_pauses_after_the_other_has_closed_is_told_so(
     world: RealWorld, leave: Callable[[socket.socket], None]
 ) -> None:
     client, server = world.client()
@@ -283,7 +283,7 @@ def test_a_file_renamed_removed_and_closed_while_it_is_being_sent_arrives_whole(
     assert world.disk.descriptors == 0
 
 
-def test_a_connection_that_ends_lets_go_of_the_files_it_was_sending(world: RealWorld, tmp_path: Path) -> None:
+def test_a_connection_that_ends_releases_the_files_it_was_sending(world: RealWorld, tmp_path: Path) -> None:
     client, server = world.client(receive_buffer=4096)
     file = world.file(f"{tmp_path}/log", content(12 * MB))
     server.transport.write([FileSlice(file, 0, 12 * MB), FileSlice(file, 0, 1000)])

@@ -90,7 +90,7 @@ def test_an_ipv6_client_has_a_bracketed_name(world: RealWorld) -> None:
 
 @needs_ipv6
 @pytest.mark.parametrize("host", ["", "::"])
-def test_everybody_means_both_kinds_of_addresses_and_each_by_its_own_name(world: RealWorld, host: str) -> None:
+def test_all_interfaces_means_both_kinds_of_addresses_each_under_its_own_name(world: RealWorld, host: str) -> None:
     listener = world.listen(host)
     world.dial(listener.port, "127.0.0.1")
     world.until(lambda: len(world.accepted) == 1)
@@ -186,7 +186,7 @@ def test_a_connect_gives_a_transport(world: RealWorld, host: str) -> None:
     world.until(lambda: far.closed_reasons == ["closed by the other side"])
 
 
-def test_a_connect_nobody_listens_for_fails_with_a_sentence(world: RealWorld) -> None:
+def test_connecting_where_no_server_listens_fails_with_a_sentence(world: RealWorld) -> None:
     listener = world.listen()
     listener.close()
     outcome = Connecting()

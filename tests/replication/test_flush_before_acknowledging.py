@@ -129,7 +129,7 @@ def test_a_repeated_batch_is_not_acknowledged_before_the_original_is_on_disk() -
     assert leader.log.end_offset == 1
 
 
-def test_a_change_to_1_flushes_what_is_there_and_applies_to_what_was_acknowledged_before() -> None:
+def test_a_change_to_1_flushes_existing_records_and_applies_to_acknowledged_ones() -> None:
     leader = FlushingLeader(NEVER)
     leader.write("a", sequence=0)
     assert leader.answers.pop("a") is ErrorCode.NONE
@@ -174,7 +174,7 @@ def test_the_next_append_retries_a_flush_that_failed() -> None:
     assert leader.answers == {"a": ErrorCode.NONE}
 
 
-def test_a_write_that_waits_too_long_times_out_and_the_flush_goes_on() -> None:
+def test_a_write_that_waits_too_long_times_out_and_the_flush_continues() -> None:
     leader = FlushingLeader(1)
     clock = SimClock()
     leader.append(b"a")

@@ -1,4 +1,4 @@
-"""Old epochs are fenced, new ones told to come back, unknown ones let through."""
+"""Old epochs are fenced, unknown newer ones are refused, and missing ones are accepted."""
 
 import pytest
 

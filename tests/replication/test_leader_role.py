@@ -72,7 +72,7 @@ def test_a_topics_compression_replaces_the_producers(compression: Compression) -
     assert data.read()[22] & 7 == compression
 
 
-def test_a_full_disk_is_a_storage_error_and_the_next_append_goes_on() -> None:
+def test_a_full_disk_is_a_storage_error_and_the_next_append_succeeds() -> None:
     leader = Leader()
     leader.append(b"a")
     leader.disk.fail_when(lambda operation: operation.kind == "write", 28)

@@ -59,7 +59,7 @@ def test_every_example_parses(example: str) -> None:
     found.make_context(found.name, arguments)
 
 
-def test_wrong_usage_is_told_what_is_allowed() -> None:
+def test_wrong_usage_is_answered_with_what_is_allowed() -> None:
     result = run("inventory", "check", "--wait", "-1")
     assert result.exit_code == 2
     assert "'-1' is not a number of at least 0" in result.stderr

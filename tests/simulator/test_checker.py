@@ -62,7 +62,7 @@ def run() -> Run:
     return Run()
 
 
-def test_what_was_acknowledged_may_be_read_there(run: Run) -> None:
+def test_an_acknowledged_record_may_be_read_at_its_offset(run: Run) -> None:
     run.acknowledge(0, b"a", b"b")
     assert run.fetch(b"a", b"b", wanted=1, floor=run.book.floor()) == [b"b"]
 
@@ -73,7 +73,7 @@ def test_an_offset_keeps_its_record(run: Run) -> None:
         run.fetch(b"b", b"a")
 
 
-def test_what_was_read_once_is_read_again(run: Run) -> None:
+def test_records_read_once_are_read_again(run: Run) -> None:
     run.fetch(b"a", b"b")
     with expect("an offset keeps its record"):
         run.fetch(b"c", at=1, high_watermark=2)
@@ -111,7 +111,7 @@ def test_the_start_never_goes_back_and_never_moves_unasked(run: Run) -> None:
         run.fetch(log_start_offset=3, high_watermark=9, floor=run.book.floor())
 
 
-def test_nobody_reads_past_the_high_watermark(run: Run) -> None:
+def test_no_client_reads_past_the_high_watermark(run: Run) -> None:
     with expect("no client reads past the high watermark"):
         run.fetch(b"a", b"b", high_watermark=1)
 
@@ -126,7 +126,7 @@ def test_no_broken_batch_is_served(run: Run) -> None:
         run.fetch(b"a", damage=True)
 
 
-def test_what_is_read_was_sent(run: Run) -> None:
+def test_only_sent_records_are_read(run: Run) -> None:
     with expect("what is read was sent"):
         run.fetch(b"something else")
 
@@ -188,13 +188,13 @@ class TestAfterAPowerLoss:
         run.acknowledge(1, b"c", floor=run.book.floor())
         assert run.fetch(b"a", b"c", floor=run.book.floor()) == [b"a", b"c"]
 
-    def test_what_is_left_is_what_was_there(self, run: Run) -> None:
+    def test_the_surviving_records_are_a_prefix_of_what_was_there(self, run: Run) -> None:
         run.acknowledge(0, b"a", b"b")
         run.ledger.power_lost()
         with expect("an offset keeps its record"):
             run.fetch(b"b")
 
-    def test_what_was_flushed_survives(self, run: Run) -> None:
+    def test_flushed_records_survive(self, run: Run) -> None:
         run.acknowledge(0, b"a", b"b")
         run.ledger.flushed([((bytes(16), 0), 2)])
         run.ledger.power_lost()
@@ -237,22 +237,22 @@ class TestWithFlushMessages1:
         with expect(NOTHING_TOLD_IS_LOST):
             self.lose_power(run, 1)
 
-    def test_what_nobody_was_told_of_may_be_gone(self, run: Run) -> None:
+    def test_unacknowledged_records_may_be_lost(self, run: Run) -> None:
         run.fetch(b"a", high_watermark=1)
         assert self.lose_power(run, 1) == 0
 
-    def test_an_acknowledgement_that_was_on_its_way_is_believed(self, run: Run) -> None:
+    def test_an_acknowledgement_in_transit_is_accepted(self, run: Run) -> None:
         run.ledger.power_lost()
         run.checker.acknowledged(run.book, 0, NOBODY_KNOWS, 0, [b"a"], first_try=True, flushed=True)
         with expect(NOTHING_TOLD_IS_LOST):
             run.checker.found_after_power_loss(run.book, 0, 0)
 
-    def test_what_was_read_before_the_setting_came_may_be_gone(self, run: Run) -> None:
+    def test_records_read_before_the_setting_changed_may_be_lost(self, run: Run) -> None:
         run.book.topic.flush_changes = 1
         run.fetch(b"a")
         assert self.lose_power(run, 0) == 1
 
-    def test_it_is_only_certain_while_nobody_asks_for_another_value(self, run: Run) -> None:
+    def test_a_setting_is_certain_only_while_no_client_changes_it(self, run: Run) -> None:
         topic = run.book.topic
         assert topic.flushed_since == 0
         topic.flush_changes += 1

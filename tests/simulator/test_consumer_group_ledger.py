@@ -33,7 +33,7 @@ def run() -> Run:
     return Run()
 
 
-def test_nobody_gets_what_another_has(run: Run) -> None:
+def test_no_member_gets_a_partition_of_another(run: Run) -> None:
     run.tell(run.one, 0)
     run.tell(run.two, 1)
     run.tell(run.one, 0)
@@ -41,25 +41,25 @@ def test_nobody_gets_what_another_has(run: Run) -> None:
         run.tell(run.two, 0)
 
 
-def test_what_was_given_up_is_free(run: Run) -> None:
+def test_revoked_partitions_are_free(run: Run) -> None:
     run.tell(run.one, 0)
     del run.one.held[run.partitions[0]]
     run.tell(run.two, 0)
 
 
-def test_what_belongs_to_somebody_who_is_not_heard_of_is_free(run: Run) -> None:
+def test_partitions_of_a_silent_member_are_free(run: Run) -> None:
     run.tell(run.one, 0)
     run.silent.append("one")
     run.tell(run.two, 0)
 
 
-def test_what_belonged_to_somebody_who_left_is_free(run: Run) -> None:
+def test_partitions_of_a_member_that_left_are_free(run: Run) -> None:
     run.tell(run.one, 0)
     run.group.leaves(run.one)
     run.tell(run.two, 0)
 
 
-def test_of_answers_to_those_who_asked_at_the_same_time_the_first_may_be_the_older(run: Run) -> None:
+def test_of_concurrent_answers_the_first_may_be_the_older(run: Run) -> None:
     asked_tick = run.ticks.next()
     run.tell(run.one, 0)
     run.tell(run.two, 0, asked_tick=asked_tick)
@@ -72,7 +72,7 @@ def test_an_epoch_never_goes_back(run: Run) -> None:
         run.group.told_epoch(run.one, 3, 2)
 
 
-def test_a_group_is_stable_when_all_who_live_own_everything_they_want_in_one_epoch(run: Run) -> None:
+def test_a_group_is_stable_when_all_live_members_own_everything_they_want_in_one_epoch(run: Run) -> None:
     first, second = run.partitions
     clients = ["a", "b"]
 

@@ -97,7 +97,7 @@ class TestTransactions:
         monkeypatch.setattr(Partition, "last_stable_offset", wrong)
         assert broken_promise(with_transactions) in (NOT_SHOWN, "no client reads past the last stable offset")
 
-    def test_aborted_transactions_that_readers_are_not_told_of_are_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_aborted_transactions_missing_from_the_response_are_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def silent(self: Partition, offset: int, part: FileSlice) -> list[AbortedTransaction]:
             return []
 
@@ -233,7 +233,7 @@ class TestConsumerGroups:
         monkeypatch.setattr(ConsumerSessions, "renew_session", impatient)
         assert broken_promise(with_consumer_groups) in ("a live member is not removed", OWNED_BY_TWO)
 
-    def test_a_member_that_is_never_told_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_member_without_a_notification_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         respond = heartbeat.heartbeat_response
 
         def silent(

@@ -52,7 +52,7 @@ def test_a_voter_that_counts_what_is_not_on_disk_is_found(monkeypatch: pytest.Mo
     assert broken_promise(power_loss=1) in (SAME_LOG, SAME_IMAGE, KEPT, IN_ORDER, WATERMARK)
 
 
-def test_a_voter_that_votes_for_everyone_who_asks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_voter_that_votes_for_every_candidate_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that forgets its vote: two candidates may win the same epoch."""
 
     def generous(self: Role, replica: Replica, request: VoteRequest) -> bool:

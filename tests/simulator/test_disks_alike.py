@@ -1,4 +1,4 @@
-"""The simulated disk and the real one answer alike, so that what passes on one means something for the other."""
+"""The simulated disk and the real one give the same answers, so that tests on one are valid for the other."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_folders_are_made_listed_renamed_and_removed(disk: Disk) -> None:
     assert disk.list_dir(".") == []
 
 
-def test_a_file_that_is_written_anew_can_be_as_old_as_what_it_was_made_from(disk: Disk) -> None:
+def test_a_rewritten_file_can_be_as_old_as_its_source(disk: Disk) -> None:
     write(disk, "a", b"a")
     disk.set_modified_ms("a", 1_700_000_000_123)
     assert disk.modified_ms("a") == 1_700_000_000_123

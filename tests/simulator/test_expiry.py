@@ -1,4 +1,4 @@
-"""What retention may take: the simulator's own idea of it, kept apart from the node's."""
+"""What retention may delete: the simulator's own model of it, independent of the node's code."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_records_may_go_when_they_are_older_than_retention_ms_and_all_before_the
     assert gone_before(book(9000, 9000, retention_ms="5000"), NOW_MS) == NEVER
 
 
-def test_the_nodes_own_timestamp_counts_where_it_gives_them_and_nobody_knows_it_unread() -> None:
+def test_the_nodes_own_timestamp_counts_where_it_assigns_them_and_is_unknown_until_read() -> None:
     held = book(9000, 10, 10, retention_ms="5000", message_timestamp_type="LogAppendTime")
     assert gone_before(held, NOW_MS) == NEVER
     held.known[1].timestamp = NOW_MS - 4000

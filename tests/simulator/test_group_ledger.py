@@ -1,4 +1,4 @@
-"""Groups against answers made by hand: who may own what, in which generation, and who is let in."""
+"""Groups against answers made by hand: which member may own what, in which generation, and who may join."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def run() -> Run:
     return Run()
 
 
-def test_each_member_is_told_its_own_share(run: Run) -> None:
+def test_each_member_gets_its_own_share(run: Run) -> None:
     one, two = run.join("a1", 1), run.join("b1", 1)
     run.group.handed_in(1, {one.member_id: (P0,), two.member_id: (P1,)})
     run.tell(one, 1, P0)
@@ -59,7 +59,7 @@ def test_all_shares_are_from_one_attempt(run: Run) -> None:
     run.tell(two, 1, P0)
 
 
-def test_who_the_leader_did_not_think_of_owns_nothing(run: Run) -> None:
+def test_a_member_missing_from_the_assignment_owns_nothing(run: Run) -> None:
     one, two = run.join("a1", 1), run.join("b1", 1)
     run.group.handed_in(1, {one.member_id: (P0, P1)})
     run.tell(two, 1)
@@ -88,24 +88,24 @@ class TestStaticMembers:
         with expect(REPLACED):
             run.group.let_in(-1, 1, before, before.replaced, "OffsetCommit")
 
-    def test_its_share_may_stand_under_an_id_that_nobody_heard_of(self, run: Run) -> None:
+    def test_a_share_may_belong_to_an_id_whose_response_was_lost(self, run: Run) -> None:
         run.group.handed_in(1, {"a" + UUID + "1": (P0,)})
         run.tell(run.join("a2", 1, static=True), 1, P0)
 
-    def test_of_two_that_asked_at_the_same_time_either_may_have_replaced_the_other(self, run: Run) -> None:
+    def test_of_two_concurrent_joins_either_may_have_replaced_the_other(self, run: Run) -> None:
         asked_tick = run.ticks.next()
         first = run.join("a1", 1, static=True)
         second = run.join("a2", 1, static=True, asked_tick=asked_tick)
         assert not first.replaced
         assert not second.replaced
 
-    def test_one_that_joins_again_under_its_id_is_replaced_by_nobody(self, run: Run) -> None:
+    def test_a_member_that_joins_again_under_its_id_is_not_replaced(self, run: Run) -> None:
         member = run.join("a1", 1, static=True)
         assert run.join("a1", 2, static=True) is member
         assert not member.replaced
 
 
-def test_a_group_is_stable_when_all_who_live_own_everything_in_one_generation(run: Run) -> None:
+def test_a_group_is_stable_when_all_live_members_own_everything_in_one_generation(run: Run) -> None:
     one, two = run.join("a1", 1), run.join("b1", 1)
     run.group.handed_in(1, {one.member_id: (P0,), two.member_id: (P1,)})
     assert not run.group.is_stable(["one", "two"])

@@ -1,4 +1,4 @@
-"""Limits of the node's code, made small for a run: that they exist, are small, and are as before afterwards."""
+"""Limits of the node's code that a run makes small: they exist, are small, and are restored afterwards."""
 
 from importlib import import_module
 
@@ -21,7 +21,7 @@ def test_a_limit_is_smaller_than_usual(limit: Limit) -> None:
     assert limit.low <= limit.high < value(limit)
 
 
-def test_every_limit_is_drawn_by_some_seed_and_left_alone_by_another() -> None:
+def test_every_limit_is_drawn_by_some_seed_and_left_at_its_default_by_another() -> None:
     drawn = [small_limits(SimRandom(seed)) for seed in SEEDS]
     for limit in LIMITS:
         values = [each[limit.module, limit.name] for each in drawn if (limit.module, limit.name) in each]

@@ -1,4 +1,4 @@
-"""The command: what it says about a run, about several, and about one that breaks a promise."""
+"""The command: its output for one run, for several, and for a broken promise."""
 
 import json
 import subprocess
@@ -74,5 +74,5 @@ def test_every_event_is_shown_on_request() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--seed", "1", "--seeds", "2"), ("--seeds", "many")])
-def test_a_question_that_makes_no_sense_is_refused(arguments: tuple[str, ...]) -> None:
+def test_an_invalid_command_line_is_refused(arguments: tuple[str, ...]) -> None:
     assert simulate(*arguments).exit_code == 2

@@ -64,7 +64,7 @@ def test_while_a_request_has_no_answer_both_outcomes_are_right() -> None:
     checker.described(checker.floor(), metadata(("orders", ORDERS, 3), ("coming", OTHER, 1)))
 
 
-def test_what_was_deleted_stays_away_but_its_name_may_come_back() -> None:
+def test_a_deleted_topic_stays_deleted_but_its_name_may_be_reused() -> None:
     ledger = ledger_with_two_topics()
     ledger.topics[EVENTS].deletion_asked = ledger.topics[EVENTS].deleted = True
     checker = MetadataChecker(ledger)

@@ -75,7 +75,7 @@ def test_a_frame_that_went_out_twice_may_be_carried_out_again(run: Run) -> None:
     run.fetch(twice)
 
 
-def test_of_commits_at_the_same_time_either_may_be_the_last(run: Run) -> None:
+def test_of_concurrent_commits_either_may_be_the_last(run: Run) -> None:
     first, second = run.attempt(5), run.attempt(6)
     run.offsets.acknowledged(first, copies_left=False)
     run.offsets.acknowledged(second, copies_left=False)
@@ -91,7 +91,7 @@ def test_a_refused_commit_changes_nothing(run: Run) -> None:
         run.fetch(attempt)
 
 
-def test_what_is_fetched_was_committed(run: Run) -> None:
+def test_only_committed_offsets_are_fetched(run: Run) -> None:
     with expect("an offset that is fetched was committed"):
         run.fetch(CommitAttempt("somebody else's", 5, 0, 0))
 
@@ -122,7 +122,7 @@ class TestInTransactions:
         with expect(NEVER_EARLIER):
             run.fetch(attempt, stable=True)
 
-    def test_where_nobody_knows_the_end_its_first_trace_decides_for_the_offset_too(self, run: Run) -> None:
+    def test_if_the_end_of_a_transaction_is_unknown_its_first_trace_decides_for_the_offset_too(self, run: Run) -> None:
         transaction = run.begin()
         before, attempt = run.commit(4), run.commit(5, transaction)
         transaction.commit_asked = True
@@ -134,7 +134,7 @@ class TestInTransactions:
             run.fetch(before)
 
 
-def test_an_acknowledgement_that_was_on_its_way_when_the_power_went_counts_for_nothing(run: Run) -> None:
+def test_an_acknowledgement_in_transit_at_a_power_loss_does_not_count(run: Run) -> None:
     run.ledger.transactions.durable = False
     attempt = run.attempt(5)
     run.ledger.power_lost()

@@ -1,4 +1,4 @@
-"""Quire's own consumer in the simulation: it comes to the end of what there is, and says so."""
+"""Quire's own consumer in the simulation: it reaches the end of its partitions, and reports that."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ class BadLuck(SimRandom):
         return True
 
 
-def test_a_consumer_that_begins_anew_whenever_it_may_still_comes_to_the_end() -> None:
+def test_a_consumer_that_restarts_whenever_it_may_still_reaches_the_end() -> None:
     def unlucky(world: World) -> OwnConsumer:
         consumer = OwnConsumer(world.scene, "consumer", read_committed=False)
         consumer.random = BadLuck(0)

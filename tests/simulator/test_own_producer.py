@@ -1,4 +1,4 @@
-"""Quire's own producer in the simulation: what the ledger expects of its records, when some of them are given up."""
+"""Quire's own producer in the simulation: what the ledger expects of records that the producer gave up."""
 
 from typing import cast
 
@@ -40,7 +40,7 @@ class OneByOne:
         self.world.scene.checker.whole_log(book, records)
 
 
-def test_whoever_looks_while_a_producer_goes_on_behind_what_it_gave_up_sees_nothing_wrong() -> None:
+def test_a_reader_sees_nothing_wrong_while_a_producer_continues_after_a_batch_that_it_gave_up() -> None:
     producer = OneByOne()
     book = producer.books[0]
     (first, a), (refused, _), (_, c), (_, d) = [producer.put_in_line(book) for _ in range(4)]

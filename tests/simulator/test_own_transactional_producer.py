@@ -1,4 +1,4 @@
-"""Quire's own producer in transactions, in the simulation: when the end of one says that it was let in."""
+"""Quire's own transactional producer in the simulation: when the ledger counts a transaction as ended."""
 
 from contextlib import nullcontext
 from typing import cast

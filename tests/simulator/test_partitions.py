@@ -1,4 +1,4 @@
-"""Partitions of the simulated network: under names, one way, overlapping; and other ways in which a network lies."""
+"""Partitions of the simulated network: named, one-way and overlapping; and other faults of the network."""
 
 from simulator.network import Pair, SimNetwork
 from simulator.process import Process

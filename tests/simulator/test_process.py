@@ -1,4 +1,4 @@
-"""A paused process: the world goes on without it, and what it missed comes late and in order."""
+"""A paused process: the world continues without it, and missed events arrive late and in order."""
 
 from simulator.clock import HostClock, SimClock
 from simulator.jobs import SimJobs
@@ -23,7 +23,7 @@ def test_timers_of_a_paused_process_come_late_and_in_order() -> None:
     assert seen[1:] == [("10", 50), ("20", 50)]
 
 
-def test_what_comes_while_a_process_catches_up_waits_behind_what_it_missed() -> None:
+def test_changes_that_arrive_while_a_process_catches_up_follow_those_that_it_missed() -> None:
     clock = SimClock()
     process = Process(clock)
     seen: list[str] = []

@@ -1,4 +1,4 @@
-"""What a reader of committed records is shown of a fetch answer, by the list of aborted transactions it got with it."""
+"""Which records of a fetch response a read_committed reader sees, by the list of aborted transactions in it."""
 
 from quire.protocol.messages.fetch import AbortedTransaction
 from quire.protocol.records import Record, build_batch, read_header
@@ -49,7 +49,7 @@ def test_a_producer_that_is_aborted_may_write_without_a_transaction() -> None:
     assert shown([AbortedTransaction(producer_id=7, first_offset=0)], written(7, 0, transactional=False)) == [True]
 
 
-def test_a_marker_stands_in_the_ledger_as_a_value_that_can_be_read_again() -> None:
+def test_a_marker_in_the_ledger_is_a_value_that_can_be_parsed() -> None:
     batch = marker(7, 6, committed=True)
     record = as_marker(read_header(batch), Record(6, 1000, b"\0\0\0\1", b""))
     assert record.offset == 6

@@ -1,4 +1,4 @@
-"""When a power loss may take records of a partition: only if no replica is left that has everything."""
+"""When a power loss may lose records of a partition: only if no replica with all of them is left."""
 
 from simulator.ledger import Ledger, TopicBook
 from simulator.replicas import Replicas
@@ -10,13 +10,13 @@ def replicas(*in_sync: str) -> Replicas:
     return found
 
 
-def test_one_replica_loses_with_its_machine_and_with_no_other() -> None:
+def test_a_replica_loses_records_only_with_its_own_machine() -> None:
     alone = replicas("a")
     assert not alone.power_lost("b")
     assert alone.power_lost("a")
 
 
-def test_while_it_is_unknown_who_holds_it_any_loss_counts() -> None:
+def test_while_the_replicas_of_a_record_are_unknown_any_loss_counts() -> None:
     assert Replicas().power_lost("a")
 
 
@@ -34,7 +34,7 @@ def test_a_replica_that_has_caught_up_again_counts_again() -> None:
     assert not both.power_lost("b")
 
 
-def test_what_is_left_after_a_loss_is_the_truth() -> None:
+def test_the_records_left_after_a_loss_are_the_truth() -> None:
     both = replicas("a", "b")
     assert not both.power_lost("a")
     both.settled("a")

@@ -31,7 +31,7 @@ def test_call_soon_runs_after_the_whole_batch() -> None:
     assert seen == ["first", "second", "soon"]
 
 
-def test_what_a_soon_callback_asks_for_soon_runs_in_the_next_round_at_the_same_instant() -> None:
+def test_callbacks_scheduled_by_a_soon_callback_run_in_the_next_round_at_the_same_instant() -> None:
     clock = SimClock()
     seen: list[float] = []
     clock.call_soon(lambda: clock.call_soon(lambda: seen.append(clock.monotonic_ms())))

@@ -168,7 +168,7 @@ def test_a_synced_file_whose_folder_was_not_synced_may_have_no_name() -> None:
     assert outcomes == {None, b"data"}
 
 
-def test_of_unsynced_names_in_a_folder_a_prefix_survives() -> None:
+def test_a_prefix_of_the_unsynced_names_in_a_folder_survives() -> None:
     outcomes = set()
     for seed in SEEDS:
         disk = SimDisk()

@@ -1,4 +1,4 @@
-"""Jobs finish later, in any order, and not at all when their host is gone."""
+"""Jobs finish later, in any order, and never if their host is gone."""
 
 from collections.abc import Callable
 
@@ -63,7 +63,7 @@ def test_jobs_overtake_each_other_the_same_way_for_the_same_seed() -> None:
     assert finish_order(1) != finish_order(2)
 
 
-def test_nothing_is_called_back_after_stop_or_after_the_host_is_gone() -> None:
+def test_no_callback_runs_after_stop_or_after_the_host_is_gone() -> None:
     def stop_jobs(jobs: SimJobs, host: HostClock) -> None:
         jobs.stop()
 

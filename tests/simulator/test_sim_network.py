@@ -139,7 +139,7 @@ def test_pausing_while_receiving_stops_at_once() -> None:
     assert asked == 1
 
 
-def test_file_slices_are_read_when_they_are_sent_even_if_their_file_was_closed_meanwhile() -> None:
+def test_file_slices_are_read_when_they_are_sent_even_if_their_file_was_closed_since() -> None:
     scene = Scene(conditions=Conditions(window_bytes=1000))
     client, server = scene.connect()
     disk = SimDisk()
@@ -193,7 +193,7 @@ def test_a_paused_side_sees_the_end_after_it_has_read_everything() -> None:
     assert (server.got, server.ends) == (b"last words", ["closed by peer"])
 
 
-def test_a_paused_side_is_told_at_once_that_the_other_has_gone() -> None:
+def test_a_paused_side_is_told_at_once_that_the_other_has_closed() -> None:
     scene = Scene()
     client, server = scene.connect()
     server.transport.pause()
@@ -203,7 +203,7 @@ def test_a_paused_side_is_told_at_once_that_the_other_has_gone() -> None:
 
 
 @pytest.mark.parametrize("pauses_first", [True, False])
-def test_a_paused_side_is_told_that_the_other_has_gone_although_bytes_are_unread(pauses_first: bool) -> None:
+def test_a_paused_side_is_told_that_the_other_has_closed_although_bytes_are_unread(pauses_first: bool) -> None:
     scene = Scene()
     client, server = scene.connect()
     told: list[str] = []
@@ -221,7 +221,7 @@ def test_a_paused_side_is_told_that_the_other_has_gone_although_bytes_are_unread
     assert (told, server.got, server.ends) == (["left"], b"last words", ["closed by peer"])
 
 
-def test_writing_to_a_side_that_is_gone_ends_in_a_reset() -> None:
+def test_writing_to_a_closed_side_ends_in_a_reset() -> None:
     scene = Scene()
     client, server = scene.connect()
     server.transport.pause()
@@ -254,7 +254,7 @@ def test_abort_drops_what_is_queued() -> None:
     assert (client.ends, server.ends) == (["aborted"], ["connection reset by peer"])
 
 
-def test_nobody_listening_is_a_refused_connection_and_so_is_a_closed_listener() -> None:
+def test_a_missing_or_closed_listener_refuses_the_connection() -> None:
     scene = Scene()
     scene.start_connecting(port=1)
     scene.start_connecting(to="nowhere")

@@ -1,4 +1,4 @@
-"""One seed, one run; and streams that do not disturb each other."""
+"""One seed, one run; and streams that do not affect each other."""
 
 from base64 import urlsafe_b64encode
 

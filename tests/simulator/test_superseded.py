@@ -1,4 +1,4 @@
-"""What compaction may take: the simulator's own idea of it, kept apart from the node's."""
+"""What compaction may remove: the simulator's own model of it, independent of the node's code."""
 
 import pytest
 
@@ -44,5 +44,5 @@ def test_all_but_the_last_of_each_key_may_be_gone_and_that_too_while_something_i
     assert may_be_superseded(held) == {*range(KEYS), KEYS + 1}
 
 
-def test_what_was_deleted_or_not_read_yet_may_be_missing() -> None:
+def test_records_that_were_deleted_or_not_read_yet_may_be_missing() -> None:
     check_survivors(book(8), records(3, 4), 3, 5)

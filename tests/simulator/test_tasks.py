@@ -1,4 +1,4 @@
-"""Coroutines on virtual time: who waits for what, in which order they go on, and what comes out when they fail."""
+"""Coroutines on virtual time: what they wait for, the order in which they continue, and how failures surface."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from simulator.clock import SimClock
 from simulator.tasks import Gate, Promise, Task, sleep
 
 
-def test_a_task_goes_on_when_its_promise_is_kept() -> None:
+def test_a_task_continues_when_its_promise_is_kept() -> None:
     clock = SimClock()
     promise: Promise[int] = Promise()
     seen: list[int] = []
@@ -23,7 +23,7 @@ def test_a_task_goes_on_when_its_promise_is_kept() -> None:
     assert (seen, task.ended) == ([7], True)
 
 
-def test_of_an_answer_and_a_timeout_the_first_counts() -> None:
+def test_of_a_response_and_a_timeout_the_first_counts() -> None:
     clock = SimClock()
     promise: Promise[str] = Promise()
     seen: list[str] = []
@@ -57,7 +57,7 @@ def test_a_failed_promise_is_raised_in_the_task_and_an_uncaught_one_comes_out_of
     assert len(caught) == 1
 
 
-def test_tasks_go_on_in_the_order_in_which_their_waits_ended() -> None:
+def test_tasks_continue_in_the_order_in_which_their_waits_ended() -> None:
     clock = SimClock()
     seen: list[tuple[str, float]] = []
 
@@ -106,7 +106,7 @@ def test_a_gate_that_closes_again_before_a_task_runs_holds_it_back_once_more() -
     assert seen == []
 
 
-def test_an_ended_task_never_goes_on() -> None:
+def test_an_ended_task_never_continues() -> None:
     clock = SimClock()
     seen: list[str] = []
 

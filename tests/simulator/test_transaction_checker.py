@@ -75,7 +75,7 @@ class TestReaders:
         with expect(NOT_SHOWN):
             run.checker.shown(run.first, Record(0, 0, None, b"a0"))
 
-    def test_what_was_shown_once_cannot_be_aborted_elsewhere(self, run: Run) -> None:
+    def test_a_transaction_that_was_shown_cannot_be_aborted_elsewhere(self, run: Run) -> None:
         run.asked(run.begin([b"a0"], [b"b0"]))
         run.checker.shown(run.first, Record(0, 0, None, b"a0"))
         with expect(ATOMIC):
@@ -99,7 +99,7 @@ class TestLogs:
         with expect("a producer's transactions come one after the other"):
             run.log(run.first, b"a0", b"a1", COMMIT)
 
-    def test_nobody_else_commits_or_aborts(self, run: Run) -> None:
+    def test_only_its_own_session_commits_or_aborts_a_transaction(self, run: Run) -> None:
         run.begin([b"a0"], [])
         with expect(ATOMIC):
             run.log(run.first, b"a0", COMMIT)
@@ -109,7 +109,7 @@ class TestLogs:
 
 
 class TestAtTheEnd:
-    def test_everything_of_a_committed_transaction_is_there(self, run: Run) -> None:
+    def test_every_record_of_a_committed_transaction_is_there(self, run: Run) -> None:
         run.committed(run.begin([b"a0", b"a1"], [b"b0"]))
         run.settle([b"a0", b"plain", b"a1"], [b"b0"])
         with expect(ALL_SHOWN):
@@ -127,7 +127,7 @@ class TestAtTheEnd:
         with expect(NOT_SHOWN):
             run.settle([], [b"b0"])
 
-    def test_of_one_whose_end_is_not_known_there_is_everything_or_nothing(self, run: Run) -> None:
+    def test_a_transaction_with_an_unknown_end_is_there_as_a_whole_or_not_at_all(self, run: Run) -> None:
         for first, second in (([b"a0"], [b"b0"]), ([], [])):
             another = Run()
             another.asked(another.begin([b"a0"], [b"b0"]))
@@ -136,7 +136,7 @@ class TestAtTheEnd:
         with expect(ALL_SHOWN):
             run.settle([b"a0"], [])
 
-    def test_nobody_looks_at_what_a_power_loss_may_have_taken(self, run: Run) -> None:
+    def test_transactions_that_a_power_loss_may_have_taken_are_not_checked(self, run: Run) -> None:
         run.ledger.transactions.durable = False
         run.committed(run.begin([b"a0"], []))
         run.ledger.power_lost()
@@ -166,21 +166,21 @@ class TestSessions:
         assert self.given(run, "late", 2).epoch == 2
         assert run.session.superseded
 
-    def test_an_epoch_is_given_to_nobody_twice(self, run: Run) -> None:
+    def test_no_epoch_is_given_out_twice(self, run: Run) -> None:
         with expect("a producer epoch is given once"):
             self.given(run, "another", 0)
 
-    def test_a_session_may_be_fenced_if_somebody_has_asked_for_another(self, run: Run) -> None:
+    def test_a_session_may_be_fenced_if_another_was_requested(self, run: Run) -> None:
         assert not run.session.may_be_fenced
         run.init(settled=False)
         assert run.session.may_be_fenced
 
-    def test_a_session_may_be_fenced_by_who_asked_before_and_was_answered_after(self, run: Run) -> None:
+    def test_a_session_may_be_fenced_by_one_requested_before_and_answered_after(self, run: Run) -> None:
         early = run.init(settled=False)
         session = self.given(run, "another", 1)
         early.settled_tick = run.ledger.ticks.next()
         assert session.may_be_fenced
 
-    def test_who_was_answered_before_a_session_was_asked_for_fences_nobody(self, run: Run) -> None:
+    def test_a_session_answered_before_another_was_requested_does_not_fence_it(self, run: Run) -> None:
         run.init()
         assert not self.given(run, "another", 1).may_be_fenced

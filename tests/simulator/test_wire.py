@@ -1,4 +1,4 @@
-"""A simulated client's connection: how long it waits for the answers to what it asked."""
+"""A simulated client's connection: how long it waits for responses."""
 
 from quire.protocol.codec import encode
 from quire.protocol.messages.headers import ResponseHeader

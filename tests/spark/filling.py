@@ -1,4 +1,4 @@
-"""Puts records into a topic exactly as a test wants them batched, and rows of Spark beside them."""
+"""Writes records to a topic in exactly the batches that a test needs, or with Spark."""
 
 from collections.abc import Sequence
 from typing import Any

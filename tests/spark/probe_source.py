@@ -1,4 +1,4 @@
-"""A data source that tells what became of the process its tasks run in."""
+"""A data source that reports the state of the process that its tasks run in."""
 
 import gc
 import socket

@@ -1,4 +1,4 @@
-"""A driver of its own, for a cluster: copies a topic to another, exactly once, until everything there is copied.
+"""A driver for a cluster: copies a topic to another, exactly once, until it has copied everything.
 
 Run as a program: MASTER SERVERS TOPIC COPY FOLDER.
 """

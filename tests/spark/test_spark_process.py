@@ -30,7 +30,7 @@ def acknowledges_at_once(end: socket.socket) -> bool:
     return end.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) != 0
 
 
-def test_a_connection_that_answers_is_told_to_acknowledge_and_to_send_at_once(
+def test_a_connection_is_set_to_acknowledge_and_to_send_at_once(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     one, other = ends
@@ -72,7 +72,7 @@ class Parcel(SentToTasks):
         self.content = content
 
 
-def test_what_is_sent_to_tasks_arrives_whole() -> None:
+def test_data_sent_to_tasks_arrives_whole() -> None:
     assert pickle.loads(pickle.dumps(Parcel("rows"))).content == "rows"
 
 

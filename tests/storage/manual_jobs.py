@@ -1,4 +1,4 @@
-"""Jobs that run when the test says so, one by one."""
+"""Jobs that run one by one, when the test decides."""
 
 from collections import deque
 from collections.abc import Callable

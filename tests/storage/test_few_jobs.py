@@ -1,4 +1,4 @@
-"""Jobs of one kind: so many at a time, in order, and none after the end."""
+"""Jobs of one kind: a limited number at a time, in order, and none after the end."""
 
 from quire.storage.few_jobs import FewJobs
 from tests.storage.manual_jobs import ManualJobs

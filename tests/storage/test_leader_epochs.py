@@ -15,7 +15,7 @@ def test_the_file_has_version_count_and_a_line_per_epoch(disk: SimDisk) -> None:
     assert read_epochs(disk, FOLDER).entries == [(0, 0), (2, 117)]
 
 
-def test_a_file_that_makes_no_sense_is_refused(disk: SimDisk) -> None:
+def test_a_malformed_file_is_refused(disk: SimDisk) -> None:
     write_atomically(disk, epochs_path(FOLDER), b"0\n1\n0 zero\n")
     with pytest.raises(CheckpointError, match="epoch"):
         read_epochs(disk, FOLDER)

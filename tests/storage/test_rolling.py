@@ -1,4 +1,4 @@
-"""When a segment takes one more append, and when another one has to be begun."""
+"""When a segment accepts one more append, and when a new one must begin."""
 
 from quire.storage.log_config import LogConfig
 from quire.storage.rolling import has_room

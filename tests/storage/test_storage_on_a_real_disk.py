@@ -59,7 +59,7 @@ def test_many_logs_live_with_few_descriptors_through_stops_and_starts(world: Wor
     assert world.disk.descriptors == 0
 
 
-def test_after_a_kill_all_that_was_written_is_there(world: World) -> None:
+def test_after_a_kill_all_written_records_are_there(world: World) -> None:
     directory = world.open()
     log = directory.open_log("orders", 0, SMALL_SEGMENTS)
     for sequence in range(30):
@@ -86,7 +86,7 @@ def test_a_second_process_is_kept_out(world: World) -> None:
     world.open().close()
 
 
-def test_a_slice_on_its_way_outlives_the_deletion_of_its_segment(world: World) -> None:
+def test_a_slice_in_transit_outlives_the_deletion_of_its_segment(world: World) -> None:
     directory = world.open()
     log = directory.open_log("orders", 0, SMALL_SEGMENTS)
     append_values(log, *[bytes(50)] * 20)

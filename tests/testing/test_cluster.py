@@ -210,7 +210,7 @@ def test_nothing_outlives_a_test_process_that_is_killed(kind: str, tmp_path: Pat
     assert not list(tmp_path.iterdir())
 
 
-def test_what_a_killed_test_process_left_is_removed_by_the_next_cluster_and_no_sooner(
+def test_files_of_a_killed_test_process_are_removed_by_the_next_cluster_and_no_sooner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

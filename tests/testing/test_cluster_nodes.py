@@ -66,7 +66,7 @@ def test_all_nodes_serve_and_lead(cluster: Cluster) -> None:
     assert [record.value for record in cluster.read_all(topic)] == [b"a", b"b", b"c"]
 
 
-def test_clients_are_told_of_the_proxies_alone(cluster: Cluster) -> None:
+def test_clients_get_only_the_addresses_of_the_proxies(cluster: Cluster) -> None:
     with WireConnection(cluster.bootstrap_servers) as connection:
         answer = connection.call(MetadataRequest(topics=[]), 12, MetadataResponse)
     assert ",".join(f"{each.host}:{each.port}" for each in answer.brokers) == cluster.bootstrap_servers
@@ -104,7 +104,7 @@ def test_records_survive_that_all_nodes_are_killed_at_once(cluster: Cluster) -> 
     assert [record.value for record in cluster.read_all(topic)] == [b"a", b"b", b"c"]
 
 
-def test_a_paused_controller_is_replaced_and_follows_when_it_goes_on(cluster: Cluster) -> None:
+def test_a_paused_controller_is_replaced_and_follows_after_resuming(cluster: Cluster) -> None:
     before = cluster.controller
     cluster.pause(before)
     assert cluster.controller != before
@@ -165,7 +165,7 @@ def test_the_log_names_the_nodes(cluster: Cluster) -> None:
     assert cluster.log(cluster.log_size) == ""
 
 
-def test_what_does_not_exist_is_named(cluster: Cluster) -> None:
+def test_errors_name_the_missing_node_or_the_wrong_setting(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match="there is no node 4, only 1, 2, 3"):
         cluster.kill(4)
     with pytest.raises(ClusterError, match=r"config has node\.id"):

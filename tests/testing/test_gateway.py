@@ -1,4 +1,4 @@
-"""The proxies between nodes: what is cut, in which direction, and what a node that is down looks like."""
+"""The proxies between nodes: which traffic is cut, in which direction, and how a stopped node looks."""
 
 import os
 import socket
@@ -105,7 +105,7 @@ def test_connections_are_refused_until_a_node_listens_and_when_it_is_down(
         socket.create_connection(("127.0.0.1", ports[1].clients_proxy), 10)
 
 
-def test_who_sees_a_node_end_is_refused_by_it(network: Opened, nodes: list[EchoNode]) -> None:
+def test_a_client_that_sees_a_node_end_is_refused_by_it(network: Opened, nodes: list[EchoNode]) -> None:
     proxies, ports = network
     proxies.up(1)
     with connect(ports[1].clients_proxy) as client:
@@ -118,7 +118,9 @@ def test_who_sees_a_node_end_is_refused_by_it(network: Opened, nodes: list[EchoN
         socket.create_connection(("127.0.0.1", ports[1].clients_proxy), 10)
 
 
-def test_what_is_cut_arrives_after_the_network_has_healed(network: Opened, nodes: list[EchoNode]) -> None:
+def test_bytes_sent_during_an_isolation_arrive_after_the_network_has_healed(
+    network: Opened, nodes: list[EchoNode]
+) -> None:
     proxies, ports = network
     proxies.up(1)
     with connect(ports[1].clients_proxy) as client:

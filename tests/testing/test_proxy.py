@@ -11,7 +11,7 @@ from quire.testing import Cluster, Proxy, WireConnection
 NOTHING = MetadataRequest(topics=[])
 
 
-def test_clients_are_told_the_proxys_address(quire_cluster: Cluster) -> None:
+def test_clients_get_the_proxys_address(quire_cluster: Cluster) -> None:
     with Proxy(quire_cluster.bootstrap_servers) as proxy, WireConnection(proxy.address) as connection:
         for version in range(14):
             (broker,) = connection.call(NOTHING, version, MetadataResponse).brokers

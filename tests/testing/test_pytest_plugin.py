@@ -132,7 +132,7 @@ def test_an_error_in_a_module_is_reported_as_pytest_does(tmp_path: Path) -> None
     assert output.count("imported") == 1 and "1 error" in output, output
 
 
-def test_a_fault_that_was_never_used_fails_the_test_and_no_other(tmp_path: Path) -> None:
+def test_a_fault_that_was_never_used_fails_only_its_own_test(tmp_path: Path) -> None:
     tests = """
         import unittest
         import pytest

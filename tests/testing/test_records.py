@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 from quire.testing import Cluster, ClusterError
 
 
-def test_what_is_produced_is_read_back_with_all_its_parts(quire_cluster: Cluster) -> None:
+def test_produced_records_are_read_back_with_all_their_parts(quire_cluster: Cluster) -> None:
     topic = quire_cluster.create_topic(partitions=3)
     written = quire_cluster.produce(topic, "räd", None, key="k", headers={"trace": "1", "none": None}, partition=2)
     written += quire_cluster.produce(topic, ("anna", b"3 books"), timestamp_ms=1234, partition=2)
@@ -96,7 +96,7 @@ def test_another_client_reads_what_a_helper_wrote(quire_cluster: Cluster) -> Non
     consumer.close()
 
 
-def test_what_cannot_be_written_or_read_is_refused_with_a_sentence(quire_cluster: Cluster) -> None:
+def test_unwritable_and_unreadable_values_are_refused_with_a_sentence(quire_cluster: Cluster) -> None:
     topic = quire_cluster.create_topic()
     with pytest.raises(TypeError, match="bytes, str or None, not dict; encode"):
         quire_cluster.produce(topic, {"a": 1})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A fault that no request has met is reported, and no other."""
+"""Only a fault that no request has met is reported."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ def test_faults_are_checked_and_end_on_request() -> None:
 
 
 @pytest.mark.parametrize("end", [Cluster.clear_faults, Cluster.kill, Cluster.restart])
-def test_what_ends_faults_early_does_not_hide_that_they_were_unused(end: object) -> None:
+def test_ending_faults_early_does_not_hide_that_they_were_unused(end: object) -> None:
     assert callable(end)
     with Cluster() as cluster:
         cluster.fail_next("Metadata", "NOT_CONTROLLER")

@@ -1,4 +1,4 @@
-"""docs/compatibility.md tells the truth: every API of Kafka is in it, with exactly the versions this node answers."""
+"""docs/compatibility.md lists every API of Kafka, with exactly the versions this node answers."""
 
 import re
 from pathlib import Path

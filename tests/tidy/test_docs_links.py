@@ -1,4 +1,4 @@
-"""Every link in the documentation leads somewhere."""
+"""Every link in the documentation has a target."""
 
 import re
 from pathlib import Path

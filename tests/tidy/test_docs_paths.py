@@ -1,4 +1,4 @@
-"""Every file that a page names is there: a table of "to change X, open Y" is worth as much as its paths."""
+"""Every file that a page names exists."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_the_paths_a_page_names_exist(page: Path) -> None:
     assert not missing, f"{page.name} names {missing}"
 
 
-def test_paths_are_found_where_they_stand_as_code() -> None:
+def test_paths_in_code_spans_are_found() -> None:
     assert NAMED.findall("open `src/quire/node` or `tests/x.py`, not src/quire or `make test`") == [
         "src/quire/node",
         "tests/x.py",

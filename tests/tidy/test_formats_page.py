@@ -1,4 +1,4 @@
-"""The hexadecimal examples in docs/formats.md are what they say."""
+"""The hexadecimal examples in docs/formats.md have the content that the page describes."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def examples(kind: str) -> list[Example]:
     return [Example(block) for block in blocks]
 
 
-def test_batches_have_the_fields_that_stand_beside_them() -> None:
+def test_batches_have_the_fields_shown_beside_them() -> None:
     for example in examples("batch"):
         header = read_header(example.content)
         check_crc(example.content, header)

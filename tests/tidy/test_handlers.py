@@ -1,4 +1,4 @@
-"""Each handler says at its top what changed in which version it serves, and has a test file of its name."""
+"""Each handler lists at its top what changed in each version it serves, and has a test file of its name."""
 
 import ast
 import re

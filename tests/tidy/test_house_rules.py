@@ -1,4 +1,6 @@
-"""The rules of the house that a linter does not know: who may touch the outside, how long a file gets, honest notes."""
+"""Project rules that a linter does not know: which modules may touch the outside, how long a file may be, honest
+notes.
+"""
 
 import ast
 import re
@@ -87,7 +89,7 @@ def test_a_node_reaches_the_active_controller_through_its_door_alone(path: Path)
 
 
 @pytest.mark.parametrize("path", SIMULATOR, ids=name)
-def test_the_simulator_has_no_other_source_of_time_or_chance_than_its_seed(path: Path) -> None:
+def test_the_simulator_takes_time_and_chance_only_from_its_seed(path: Path) -> None:
     allowed = {"random"} if path.name == "random.py" else set()
     if path.name == "main.py":
         allowed = {"os", "time"}

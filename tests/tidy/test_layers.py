@@ -1,4 +1,4 @@
-"""Every package and module of ours has its place in the layers that the import-linter checks."""
+"""Every package and module is in a layer that the import-linter checks."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two `make` on a fresh clone set it up once. Python is a script here that only notes what it was to install."""
+"""Two `make` on a fresh clone set it up once. Python is a script here that only records what it should install."""
 
 import os
 import shutil
@@ -84,7 +84,7 @@ def test_two_at_once_set_up_once_and_the_second_says_that_it_waits(clone: Path) 
         assert third.communicate(timeout=PATIENCE_S)[0] == "make: Nothing to be done for 'setup'.\n"
 
 
-def test_a_set_up_that_was_killed_lets_the_next_go_on(clone: Path) -> None:
+def test_a_killed_set_up_does_not_block_the_next(clone: Path) -> None:
     with make(clone, ".venv/.spark") as first:
         assert first.stdout is not None
         while not (line := first.stdout.readline()).startswith("installing Spark"):

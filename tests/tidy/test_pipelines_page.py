@@ -1,4 +1,4 @@
-"""docs/pipelines.md and the code say the same: every option of source and sink is there, and no other."""
+"""docs/pipelines.md lists exactly the options of the source and the sink."""
 
 import re
 from pathlib import Path

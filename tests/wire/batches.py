@@ -1,4 +1,4 @@
-"""Record batches made by hand, field by field, so that tests can get any of them wrong.
+"""Record batches made by hand, field by field, so that tests can make any of them wrong.
 
 Independent of `quire.protocol.records` on purpose: what these tests send must not share that module's mistakes.
 """

@@ -1,4 +1,4 @@
-"""The settings that the wire tests need of the broker they talk to: waits that a person would want are cut short.
+"""The settings that the wire tests need on the broker: waits made for people are shortened.
 
 `conftest` gives them to Quire, `interop.wire_broker` to an Apache Kafka.
 """

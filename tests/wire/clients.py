@@ -1,4 +1,4 @@
-"""The three real clients behind one small face, so that one test says the same thing through each of them.
+"""The three real clients behind one small interface, so that one test runs with each of them.
 
 Settings that differ only in spelling are translated here; what a client cannot do is left out, not imitated.
 """

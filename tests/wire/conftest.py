@@ -1,4 +1,4 @@
-"""What the wire tests share: a node to talk to, topics of their own, and the clients.
+"""What the wire tests share: a node, their own topics, and the clients.
 
 The tests hold for any Kafka broker: `QUIRE_WIRE_BOOTSTRAP=host:port pytest tests/wire` runs them against that one, and
 Apache Kafka 4.3.1 passes all of them: `python -m interop.wire_broker` starts one with the settings they need. Without

@@ -1,4 +1,4 @@
-"""A program of examples/ as a process: started, listened to, stopped as a person would, or killed."""
+"""A program of examples/ as a process: started, read, stopped as a person would, or killed."""
 
 import subprocess
 import sys

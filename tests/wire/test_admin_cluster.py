@@ -1,4 +1,4 @@
-"""What the cluster says of itself: nodes, log directories, quorum, features, producers."""
+"""What the cluster reports about itself: nodes, log directories, quorum, features, producers."""
 
 import asyncio
 

@@ -110,7 +110,7 @@ def test_a_bad_change_is_refused(
     assert code_of(caught) == code
 
 
-def test_settings_of_what_is_not_there(admin: AdminClient, make_topic: MakeTopic) -> None:
+def test_settings_of_a_missing_resource(admin: AdminClient, make_topic: MakeTopic) -> None:
     missing = make_topic() + "-missing"
     with pytest.raises(KafkaException) as caught:
         configs(admin, "topic", missing)

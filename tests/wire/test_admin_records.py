@@ -54,7 +54,7 @@ def test_an_empty_partition_starts_and_ends_at_zero(admin: AdminClient, make_top
     assert offset(admin, topic, OffsetSpec.max_timestamp()) == (-1, -1)
 
 
-def test_offsets_of_a_partition_that_is_not_there(admin: AdminClient, make_topic: MakeTopic) -> None:
+def test_offsets_of_a_missing_partition(admin: AdminClient, make_topic: MakeTopic) -> None:
     asked = TopicPartition(make_topic(), 7)
     with pytest.raises(KafkaException) as caught:
         admin.list_offsets({asked: OffsetSpec.latest()}, request_timeout=2)[asked].result(WAIT_S)
@@ -72,7 +72,7 @@ def test_records_before_an_offset_are_deleted_and_the_rest_is_served(
     assert [record.offset for record in received] == [4, 5, 6, 7, 8, 9]
 
 
-def test_deleting_to_the_end_leaves_an_empty_partition_that_goes_on_counting(
+def test_deleting_to_the_end_leaves_an_empty_partition_that_keeps_counting(
     bootstrap: str, admin: AdminClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()

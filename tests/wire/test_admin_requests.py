@@ -1,4 +1,4 @@
-"""Admin requests without a client in between: what clients refuse to send, and what they do not show."""
+"""Admin requests without a client: what clients refuse to send, and what they do not show."""
 
 import pytest
 
@@ -189,7 +189,7 @@ def test_growing_a_topic_with_assignments(connection: WireConnection, make_topic
     assert grow(0) == ErrorCode.INVALID_PARTITIONS
 
 
-def test_growing_what_is_not_there(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_growing_a_missing_topic(connection: WireConnection, make_topic: MakeTopic) -> None:
     wanted = CreatePartitionsTopic(name=make_topic() + "-missing", count=3, assignments=None)
     answer = connection.call(CreatePartitionsRequest(topics=[wanted], timeout_ms=5000), 3, CreatePartitionsResponse)
     assert answer.results[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -214,7 +214,7 @@ def test_partitions_are_described_page_by_page(connection: WireConnection, make_
     assert seen == [(name, index) for name in (first, second) for index in range(3)]
 
 
-def test_describing_partitions_of_what_is_not_there(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_describing_partitions_of_a_missing_topic(connection: WireConnection, make_topic: MakeTopic) -> None:
     request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=make_topic() + "-missing")])
     (found,) = connection.call(request, 0, DescribeTopicPartitionsResponse).topics
     assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,4 @@
-"""Topics made, described, grown and deleted through admin clients, and what they are told when that cannot be."""
+"""Topics created, described, grown and deleted through admin clients, and the errors."""
 
 import asyncio
 from typing import Any
@@ -108,7 +108,7 @@ def test_names_that_differ_only_in_dots_and_underscores_collide(admin: AdminClie
     assert code_of(caught) == KafkaError.TOPIC_EXCEPTION
 
 
-def test_a_deleted_topic_is_gone_and_its_name_is_free(admin: AdminClient, make_topic: MakeTopic) -> None:
+def test_deleting_a_topic_frees_its_name(admin: AdminClient, make_topic: MakeTopic) -> None:
     topic = make_topic()
     first_id = str(describe(admin, topic).topic_id)
     admin.delete_topics([topic], operation_timeout=WAIT_S)[topic].result(WAIT_S)
@@ -117,7 +117,7 @@ def test_a_deleted_topic_is_gone_and_its_name_is_free(admin: AdminClient, make_t
     at_once(lambda: str(describe(admin, topic).topic_id) != first_id)
 
 
-def test_deleting_what_is_not_there_says_so(admin: AdminClient, make_topic: MakeTopic) -> None:
+def test_deleting_a_missing_topic_is_an_error(admin: AdminClient, make_topic: MakeTopic) -> None:
     name = make_topic() + "-missing"
     with pytest.raises(KafkaException) as caught:
         admin.delete_topics([name])[name].result(WAIT_S)
@@ -134,7 +134,7 @@ def test_a_topic_grows_but_does_not_shrink(admin: AdminClient, make_topic: MakeT
         assert code_of(caught) == KafkaError.INVALID_PARTITIONS
 
 
-def test_describing_what_is_not_there_says_so(admin: AdminClient, make_topic: MakeTopic) -> None:
+def test_describing_a_missing_topic_is_an_error(admin: AdminClient, make_topic: MakeTopic) -> None:
     with pytest.raises(KafkaException) as caught:
         describe(admin, make_topic() + "-missing")
     assert code_of(caught) == KafkaError.UNKNOWN_TOPIC_OR_PART

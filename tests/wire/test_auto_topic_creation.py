@@ -1,4 +1,4 @@
-"""A topic that is written to or asked for comes into being, unless the asker says not to."""
+"""A topic is created when it is written to or requested, unless the client forbids it."""
 
 import confluent_kafka
 import pytest

@@ -1,4 +1,4 @@
-"""Compaction as clients see it: after a while only the last value of each key is left, where it was written."""
+"""Compaction as clients see it: after a while only the last value of each key is left, at its offset."""
 
 import random
 from collections.abc import Iterator

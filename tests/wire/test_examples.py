@@ -1,4 +1,4 @@
-"""The programs in examples/ do what they say, also when they are killed."""
+"""The programs in examples/ work, also when they are killed."""
 
 import importlib.util
 
@@ -18,7 +18,7 @@ def write(bootstrap: str, topic: str, *values: bytes) -> None:
     Confluent().produce(bootstrap, topic, [Message(value) for value in values])
 
 
-def test_the_at_least_once_consumer_goes_on_where_it_stopped(
+def test_the_at_least_once_consumer_continues_where_it_stopped(
     bootstrap: str, connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(), new_group()
@@ -65,7 +65,7 @@ def test_the_copier_copies_every_record_once(
                 copier.stop()
 
 
-def test_the_copier_can_be_stopped_while_there_is_no_broker() -> None:
+def test_the_copier_can_be_stopped_while_no_broker_runs() -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     with RunningExample("exactly_once_copy.py", "a", "b", "--name", "c", "--bootstrap-servers", nowhere) as copier:
         assert "Connection refused" in copier.complaint()

@@ -1,4 +1,4 @@
-"""Fetch as it is on the wire: limits, waiting, leader epochs, errors. Outside sessions; those have their own file."""
+"""Fetch on the wire, outside sessions: limits, waiting, leader epochs, errors."""
 
 import threading
 import time
@@ -143,7 +143,7 @@ def test_an_error_in_one_partition_ends_the_wait(connection: WireConnection, mak
     assert codes == {0: ErrorCode.NONE, 1: ErrorCode.OFFSET_OUT_OF_RANGE}
 
 
-def test_a_fetch_that_waits_keeps_nobody_else_waiting(bootstrap: str, filled: str) -> None:
+def test_a_waiting_fetch_blocks_no_other_request(bootstrap: str, filled: str) -> None:
     with WireConnection(bootstrap) as reader, WireConnection(bootstrap) as other:
         waits = reader.send(fetch_request(filled, 12, max_wait_ms=1000), 12)
         began = time.monotonic()

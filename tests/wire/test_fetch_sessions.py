@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): only what changed is asked for and answered."""
+"""Incremental fetch sessions (KIP-227): only changes are requested and returned."""
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
@@ -87,7 +87,7 @@ def test_partitions_join_and_leave_a_session(connection: WireConnection, make_to
     assert session.answered({}, forget=(2,)) == {}
 
 
-def test_a_wrong_epoch_is_refused_and_the_session_goes_on(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_a_wrong_epoch_is_refused_and_the_session_continues(connection: WireConnection, make_topic: MakeTopic) -> None:
     session = Session(connection, make_topic())
     session.fetch({0: 0})
     session.epoch = 7
@@ -96,7 +96,7 @@ def test_a_wrong_epoch_is_refused_and_the_session_goes_on(connection: WireConnec
     assert session.fetch({}).error_code == ErrorCode.NONE
 
 
-def test_an_unknown_session_is_said_to_be_so(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_an_unknown_session_gets_the_error_for_it(connection: WireConnection, make_topic: MakeTopic) -> None:
     session = Session(connection, make_topic())
     session.session_id, session.epoch = 55, 4
     answer = session.fetch({0: 0})

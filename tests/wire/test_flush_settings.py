@@ -1,4 +1,4 @@
-"""flush.messages and flush.ms, changed under the eyes of real clients.
+"""flush.messages and flush.ms, changed while real clients write.
 
 That acknowledged records survive a power cut cannot be shown on a running machine (the simulator and tests/node do
 that). What can be seen is the checkpoint of recovery points, which a node with a short interval writes soon: it never
@@ -75,9 +75,7 @@ def produce(cluster: Cluster, topic: str, count: int) -> None:
     Confluent().produce(cluster.bootstrap_servers, topic, [Message(b"v") for _ in range(count)])
 
 
-def test_a_change_to_1_brings_what_is_there_and_what_comes_to_disk(
-    cluster: Cluster, change: Callable[..., None]
-) -> None:
+def test_a_change_to_1_flushes_existing_and_new_records(cluster: Cluster, change: Callable[..., None]) -> None:
     produce(cluster, "counted", 5)
     produce(cluster, "other", 5)
     change("counted", flush_messages="1")

@@ -1,4 +1,4 @@
-"""Groups as administrators see them, through the admin clients: listed, described, their offsets moved, deleted."""
+"""Groups through the admin clients: listed, described, with offsets moved, deleted."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""FindCoordinator, ListGroups, DescribeGroups and DeleteGroups without a client in between."""
+"""FindCoordinator, ListGroups, DescribeGroups and DeleteGroups, sent without a client."""
 
 import pytest
 
@@ -161,7 +161,9 @@ def test_groups_are_described_in_the_order_asked_for(connection: WireConnection,
     assert [found.group_id for found in answer.groups] == asked[:3], "named twice is described once"
 
 
-def test_what_one_may_do_to_a_group_is_told_on_request(connection: WireConnection, new_group: NewName) -> None:
+def test_the_operations_allowed_on_a_group_are_returned_on_request(
+    connection: WireConnection, new_group: NewName
+) -> None:
     group = new_group()
     stable_alone(connection, group)
     request = DescribeGroupsRequest(groups=[group], include_authorized_operations=True)
@@ -190,7 +192,7 @@ def test_every_version_deletes_groups_that_are_empty(
     assert described(connection, empty).group_state == "Dead"
 
 
-def test_a_deleted_group_starts_anew(connection: WireConnection, new_group: NewName) -> None:
+def test_a_deleted_group_starts_again_from_nothing(connection: WireConnection, new_group: NewName) -> None:
     group = new_group()
     joined = stable_alone(connection, group)
     leave(connection, group, (joined.member_id, None))

@@ -1,4 +1,4 @@
-"""Settings of single consumer groups, changed and described by requests, and what members are told of them."""
+"""Settings of single consumer groups, changed and described by requests, and what members get of them."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_group_has_the_brokers_settings_until_it_has_its_own(
         ("consumer.nothing", "1", SET),
     ],
 )
-def test_what_a_group_cannot_have_is_refused(
+def test_settings_that_a_group_cannot_have_are_refused(
     connection: WireConnection, new_group: NewName, name: str, value: str, operation: int
 ) -> None:
     group = new_group()

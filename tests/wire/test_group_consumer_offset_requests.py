@@ -1,4 +1,6 @@
-"""Offsets of groups of the newer protocol (KIP-848) without a client in between: an epoch is what a generation was."""
+"""Offsets of groups of the newer protocol (KIP-848), sent without a client: an epoch takes the place of a
+generation.
+"""
 
 from typing import Any
 

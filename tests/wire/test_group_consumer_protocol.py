@@ -1,4 +1,5 @@
-"""The newer group protocol (KIP-848), `group.protocol=consumer`: the broker assigns, and nobody stops for the others.
+"""The newer group protocol (KIP-848), `group.protocol=consumer`: the broker assigns, and no member stops for the
+others.
 
 librdkafka is the client that speaks it.
 """
@@ -80,7 +81,7 @@ def test_partitions_that_are_added_are_given_out_without_a_rebalance_of_the_othe
         ]
 
 
-def test_a_topic_that_is_made_later_is_given_out_when_it_is_there(
+def test_a_topic_created_later_is_assigned_when_it_exists(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(1), new_group()
@@ -134,7 +135,7 @@ def test_the_partitions_of_a_member_that_vanishes_go_to_the_others(
         vanishes.close()
 
 
-def test_a_static_member_that_restarts_gets_its_partitions_back_and_nobody_notices(
+def test_a_static_member_that_restarts_gets_its_partitions_back_without_a_rebalance(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(4), new_group()
@@ -184,7 +185,7 @@ def test_a_group_is_described_with_what_its_members_own(
         assert owned == expected
 
 
-def test_offsets_of_a_classic_group_are_where_its_successor_goes_on(
+def test_the_successor_of_a_classic_group_continues_at_its_offsets(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(1), new_group()

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat and ConsumerGroupDescribe without a client in between."""
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe, sent without a client."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def test_nobody_joins_without(connection: WireConnection, new_group: NewName, mi
     assert describe_consumer_group(connection, group).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_nobody_joins_with_partitions_in_hand(
+def test_joining_with_owned_partitions_is_refused(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic = make_topic()
@@ -105,7 +105,7 @@ def test_nobody_joins_with_partitions_in_hand(
     assert beat(connection, new_group(), MEMBER, JOINS, **owner).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_nobody_joins_a_group_without_a_name(connection: WireConnection, coordinators: None) -> None:
+def test_joining_a_group_without_a_name_is_refused(connection: WireConnection, coordinators: None) -> None:
     assert beat(connection, "", MEMBER, JOINS, **full("anything")).error_code == ErrorCode.INVALID_REQUEST
 
 
@@ -233,7 +233,7 @@ def test_groups_are_described_one_by_one_with_their_errors(
         }
 
 
-def test_a_static_member_comes_back_to_what_it_had(
+def test_a_static_member_gets_its_old_assignment_back(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(2), new_group()

@@ -1,4 +1,6 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup without a client in between: every version, every state, every lie."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, sent without a client: every version, every state, every false
+claim.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -170,7 +172,7 @@ def described_with_new_connection(bootstrap: str, group: str) -> list[str]:
         return [member.member_id for member in described(connection, group).members]
 
 
-def test_only_the_leader_is_told_who_else_is_there(
+def test_only_the_leader_gets_the_list_of_members(
     connection: WireConnection, other: WireConnection, new_group: NewName
 ) -> None:
     group = new_group()
@@ -235,7 +237,7 @@ def test_a_leave_makes_the_others_join_again(
 
 
 @pytest.mark.parametrize("version", [4, 8, 9])
-def test_a_follower_that_joins_again_unchanged_is_told_the_same_without_a_rebalance(
+def test_a_follower_that_joins_again_unchanged_gets_the_same_response_without_a_rebalance(
     connection: WireConnection, other: WireConnection, new_group: NewName, version: int
 ) -> None:
     group = new_group()

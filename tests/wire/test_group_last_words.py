@@ -1,4 +1,4 @@
-"""Members that say goodbye behind a request that waits, and hang up without listening: the goodbye counts."""
+"""Members that send LeaveGroup behind a waiting request and disconnect at once: the LeaveGroup counts."""
 
 from quire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from quire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -1,4 +1,4 @@
-"""Consumer groups as applications see them: members come and go, and each partition always has one owner."""
+"""Consumer groups as applications see them: members join and leave, and each partition always has one owner."""
 
 import asyncio
 import contextlib

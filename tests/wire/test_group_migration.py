@@ -1,4 +1,6 @@
-"""A group that changes its protocol while its members go on: classic and newer consumers in one group, both ways."""
+"""A group that changes its protocol while its members run: classic and newer consumers in one group, in both
+directions.
+"""
 
 import contextlib
 from typing import Any

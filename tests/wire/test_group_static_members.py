@@ -1,4 +1,4 @@
-"""Members with a name of their own, `group.instance.id`: they come back unnoticed, and are there only once.
+"""Static members, `group.instance.id`: they return without a rebalance, and exist only once.
 
 Only librdkafka tells its user that a double has fenced it: kafka-python says so in its log and goes on in silence, and
 aiokafka heartbeats without its instance id and joins again.
@@ -24,7 +24,7 @@ def instance(client: str, name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("client", MEMBERS)
-def test_a_static_member_that_restarts_gets_its_partitions_back_and_nobody_rebalances(
+def test_a_static_member_that_restarts_gets_its_partitions_back_without_a_rebalance(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName, client: str
 ) -> None:
     topic, group = make_topic(PARTITIONS), new_group()
@@ -38,7 +38,7 @@ def test_a_static_member_that_restarts_gets_its_partitions_back_and_nobody_rebal
             assert stays.events == before
 
 
-def test_a_second_member_of_the_same_name_takes_over_and_the_first_is_told(
+def test_a_second_member_with_the_same_instance_id_takes_over_and_the_first_is_fenced(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(PARTITIONS), new_group()

@@ -1,4 +1,4 @@
-"""Static members without a client in between: who is fenced, and who may come back unnoticed."""
+"""Static members, without a client: which member is fenced, and which returns without a rebalance."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_static_member_joins_without_asking_for_a_member_id(connection: WireCo
 
 
 @pytest.mark.parametrize("version", UNCHANGED_IN_STABLE)
-def test_a_static_member_that_comes_back_gets_a_new_id_in_the_old_generation(
+def test_a_static_member_that_returns_gets_a_new_id_in_the_old_generation(
     connection: WireConnection, new_group: NewName, version: int
 ) -> None:
     group = new_group()
@@ -43,7 +43,7 @@ def test_a_static_member_that_comes_back_gets_a_new_id_in_the_old_generation(
     assert sync(connection, group, back, instance="static").assignment == b"everything"
 
 
-def test_a_leader_that_comes_back_is_told_not_to_assign_anew(connection: WireConnection, new_group: NewName) -> None:
+def test_a_leader_that_returns_is_told_not_to_assign(connection: WireConnection, new_group: NewName) -> None:
     """From version 9 on it is the leader and sees the members; before, it is told of its predecessor as the leader."""
     group = new_group()
     first = stable_alone(connection, group, instance="static")
@@ -55,7 +55,7 @@ def test_a_leader_that_comes_back_is_told_not_to_assign_anew(connection: WireCon
     assert (older.leader, older.members) == (back.member_id, [])
 
 
-def test_whoever_was_replaced_is_fenced_by_every_request(connection: WireConnection, new_group: NewName) -> None:
+def test_a_replaced_member_is_fenced_by_every_request(connection: WireConnection, new_group: NewName) -> None:
     group = new_group()
     first = stable_alone(connection, group, instance="static")
     join(connection, group, instance="static")
@@ -67,7 +67,7 @@ def test_whoever_was_replaced_is_fenced_by_every_request(connection: WireConnect
     assert [member.error_code for member in left.members] == [fenced]
 
 
-def test_whoever_was_replaced_and_keeps_its_name_to_itself_is_unknown(
+def test_a_replaced_member_that_does_not_send_its_instance_id_is_unknown(
     connection: WireConnection, new_group: NewName
 ) -> None:
     group = new_group()
@@ -82,7 +82,7 @@ def test_a_static_member_is_known_by_its_id_alone(connection: WireConnection, ne
     assert heartbeat(connection, group, joined.member_id, 1) == ErrorCode.NONE
 
 
-def test_a_name_that_nobody_has_is_unknown(connection: WireConnection, new_group: NewName) -> None:
+def test_an_unknown_instance_id_is_refused(connection: WireConnection, new_group: NewName) -> None:
     group = new_group()
     joined = stable_alone(connection, group, instance="static")
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
@@ -102,7 +102,7 @@ def test_a_static_member_is_removed_by_its_name_alone(connection: WireConnection
     assert state_of(connection, group) == "Empty"
 
 
-def test_a_static_member_that_comes_back_with_another_subscription_begins_no_rebalance(
+def test_a_static_member_that_returns_with_another_subscription_begins_no_rebalance(
     connection: WireConnection, new_group: NewName
 ) -> None:
     group = new_group()
@@ -111,7 +111,7 @@ def test_a_static_member_that_comes_back_with_another_subscription_begins_no_reb
     assert (changed.error_code, changed.generation_id) == (ErrorCode.NONE, 1)
 
 
-def test_a_static_member_that_comes_back_and_changes_the_choice_of_protocol_begins_a_rebalance(
+def test_a_static_member_that_returns_and_changes_the_choice_of_protocol_begins_a_rebalance(
     connection: WireConnection, new_group: NewName
 ) -> None:
     group = new_group()

@@ -1,4 +1,4 @@
-"""Nothing twice, nothing lost, nothing out of order, when acknowledgements get lost on the way."""
+"""Nothing twice, nothing lost, nothing out of order when acknowledgements are lost."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Single requests that ask for as much work as they may: the node answers, and nothing holds its event loop for long.
+"""Single requests with as much work as allowed: the node answers, and nothing blocks its event loop for long.
 
 The node watches its own loop (`quire.loop.watch.ms`), so a failure shows what held it.
 """

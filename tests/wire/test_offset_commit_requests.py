@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete without a client in between."""
+"""OffsetCommit, OffsetFetch and OffsetDelete, sent without a client."""
 
 from typing import Any
 
@@ -223,7 +223,7 @@ def test_a_group_that_has_members_takes_commits_of_its_members_alone(
     assert committed(connection, group, topic).committed_offset == 1
 
 
-def test_a_group_without_members_takes_commits_of_anyone_who_claims_no_generation(
+def test_a_group_without_members_accepts_commits_without_a_generation(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(), new_group()
@@ -243,7 +243,7 @@ def test_a_generation_of_a_group_that_never_was_is_refused(
     assert commit(connection, group, topic, version=8, **forged) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_nobody_commits_between_join_and_sync(
+def test_commits_between_join_and_sync_are_refused(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(), new_group()

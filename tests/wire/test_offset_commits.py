@@ -1,4 +1,4 @@
-"""Committed offsets as applications use them: where a consumer stops, the next one goes on."""
+"""Committed offsets as applications use them: where a consumer stops, the next one continues."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def fill(bootstrap: str, topic: str, first: int, end: int) -> None:
 
 
 @pytest.mark.parametrize("client", MEMBERS)
-def test_a_consumer_goes_on_where_the_last_one_committed(
+def test_a_consumer_continues_where_the_last_one_committed(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName, client: str
 ) -> None:
     topic, group = make_topic(), new_group()
@@ -81,7 +81,7 @@ def test_a_consumer_goes_on_where_the_last_one_committed(
 
 
 @pytest.mark.parametrize("client", MEMBERS)
-def test_what_was_committed_is_kept_with_its_metadata(
+def test_a_committed_offset_is_kept_with_its_metadata(
     bootstrap: str, connection: WireConnection, make_topic: MakeTopic, new_group: NewName, client: str
 ) -> None:
     topic, group = make_topic(), new_group()
@@ -127,7 +127,7 @@ def test_partitions_that_move_are_read_on_from_what_was_committed(
             assert [got.value for got in [*first.received[40:], *second.received]] == [b"new"] * 4
 
 
-def test_an_asynchronous_commit_is_told_when_it_is_done(
+def test_an_asynchronous_commit_calls_back_when_it_is_done(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
     topic, group = make_topic(), new_group()

@@ -1,4 +1,4 @@
-"""Records go in and come out the same, through every client."""
+"""Records are read as they were written, through every client."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.wire.conftest import MakeTopic
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
-def test_records_come_back_in_order_with_the_offsets_they_were_given(
+def test_records_are_read_in_order_with_the_offsets_they_were_given(
     bootstrap: str, make_topic: MakeTopic, client: Client
 ) -> None:
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""Produce as it is on the wire: versions, acknowledgements, checks of every batch, errors per record."""
+"""Produce on the wire: versions, acknowledgements, checks of every batch, errors per record."""
 
 import gzip
 import time
@@ -43,7 +43,7 @@ def test_every_version_appends_and_says_where(connection: WireConnection, make_t
     assert stored == batch(TWO, leader_epoch=0) + batch(TWO, base_offset=2, leader_epoch=0), "batches stay closed"
 
 
-def test_log_append_time_is_told_and_stored(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_log_append_time_is_returned_and_stored(connection: WireConnection, make_topic: MakeTopic) -> None:
     topic = make_topic(message_timestamp_type="LogAppendTime")
     answer = produce(connection, topic, batch(TWO))
     assert abs(answer.log_append_time_ms - now_ms()) < 60_000
@@ -208,20 +208,22 @@ def test_acks_are_all_one_or_none(connection: WireConnection, make_topic: MakeTo
 
 
 @pytest.mark.parametrize("partition", [1, 99, -1])
-def test_unknown_partitions_are_said_to_be_so(
+def test_unknown_partitions_get_the_error_for_them(
     connection: WireConnection, make_topic: MakeTopic, partition: int
 ) -> None:
     answer = produce(connection, make_topic(), batch(), partition=partition)
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_unknown_topics_are_said_to_be_so_and_not_created(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_unknown_topics_get_the_error_for_them_and_are_not_created(
+    connection: WireConnection, make_topic: MakeTopic
+) -> None:
     name = make_topic() + "-unknown"
     assert produce(connection, name, batch()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert produce(connection, name, batch()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_unknown_topic_ids_are_said_to_be_so(connection: WireConnection) -> None:
+def test_unknown_topic_ids_get_the_error_for_them(connection: WireConnection) -> None:
     data = TopicProduceData(
         topic_id=b"0123456789abcdef", partition_data=[PartitionProduceData(index=0, records=batch())]
     )

@@ -19,7 +19,7 @@ def test_the_first_example_reads_back_what_it_wrote(bootstrap: str, capsys: pyte
 
 
 @pytest.mark.parametrize("nodes", ["Cluster()", "Cluster(nodes=3)"])
-def test_the_examples_for_tests_see_their_failure_and_deliver_all_the_same(nodes: str) -> None:
+def test_the_examples_for_tests_see_their_failure_and_still_deliver(nodes: str) -> None:
     (imports,) = (block for block in BLOCKS if "import quire.testing" in block)
     (example,) = (block for block in BLOCKS if f"quire.testing.{nodes}" in block)
     if example != imports:

@@ -56,7 +56,7 @@ def test_a_smaller_retention_bytes_drops_the_oldest_segments(
     assert [record.offset for record in found] == list(range(PER_SEGMENT, 3 * PER_SEGMENT + 2))
 
 
-def test_an_expired_log_is_empty_and_goes_on_where_it_ended(
+def test_an_expired_log_is_empty_and_continues_where_it_ended(
     bootstrap: str, admin: AdminClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(segment_bytes=str(SEGMENT_BYTES))
@@ -69,7 +69,7 @@ def test_an_expired_log_is_empty_and_goes_on_where_it_ended(
     assert record.value == b"later"
 
 
-def test_who_asks_for_what_is_gone_is_told_so(bootstrap: str, admin: AdminClient, make_topic: MakeTopic) -> None:
+def test_reading_deleted_records_is_an_error(bootstrap: str, admin: AdminClient, make_topic: MakeTopic) -> None:
     topic = make_topic(segment_bytes=str(SEGMENT_BYTES))
     write(bootstrap, topic, 2, timestamp_ms=time.time_ns() // 1_000_000 - 60_000)
     alter(admin, ConfigResource.Type.TOPIC, topic, retention_ms="1000")

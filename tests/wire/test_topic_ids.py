@@ -1,4 +1,4 @@
-"""Topics by id: told in metadata, used to produce, fetch and delete, never reused."""
+"""Topics by id: returned in metadata, used to produce, fetch and delete, never reused."""
 
 from quire.protocol import uuids
 from quire.protocol.errors import ErrorCode
@@ -20,7 +20,7 @@ def by_id(connection: WireConnection, topic_id: bytes, version: int = 12) -> tup
     return found.error_code, found.name
 
 
-def test_every_topic_has_an_id_of_its_own(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_every_topic_has_its_own_id(connection: WireConnection, make_topic: MakeTopic) -> None:
     ids = [topic_metadata(connection, make_topic()).topic_id for _ in range(3)]
     assert len({*ids, uuids.ZERO}) == 4
 
@@ -32,7 +32,7 @@ def test_a_topic_is_found_by_its_id(connection: WireConnection, make_topic: Make
     assert by_id(connection, topic_id, 13) == (ErrorCode.NONE, topic)
 
 
-def test_an_unknown_id_is_said_to_be_so(connection: WireConnection) -> None:
+def test_an_unknown_id_gets_the_error_for_it(connection: WireConnection) -> None:
     assert by_id(connection, UNKNOWN_ID) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
 
 
@@ -45,7 +45,9 @@ def test_records_produced_by_id_are_fetched_by_name_and_by_id(
     assert records_of(by_name) == records_of(with_id) == batch(leader_epoch=0)
 
 
-def test_a_topic_is_deleted_by_its_id_and_the_id_is_gone(connection: WireConnection, make_topic: MakeTopic) -> None:
+def test_a_topic_is_deleted_by_its_id_and_the_id_becomes_unknown(
+    connection: WireConnection, make_topic: MakeTopic
+) -> None:
     topic = make_topic()
     topic_id = topic_metadata(connection, topic).topic_id
     request = DeleteTopicsRequest(

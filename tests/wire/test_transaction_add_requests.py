@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn without a client in between, and Produce, which does the same on its way in protocol 2."""
+"""AddPartitionsToTxn, sent without a client, and Produce, which does the same in protocol 2."""
 
 import pytest
 
@@ -109,7 +109,7 @@ def test_records_of_a_transaction_need_its_id(
     assert list_offset(connection, topic, -1).offset == 0
 
 
-def test_nobody_writes_markers_by_hand(
+def test_clients_cannot_write_markers_themselves(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     topic = make_topic()

@@ -155,7 +155,7 @@ def test_an_administrator_aborts_what_hangs_in_one_partition(
     assert list_offset(connection, topic, -1, isolation_level=1).offset == 2
 
 
-def test_markers_for_partitions_that_are_not_there_are_refused_one_by_one(
+def test_markers_for_missing_partitions_are_refused_one_by_one(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     topic = make_topic()

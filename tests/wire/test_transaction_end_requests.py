@@ -1,4 +1,4 @@
-"""EndTxn without a client in between: ended once, by its owner, in time."""
+"""EndTxn, sent without a client: ended once, by its owner, in time."""
 
 import pytest
 
@@ -128,7 +128,7 @@ def test_a_transaction_that_was_not_begun_can_be_aborted_in_protocol_2_alone(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nobody_ends_somebody_elses_transaction(
+def test_another_producer_cannot_end_a_transaction(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName, protocol: int
 ) -> None:
     topic = make_topic()
@@ -152,7 +152,7 @@ def test_nobody_ends_somebody_elses_transaction(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_stranger_cannot_add_to_somebody_elses_transaction(
+def test_another_producer_cannot_add_to_a_transaction(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName, protocol: int
 ) -> None:
     topic = make_topic(2)
@@ -186,7 +186,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(
     again.commit()
 
 
-def test_a_producer_that_missed_the_abort_of_its_transaction_can_ask_for_it_and_go_on(
+def test_a_producer_that_missed_the_abort_of_its_transaction_can_request_it_again_and_continue(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     topic = make_topic()
@@ -198,7 +198,7 @@ def test_a_producer_that_missed_the_abort_of_its_transaction_can_ask_for_it_and_
     slow.commit()
 
 
-def test_a_transaction_within_its_time_is_left_alone(
+def test_a_transaction_within_its_timeout_is_not_aborted(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     """While another of 200 ms is aborted."""

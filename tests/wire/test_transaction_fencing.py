@@ -1,4 +1,4 @@
-"""Two producers with one transactional id, transactions that take too long, and coming back after a crash."""
+"""Two producers with one transactional id, transactions that take too long, and restarts after a crash."""
 
 import contextlib
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_a_second_producer_of_the_same_id_fences_the_first(
 
 
 @pytest.mark.parametrize("client", PRODUCERS)
-def test_a_fenced_producer_cannot_begin_anew(
+def test_a_fenced_producer_cannot_begin_again(
     bootstrap: str, make_topic: MakeTopic, new_transactional_id: NewName, client: str
 ) -> None:
     topic, transactional_id = make_topic(), new_transactional_id()
@@ -74,7 +74,7 @@ def test_a_fenced_producer_cannot_begin_anew(
 
 
 @pytest.mark.parametrize("client", PRODUCERS)
-def test_a_producer_that_comes_back_after_a_crash_aborts_what_it_left_behind(
+def test_a_producer_that_restarts_after_a_crash_aborts_its_open_transaction(
     bootstrap: str, connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName, client: str
 ) -> None:
     topic, transactional_id = make_topic(), new_transactional_id()

@@ -1,4 +1,4 @@
-"""InitProducerId without a client in between: who may have a transactional id, and who had it before."""
+"""InitProducerId, sent without a client: who may have a transactional id, and who had it before."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_an_empty_transactional_id_is_refused_and_none_is_not(connection: WireCo
     assert init_producer_id(connection, None, timeout_ms=-1).error_code == ErrorCode.NONE
 
 
-def test_a_producer_that_proves_who_it_is_gets_the_next_epoch_and_again_when_it_asks_again(
+def test_a_producer_that_proves_its_identity_gets_the_next_epoch_and_again_on_repetition(
     connection: WireConnection, new_transactional_id: NewName
 ) -> None:
     transactional_id = new_transactional_id()
@@ -77,9 +77,7 @@ def test_a_producer_id_needs_its_epoch(connection: WireConnection, new_transacti
     assert refused.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_transactional_id_that_was_forgotten_starts_anew(
-    connection: WireConnection, new_transactional_id: NewName
-) -> None:
+def test_a_forgotten_transactional_id_starts_again(connection: WireConnection, new_transactional_id: NewName) -> None:
     found = init_producer_id(connection, new_transactional_id(), producer_id=7, producer_epoch=3)
     assert (found.error_code, found.producer_epoch) == (ErrorCode.NONE, 0)
     assert found.producer_id != 7

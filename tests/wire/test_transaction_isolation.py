@@ -1,4 +1,4 @@
-"""What readers see of transactions, down to the bytes: the last stable offset, aborted ones, markers."""
+"""What readers see of transactions, in bytes: the last stable offset, aborted ones, markers."""
 
 import struct
 from dataclasses import dataclass
@@ -178,7 +178,7 @@ def stable(connection: WireConnection, topic: str, partition: int) -> int:
     return list_offset(connection, topic, LATEST, partition=partition, isolation_level=COMMITTED).offset
 
 
-def test_times_of_open_transactions_are_not_told_to_readers_of_committed_records(
+def test_times_of_open_transactions_are_hidden_from_readers_of_committed_records(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     topic = make_topic()

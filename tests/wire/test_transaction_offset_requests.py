@@ -1,4 +1,4 @@
-"""Offsets in transactions, AddOffsetsToTxn and TxnOffsetCommit, without a client in between."""
+"""Offsets in transactions, AddOffsetsToTxn and TxnOffsetCommit, sent without a client."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def stable_offset(connection: WireConnection, group: str, topic: str) -> int:
     return committed(connection, group, topic, require_stable=True).committed_offset
 
 
-def test_offsets_are_there_when_the_transaction_commits_and_not_before(
+def test_offsets_become_visible_when_the_transaction_commits_and_not_before(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName, producer: Txn
 ) -> None:
     topic, group = make_topic(), new_group()
@@ -62,7 +62,7 @@ def test_offsets_are_gone_when_the_transaction_aborts(
     assert stable_offset(connection, group, topic) == 1
 
 
-def test_who_wants_stable_offsets_is_told_to_wait_while_a_transaction_is_open(
+def test_a_fetch_of_stable_offsets_must_wait_while_a_transaction_is_open(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName, producer: Txn
 ) -> None:
     topic, group = make_topic(2), new_group()

@@ -51,9 +51,7 @@ def test_a_committed_transaction_is_read_and_an_aborted_one_is_not(
         assert len(read(bootstrap, topic, UNCOMMITTED)) == 12
 
 
-def test_an_open_transaction_is_read_by_those_who_do_not_care(
-    bootstrap: str, make_topic: MakeTopic, producer: Any
-) -> None:
+def test_read_uncommitted_reads_an_open_transaction(bootstrap: str, make_topic: MakeTopic, producer: Any) -> None:
     topic = make_topic()
     Confluent().produce(bootstrap, topic, [Message(b"before")])
     producer.begin()
@@ -199,7 +197,7 @@ def test_a_lost_answer_leaves_the_transaction_whole(
     eventually(lambda: committed(connection, group, source, require_stable=True).committed_offset == 3)
 
 
-def test_what_a_producer_commits_is_there_after_it_gave_up_a_batch_that_was_written(
+def test_the_commit_of_a_producer_succeeds_after_it_gave_up_a_batch_that_was_written(
     bootstrap: str, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     """librdkafka gives the sequence numbers of a batch that it has given up to the next transaction."""

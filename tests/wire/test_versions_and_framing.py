@@ -1,4 +1,4 @@
-"""The outermost layer: frames, headers, versions, and what happens when they are wrong."""
+"""The outermost layer: frames, headers, versions, and errors in them."""
 
 import struct
 
@@ -66,7 +66,7 @@ def test_every_version_of_api_versions_is_answered_with_a_version_0_header(
     assert ApiVersionsRequest.API_KEY in [api.api_key for api in answer.api_keys]
 
 
-def test_features_are_told_from_version_3_on(connection: WireConnection) -> None:
+def test_features_are_returned_from_version_3_on(connection: WireConnection) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     answer = connection.call(request, 4, ApiVersionsResponse)
     assert "metadata.version" in [feature.name for feature in answer.supported_features]
@@ -74,7 +74,7 @@ def test_features_are_told_from_version_3_on(connection: WireConnection) -> None
     assert answer.finalized_features_epoch >= 0
 
 
-def test_a_client_with_an_impossible_name_is_told_so(connection: WireConnection) -> None:
+def test_a_client_with_an_invalid_software_name_is_refused(connection: WireConnection) -> None:
     request = ApiVersionsRequest(client_software_name="no spaces please", client_software_version="1")
     assert connection.call(request, 3, ApiVersionsResponse).error_code == ErrorCode.INVALID_REQUEST
 
@@ -96,7 +96,9 @@ def test_nothing_is_advertised_that_kafka_does_not_have(connection: WireConnecti
 
 @pytest.mark.skipif(OTHER_BROKER is not None, reason="Apache Kafka has them")
 @pytest.mark.parametrize("api", ["ShareGroupHeartbeat", "Vote"])
-def test_what_is_not_there_yet_is_not_advertised_and_not_answered(connection: WireConnection, api: str) -> None:
+def test_an_api_that_does_not_exist_yet_is_not_advertised_and_not_answered(
+    connection: WireConnection, api: str
+) -> None:
     assert api not in advertised(connection)
     key = apis.api_key(api)
     connection.send(apis.request_class(key)(), apis.VALID_VERSIONS[key][1])

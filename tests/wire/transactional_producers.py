@@ -1,4 +1,4 @@
-"""Transactional producers of each real client behind one small face: what they do is theirs, the spelling is ours."""
+"""Transactional producers of each real client behind one small interface, with their own behaviour."""
 
 import asyncio
 import contextlib

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,10 +29,8 @@ class HelpfulGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
-            from difflib import get_close_matches
-
-            nearest = get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else "."
+            nearest = _nearest(args[0], self.list_commands(ctx))
+            hint = f"; did you mean {nearest}?" if nearest else "."
             ctx.fail(f"There is no command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
 
@@ -41,6 +39,15 @@ class HelpfulGroup(click.Group):
         with formatter.section("Commands"):
             # No summary reaches this limit: a long one continues on the next line instead of being cut off.
             formatter.write_dl([(name, command.get_short_help_str(1_000)) for name, command in commands if command])
+
+
+def _nearest(wrong: str, names: Sequence[str]) -> str | None:
+    """The only name that begins with the text, else the one with the most similar spelling."""
+    from difflib import get_close_matches
+
+    beginning = [name for name in names if name.startswith(wrong)]
+    found = beginning if len(beginning) == 1 else get_close_matches(wrong, names, n=1)
+    return found[0] if found else None
 
 
 class LazyGroup(HelpfulGroup):

@@ -124,6 +124,20 @@ def timeout_option(command: Command, meaning: str = "Time-out for each request."
     )(command)
 
 
+def watch_options(command: Command) -> Command:
+    """The options of commands that can show a live view."""
+    interval = click.option(
+        "--interval",
+        "interval_s",
+        type=FloatRange(min=0.1),
+        default=2,
+        show_default=True,
+        metavar="SECONDS",
+        help="How often --watch refreshes.",
+    )
+    return click.option("-w", "--watch", "live", is_flag=True, help="Refresh the view until Ctrl-C.")(interval(command))
+
+
 def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 

@@ -1,4 +1,4 @@
-"""`make broker`: starts a node, streams a few thousand records through it, and goes on serving.
+"""`make broker`: starts a node, streams a few thousand records through it, and keeps serving.
 
 The node is a process of its own (`node_child`).
 """
@@ -148,7 +148,7 @@ def _run(seconds: float, listen: str, data: str) -> None:
         echo(f"or look around:            .venv/bin/quire consume {TOPIC} -b {address} --from-beginning -n 5")
         left = max(0.0, seconds - (time.monotonic() - started)) if seconds else None
         how_long = "" if left is None else f"for another {left:.0f} s, or "
-        echo(f"It goes on serving {how_long}until Ctrl-C.")
+        echo(f"It keeps serving {how_long}until Ctrl-C.")
         code = node.wait(left)
         if code is not None:
             raise Failure(f"the node ended by itself with exit code {code}.")

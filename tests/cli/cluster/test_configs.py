@@ -130,7 +130,7 @@ def can_be_altered(client: BlockingClient, resource: Resource, entry: ConfigEntr
 
 
 @pytest.mark.parametrize("altered", [ONE_BROKER, ALL_BROKERS, Resource(ResourceType.TOPIC, "agreed")])
-def test_what_is_shown_as_changeable_can_be_altered_and_nothing_else(servers: str, altered: Resource) -> None:
+def test_exactly_the_settings_shown_as_changeable_can_be_altered(servers: str, altered: Resource) -> None:
     """With the value that each setting has already, so that only the setting itself can be the reason."""
     quire("topics", "create", "agreed", servers=servers)
     described = ONE_BROKER if altered == ALL_BROKERS else altered

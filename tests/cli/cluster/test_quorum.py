@@ -63,7 +63,7 @@ def test_brokers_are_listed_and_one_that_serves_stays_registered(cluster: Cluste
     assert unknown.returncode == 4, unknown.stderr
 
 
-def test_what_a_dead_broker_takes_with_it_is_shown_and_it_can_be_unregistered(cluster: Cluster) -> None:
+def test_the_effects_of_a_dead_broker_are_shown_and_it_can_be_unregistered(cluster: Cluster) -> None:
     topic = cluster.create_topic(partitions=3)
     victim = next(id_ for id_ in cluster.nodes if id_ != cluster.controller)
     partition = next(index for index in range(3) if cluster.leader_of(topic, index) == victim)
@@ -114,7 +114,9 @@ def json_voters(cluster: Cluster) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_a_change_that_cannot_be_made_is_said(cluster: Cluster, arguments: list[str], code: int, why: str) -> None:
+def test_a_change_that_is_not_possible_is_refused_with_the_reason(
+    cluster: Cluster, arguments: list[str], code: int, why: str
+) -> None:
     done = quire("quorum", *arguments, servers=cluster.bootstrap_servers)
     assert done.returncode == code and why in done.stderr.decode(), done.stderr
 

@@ -117,7 +117,7 @@ def test_replicas_can_be_placed_by_hand(servers: str) -> None:
     assert quire("topics", "create", "garbled", "--replica-assignment", "one", servers=servers).returncode == 2
 
 
-def test_deleting_what_is_not_there_is_exit_code_4_unless_it_is_accepted(servers: str) -> None:
+def test_deleting_a_missing_topic_is_exit_code_4_unless_accepted(servers: str) -> None:
     assert quire("topics", "delete", "nowhere", servers=servers).returncode == 4
     assert quire("topics", "delete", "nowhere", "--if-exists", servers=servers).returncode == 0
 

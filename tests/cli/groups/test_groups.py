@@ -166,7 +166,7 @@ def test_a_group_that_does_not_exist_is_exit_code_4(servers: str) -> None:
     ],
     ids=lambda goal: " ".join(map(str, goal)),
 )
-def test_offsets_are_shown_first_and_moved_when_told_to(
+def test_offsets_are_shown_first_and_moved_on_request(
     servers: str, goal: list[str], expected: list[int], request: pytest.FixtureRequest
 ) -> None:
     group = f"moved-{request.node.callspec.indices['goal']}"
@@ -210,7 +210,7 @@ def test_only_the_partitions_named_are_moved(servers: str) -> None:
     assert nothing.returncode == 1 and "nothing to shift it from" in nothing.stderr.decode()
 
 
-def test_offsets_that_are_not_there_become_the_nearest_and_this_is_said(servers: str) -> None:
+def test_missing_offsets_become_the_nearest_with_a_note(servers: str) -> None:
     topic = filled(servers, "nearest", 10)
     result = quire("groups", "reset-offsets", "near", "-t", topic, "--to-offset", "99", "--json", servers=servers)
     assert json.loads(result.stdout)["partitions"][0]["new"] == 10
@@ -253,7 +253,7 @@ def test_offsets_of_single_topics_are_forgotten(servers: str) -> None:
     assert left == [(dropped, 0), (kept, 0)]
 
 
-def test_offsets_of_a_topic_that_is_gone_are_left_out(servers: str) -> None:
+def test_offsets_of_deleted_topics_are_left_out(servers: str) -> None:
     stays, goes = filled(servers, "stays", 5), filled(servers, "goes", 5)
     commit(servers, "outlived", stays, 1)
     commit(servers, "outlived", goes, 2)
@@ -309,7 +309,7 @@ def read_until(stream: IO[bytes], words: bytes) -> None:
     raise AssertionError(f"the view ended without {words!r}")
 
 
-def test_who_watches_sees_a_broker_go_and_come_back() -> None:
+def test_watching_shows_a_broker_stop_and_return() -> None:
     with Cluster() as cluster:
         commit(cluster.bootstrap_servers, "kept-in-sight", filled(cluster.bootstrap_servers, "in-sight", 5), 2)
         with watching(cluster.bootstrap_servers, "kept-in-sight") as process:

@@ -13,7 +13,7 @@ OFFSETS = st.dictionaries(
 
 
 @given(OFFSETS)
-def test_what_is_written_is_read_back(offsets: dict[TopicPartition, int]) -> None:
+def test_written_offsets_are_read_back(offsets: dict[TopicPartition, int]) -> None:
     assert parse_offsets(format_offsets(offsets).splitlines(), "g") == offsets
 
 
@@ -33,7 +33,7 @@ def test_lines_of_other_groups_headings_and_empty_lines_are_passed_over() -> Non
         (["h,orders,0,1"], "no line for group g"),
     ],
 )
-def test_what_cannot_be_understood_is_named(lines: list[str], words: str) -> None:
+def test_errors_name_what_was_not_understood(lines: list[str], words: str) -> None:
     with pytest.raises(Failure) as caught:
         parse_offsets(lines, "g")
     assert caught.value.exit_code == EXIT_USAGE

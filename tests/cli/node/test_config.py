@@ -1,4 +1,4 @@
-"""The file of settings as it lies on the disk."""
+"""The file of settings on disk: reading it, and errors that name it."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def test_a_file_may_be_utf_8_or_latin_1_as_java_has_it(tmp_path: Path, encoding:
     assert (config.log_dirs, config.get("num.partitions")) == (("/tmp/größer",), 6)
 
 
-def test_a_file_that_is_no_text_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_with_its_name(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_bytes(b"\x7fELF\0\0\0\xff")
     with pytest.raises(ConfigError, match=r"server.properties is not a text file"):

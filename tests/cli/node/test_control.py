@@ -22,7 +22,7 @@ def test_failures_delays_and_their_end_are_understood() -> None:
     "line",
     ["", "fail_next", "fail_next Produce NO_SUCH_ERROR 1", "fail_next Nothing NONE 1", "delay Fetch soon", "stop now"],
 )
-def test_what_is_no_control_line_changes_nothing_and_says_so(line: str) -> None:
+def test_an_invalid_control_line_changes_nothing_and_is_reported(line: str) -> None:
     with pytest.raises(UnknownControlError):
         carry_out(Faults(), line)
 

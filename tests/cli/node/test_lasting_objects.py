@@ -1,4 +1,4 @@
-"""What lasts is out of the garbage collector's sight: what there was at the start, and partitions that were added."""
+"""Lasting objects, those of the start and of added partitions, are hidden from the garbage collector."""
 
 import gc
 from collections.abc import Iterator

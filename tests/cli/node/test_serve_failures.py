@@ -1,4 +1,4 @@
-"""What a node cannot run on: one sentence, exit code 1. And what it can run on, but slowly."""
+"""What a node cannot run with: one sentence, exit code 1. And what only slows it down."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`quire start` as a process: what it says, how it ends, what it refuses."""
+"""`quire start` as a process: its output, its end, and what it refuses."""
 
 import os
 import re
@@ -49,7 +49,7 @@ def test_a_second_signal_at_the_very_end_does_not_turn_a_clean_stop_into_a_failu
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_records_are_still_there_after_a_restart(tmp_path: Path) -> None:
     arguments = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
     with started(*arguments) as node:
         assert quire("produce", "t", servers=node.address, stdin=b"kept\n").returncode == 0
@@ -58,14 +58,14 @@ def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
         assert quire("consume", "t", "--from-beginning", servers=node.address).stdout == b"kept\n"
 
 
-def test_ephemeral_data_is_gone_afterwards(tmp_path: Path) -> None:
+def test_ephemeral_data_is_removed_afterwards(tmp_path: Path) -> None:
     with started("--ephemeral", env={"TMPDIR": str(tmp_path)}) as node:
         assert list(tmp_path.iterdir())
         node.stop()
     assert not list(tmp_path.iterdir())
 
 
-def test_an_ephemeral_node_listens_where_it_was_told_to() -> None:
+def test_an_ephemeral_node_listens_on_the_given_address() -> None:
     with started("--ephemeral", "--set", "listeners=PLAINTEXT://127.0.0.2:0") as node:
         assert node.address.startswith("127.0.0.2:")
         node.stop()
@@ -123,7 +123,7 @@ def test_the_controllers_port_in_use_says_that_it_is_the_controllers(tmp_path: P
     assert f"port {port} of 127.0.0.1 (for the controller" in result.stderr.decode()
 
 
-def test_on_every_interface_the_line_says_what_clients_are_told(tmp_path: Path) -> None:
+def test_listening_on_every_interface_prints_the_address_that_clients_get(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     with started(*data, "--listen", ":0") as node:
         assert re.fullmatch(rf"{re.escape(socket.gethostname())}:\d+", node.address)
@@ -205,7 +205,7 @@ def test_a_setting_that_cannot_be_is_named(arguments: list[str], words: str, tmp
     assert result.stderr.decode().count("\n") == 1
 
 
-def test_what_an_option_said_is_called_by_the_options_name(tmp_path: Path) -> None:
+def test_settings_made_by_an_option_are_named_after_the_option(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     impossible = quire("start", "--data", str(tmp_path / "file" / "data"), "--listen", "127.0.0.1:0")
     assert "it or a folder above it is a file; change --data." in impossible.stderr.decode()
@@ -266,7 +266,7 @@ def test_a_process_that_was_killed_leaves_a_directory_that_starts_again(tmp_path
         assert quire("consume", "t", "--from-beginning", servers=node.address).stdout.split() == [b"a", b"b"]
 
 
-def test_standard_output_carries_nothing_else_even_when_everything_is_said() -> None:
+def test_standard_output_has_nothing_else_even_at_the_highest_log_level() -> None:
     with started("--ephemeral", "--log-level", "debug") as node:
         quire("produce", "t", servers=node.address, stdin=b"x\n")
         _, out, err = node.stop()
@@ -280,7 +280,7 @@ def test_the_process_is_found_by_python_dash_m_and_by_its_script() -> None:
     assert result.stdout.startswith(b"quire ")
 
 
-def test_what_clients_send_can_neither_forge_a_log_line_nor_fill_the_log() -> None:
+def test_client_input_can_neither_forge_a_log_line_nor_fill_the_log() -> None:
     forged = "t\n2026-01-01T00:00:00.000 INFO quire: forged\x1b[2J"
     with started("--ephemeral") as node:
         for _ in range(50):

@@ -1,4 +1,4 @@
-"""Folders of killed processes go, and no others."""
+"""Folders of killed processes are removed, and no others."""
 
 import os
 import subprocess
@@ -29,13 +29,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("lock", [True, False])
 @pytest.mark.parametrize("prefix", [EPHEMERAL_PREFIX, CLUSTER_PREFIX])
-def test_what_nobody_holds_is_removed_however_new_it_is(prefix: str, lock: bool, place: Path) -> None:
+def test_folders_that_no_process_holds_are_removed_however_new_they_are(prefix: str, lock: bool, place: Path) -> None:
     folder = left_over(place, f"{prefix}abcd_123", lock=lock)
     TemporaryFolder(prefix).remove()
     assert not folder.exists()
 
 
-def test_what_may_be_somebodys_stays(place: Path) -> None:
+def test_folders_that_may_be_in_use_stay(place: Path) -> None:
     held = TemporaryFolder(CLUSTER_PREFIX)
     held_data = Path(held.path) / "data"
     held_data.write_text("records")
@@ -63,7 +63,7 @@ def test_a_folder_whose_owner_ended_before_it_had_its_name_goes_when_it_is_old(p
     assert new.exists(), "its owner may be about to lock it"
 
 
-def test_what_another_process_holds_stays_until_that_process_is_killed(place: Path) -> None:
+def test_folders_that_another_process_holds_stay_until_it_is_killed(place: Path) -> None:
     script = f"""
         import sys, tempfile
         from quire.cli.node.temporary import TemporaryFolder

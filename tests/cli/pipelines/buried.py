@@ -1,4 +1,4 @@
-"""Dead letters made by hand, and what `quire dlq` did with them; Spark has no part in it."""
+"""Dead letters made by hand, and what `quire dlq` did with them, without Spark."""
 
 import json
 import uuid

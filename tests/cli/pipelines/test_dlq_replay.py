@@ -46,7 +46,7 @@ def test_letters_that_came_in_transactions_are_sent_back_once_too(servers: str, 
     assert replay(servers, topic)["sent"] == 1
 
 
-def test_what_a_filter_does_not_match_stays(servers: str, topic: str) -> None:
+def test_letters_that_do_not_match_the_filter_stay(servers: str, topic: str) -> None:
     bury(servers, topic, {"error": "rule a does not hold"}, {"error": "rule b does not hold"}, {"attempt": 3})
     summary = replay(servers, topic, "--error", "rule a")
     assert (summary["sent"], summary["passed_over"]) == (1, 2)
@@ -87,7 +87,7 @@ def test_a_dry_run_shows_what_would_be_sent_and_writes_nothing(servers: str, top
     assert replay(servers, topic)["sent"] == 3
 
 
-def test_what_was_sent_back_is_sent_again_only_on_request(servers: str, topic: str) -> None:
+def test_replayed_letters_are_replayed_again_only_on_request(servers: str, topic: str) -> None:
     bury(servers, topic, {}, {})
     assert replay(servers, topic)["sent"] == 2
     again = replay(servers, topic, "--from-beginning")
@@ -96,7 +96,7 @@ def test_what_was_sent_back_is_sent_again_only_on_request(servers: str, topic: s
     assert values(servers, topic) == ["0", "1", "0", "1"]
 
 
-def test_letters_of_topics_that_are_gone_do_not_hold_up_the_others(servers: str, topic: str) -> None:
+def test_letters_of_deleted_topics_do_not_block_the_others(servers: str, topic: str) -> None:
     bury(servers, topic, {}, {"topic": f"{topic}-deleted"}, {"topic": "no/topic"}, {"offset": b"9" * 5000}, {})
     summary = replay(servers, topic)
     assert (summary["sent"], summary["passed_over"]) == (2, 3)
@@ -135,7 +135,7 @@ def test_a_new_topic_of_the_same_name_has_new_letters_and_old_marks_go(servers: 
     assert marks["1-0"] is not None and marks["1-1"] is None, "the letter 1-1 is gone"
 
 
-def test_marks_are_in_a_compacted_topic_that_is_no_group_with_lag(servers: str, topic: str) -> None:
+def test_marks_are_in_a_compacted_topic_and_not_in_a_group_with_lag(servers: str, topic: str) -> None:
     bury(servers, topic, {})
     replay(servers, topic)
     described = quire("topics", "describe", f"{topic}.dlq.replayed", servers=servers).stdout.decode()

@@ -1,4 +1,4 @@
-"""`quire consume --group`: a member of a group like any other."""
+"""`quire consume --group` is a group member like any other."""
 
 import json
 import signal
@@ -76,7 +76,7 @@ def wait_for_owners(servers: str, group: str, *expected: int) -> None:
         assert time.monotonic() < deadline, f"the members have {found} partitions, not {expected}"
 
 
-def test_a_group_goes_on_where_it_has_got_to(servers: str) -> None:
+def test_a_group_continues_where_it_stopped(servers: str) -> None:
     topic = create(servers, "goes-on", 3)
     produce(servers, topic, 0, 90, partitions=3)
     assert read(servers, topic, "--group", "on", "--from-beginning") == list(range(90))
@@ -145,7 +145,7 @@ def test_only_what_was_printed_is_committed(servers: str) -> None:
     assert read(servers, topic, "--group", "count", "-n", "5") == list(range(7, 12))
 
 
-def test_members_share_the_partitions_and_take_over_from_who_leaves(servers: str) -> None:
+def test_members_share_the_partitions_and_take_over_from_one_that_leaves(servers: str) -> None:
     topic, group = create(servers, "shared", 4), "sharing"
     with follow(servers, topic, group, "--from-beginning") as first:
         assert first.stdout is not None and first.stderr is not None
@@ -181,7 +181,7 @@ def test_it_shares_with_members_of_other_clients(servers: str) -> None:
         assert own.wait(PATIENCE_S) == 130
 
 
-def test_an_offset_that_is_gone_is_as_if_nothing_had_been_committed(servers: str) -> None:
+def test_a_committed_offset_that_was_deleted_is_ignored(servers: str) -> None:
     topic = create(servers, "gone", 1)
     produce(servers, topic, 0, 10)
     commit(servers, "lost", topic, 5000)

@@ -1,4 +1,4 @@
-"""What `quire produce` does about records that a broker does not acknowledge."""
+"""What `quire produce` does with records that a broker does not acknowledge."""
 
 import os
 import selectors

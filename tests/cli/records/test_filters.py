@@ -85,7 +85,7 @@ def test_the_value_may_hold_anything_signs_included() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "id", "=1", "a..b=1", ".a=1", "contains x", "__import__('os')"])
-def test_what_is_no_condition_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_condition_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidConditionError, match="as in user"):
         parse_condition(text)
 
@@ -149,5 +149,5 @@ def test_a_comparison_that_does_not_exist_is_refused(text: str) -> None:
         parse_condition(text)
 
 
-def test_what_is_looked_for_inside_may_begin_with_any_character() -> None:
+def test_the_text_to_search_for_may_begin_with_any_character() -> None:
     assert parse_condition("text contains >=").value == ">="

@@ -91,7 +91,7 @@ def test_lines_of_a_windows_file_come_without_their_carriage_returns(servers: st
     assert quire("consume", "windows", "--from-beginning", servers=servers).stdout == b"a\nb\n"
 
 
-def test_a_partition_that_is_not_there_is_exit_code_4(servers: str) -> None:
+def test_a_missing_partition_is_exit_code_4(servers: str) -> None:
     result = quire("produce", "partitions-of-this", "-p", "9", servers=servers, stdin=b"a\n")
     assert result.returncode == 4
     assert "no partition 9, only 0 to 2" in result.stderr.decode()
@@ -105,7 +105,7 @@ def test_a_name_that_no_topic_can_have_is_explained(servers: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_every_compression_comes_back(servers: str, compression: str) -> None:
+def test_every_compression_is_read_back(servers: str, compression: str) -> None:
     topic = f"compressed-{compression}"
     lines = [f"line {number} " + "x" * 50 for number in range(2000)]
     produce(servers, topic, "\n".join(lines), "-z", compression)
@@ -247,7 +247,7 @@ def test_following_ends_after_a_count(servers: str) -> None:
     assert (process.returncode, out) == (0, b"a\nb\n")
 
 
-def test_a_reader_who_has_had_enough_ends_it_without_a_word(servers: str) -> None:
+def test_a_reader_that_closes_the_pipe_ends_the_command_silently(servers: str) -> None:
     produce(servers, "piped", "x" * 1000 + "\n", "-p", "0")
     with follow(servers, "piped", "--from-beginning") as process:
         assert process.stdout is not None and process.stderr is not None

@@ -27,7 +27,7 @@ def test_a_directory_is_formatted_once_for_one_node_and_started_on(tmp_path: Pat
     assert described["nodes"][0]["id"] == 7
 
 
-def test_a_formatted_directory_is_left_alone(tmp_path: Path) -> None:
+def test_a_formatted_directory_is_not_formatted_again(tmp_path: Path) -> None:
     quire("storage", "format", "--data", str(tmp_path))
     before = info(tmp_path)
     assert json.loads(quire("storage", "info", str(tmp_path), "--json").stdout) == [before]
@@ -48,7 +48,7 @@ def test_another_nodes_or_clusters_directory_is_not_taken(tmp_path: Path) -> Non
     assert other_cluster.returncode == 1 and "belongs to cluster" in other_cluster.stderr.decode()
 
 
-def test_what_is_said_of_a_damaged_meta_properties_brings_the_node_back(tmp_path: Path) -> None:
+def test_following_the_advice_about_a_damaged_meta_properties_repairs_the_node(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started("--data", str(data), "--listen", "127.0.0.1:0") as node:
         quire("topics", "create", "orders", servers=node.address)
@@ -68,7 +68,7 @@ def test_what_is_said_of_a_damaged_meta_properties_brings_the_node_back(tmp_path
         assert b"orders" in quire("topics", "list", servers=node.address).stdout
 
 
-def test_a_folder_with_somebody_elses_files_is_neither_formatted_nor_started_on(tmp_path: Path) -> None:
+def test_a_folder_with_foreign_files_is_neither_formatted_nor_started_on(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     for command in (["start", "--listen", "127.0.0.1:0"], ["storage", "format"]):
         refused = quire(*command, "--data", str(tmp_path))

@@ -72,7 +72,7 @@ def damage(data: Path) -> Path:
     return path
 
 
-def test_an_intact_directory_is_said_to_be_so(data: Path) -> None:
+def test_an_intact_directory_is_reported_as_intact(data: Path) -> None:
     done = verify(data)
     assert (done.exit_code, "0 findings" in done.output) == (0, True), done.output
 
@@ -117,7 +117,7 @@ def test_a_directory_in_use_is_refused(data: Path) -> None:
     assert "in use" in done.output
 
 
-def test_what_does_not_exist_has_the_exit_code_for_that_and_a_file_is_called_no_directory(data: Path) -> None:
+def test_a_missing_path_has_its_exit_code_and_a_file_is_not_called_a_directory(data: Path) -> None:
     done = verify(data / "nowhere")
     assert (done.exit_code, done.stderr) == (4, f"quire: {data}/nowhere does not exist.\n")
     done = verify(data / "meta.properties")
@@ -127,7 +127,7 @@ def test_what_does_not_exist_has_the_exit_code_for_that_and_a_file_is_called_no_
 
 @pytest.mark.parametrize("unreadable", ["", "orders-0", "meta.properties"])
 @pytest.mark.parametrize("command", ["verify", "dump-log"])
-def test_what_may_not_be_read_is_named_with_what_to_do(visible: Path, unreadable: str, command: str) -> None:
+def test_an_unreadable_path_is_named_with_what_to_do(visible: Path, unreadable: str, command: str) -> None:
     path = visible / unreadable
     path.chmod(0)
     with without_roots_rights():

@@ -102,7 +102,7 @@ def test_a_transaction_that_is_under_way_is_aborted_only_by_force(servers: str) 
     assert read_committed(servers, topic) == []
 
 
-def test_who_sees_nothing_because_of_a_transaction_is_told_so(servers: str) -> None:
+def test_a_reader_that_is_blocked_by_a_transaction_is_told_so(servers: str) -> None:
     topic = created(servers, "unseen", 1)
     consume = ("consume", topic, "--from-beginning", "--read-committed")
     assert quire(*consume, servers=servers).stderr == b""
@@ -126,7 +126,7 @@ def test_a_transactional_id_is_terminated_as_a_whole_and_its_producer_fenced(ser
     assert json.loads(again.stdout)["was"] in ("CompleteAbort", "Empty")
 
 
-def test_what_is_not_there_is_exit_code_4(servers: str) -> None:
+def test_a_missing_transaction_is_exit_code_4(servers: str) -> None:
     topic = created(servers, "quiet")
     for arguments in (
         ("describe", "no-such-id"),

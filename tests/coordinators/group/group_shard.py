@@ -1,4 +1,4 @@
-"""A whole group coordinator in memory: requests by the names of their APIs, answers or error codes."""
+"""A whole group coordinator in memory: a method for each API, which returns the answer or the error code."""
 
 from collections.abc import Mapping
 from typing import Any

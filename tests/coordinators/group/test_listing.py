@@ -1,4 +1,4 @@
-"""ListGroups: what the filters let pass."""
+"""ListGroups: its filters."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The group coordinator as a whole: what goes from one part of it to another."""
+"""The group coordinator as a whole: what concerns several of its parts."""
 
 from typing import Any
 
@@ -162,7 +162,7 @@ def test_offsets_that_members_use_cannot_be_deleted() -> None:
     assert shard.offsets("g") == {"t": 1}
 
 
-def test_of_members_that_are_no_consumers_nobody_knows_what_they_use() -> None:
+def test_the_topics_of_members_that_are_not_consumers_are_unknown() -> None:
     shard = shard_of()
     shard.commit_offset("g", 1)
     shard.stable_classic("g", protocol_type="connect")
@@ -185,7 +185,7 @@ def test_a_member_of_a_consumer_group_commits_and_reads_in_its_epoch() -> None:
     assert shard.offsets("g") == {"t": 5}
 
 
-def test_a_member_that_has_not_heard_of_its_newest_epoch_commits_what_it_still_owns() -> None:
+def test_a_member_that_does_not_know_its_newest_epoch_commits_what_it_still_owns() -> None:
     shard = shard_of()
     epoch = shard.join_consumer("g", "a", "t")
     shard.join_consumer("g", "b", "u")
@@ -363,7 +363,7 @@ def test_a_given_id_ends_with_its_session_and_when_its_client_leaves() -> None:
 
 
 @pytest.mark.parametrize("api", ["sync_group", "heartbeat", "leave_group"])
-def test_who_was_a_member_of_the_classic_group_is_none_of_the_consumer_group(api: str) -> None:
+def test_a_member_of_the_classic_group_is_not_a_member_of_the_consumer_group(api: str) -> None:
     shard = shard_of()
     shard.join_consumer("g", "m", "t")
     requests = {
@@ -378,7 +378,7 @@ def test_who_was_a_member_of_the_classic_group_is_none_of_the_consumer_group(api
 # --- Deleting groups
 
 
-def test_a_deleted_group_is_gone_with_its_offsets() -> None:
+def test_deleting_a_group_deletes_its_offsets() -> None:
     shard = shard_of()
     member = shard.stable_classic("g", "t")
     shard.commit_offset("g", 1, member=member, generation=1)
@@ -392,7 +392,7 @@ def test_a_deleted_group_is_gone_with_its_offsets() -> None:
         shard.reload()
 
 
-def test_a_deleted_group_does_not_come_back_with_the_end_of_a_transaction() -> None:
+def test_a_deleted_group_does_not_return_at_the_end_of_a_transaction() -> None:
     shard = shard_of()
     commit_in_transaction(shard, "g", 5)
     assert shard.delete("g") == NONE
@@ -400,7 +400,7 @@ def test_a_deleted_group_does_not_come_back_with_the_end_of_a_transaction() -> N
     assert shard.offsets("g") == {} and shard.listed() == {}
 
 
-def test_a_deleted_consumer_group_is_gone_with_its_offsets() -> None:
+def test_deleting_a_consumer_group_deletes_its_offsets() -> None:
     shard = shard_of()
     epoch = shard.join_consumer("g", "m", "t")
     shard.commit_offset("g", 1, member="m", generation=epoch)

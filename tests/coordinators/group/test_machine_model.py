@@ -1,4 +1,4 @@
-"""Whatever members of either protocol do with a group, its offset stays what was acknowledged last.
+"""Whatever members of either protocol do with a group, its offset is the last one acknowledged.
 
 The group changes hands between the protocols, loses its members, is deleted and comes back; the coordinator replays its
 log, whole or compacted. Who may commit is the group's matter; here it counts that an acknowledged commit is there until

@@ -1,4 +1,4 @@
-"""Expressions over topic names mean what they mean to RE2, and no expression makes the node wait."""
+"""Expressions over topic names mean what they mean to RE2, and no expression blocks the node."""
 
 import re
 
@@ -81,7 +81,7 @@ def test_a_name_matches_as_a_whole_or_not_at_all(expression: str, matching: str,
         ("(?P<n>a)(?P<n>b)", "duplicate capture group name: `n`"),
     ],
 )
-def test_what_is_no_regular_expression_of_re2_is_refused_with_its_reason(expression: str, reason: str) -> None:
+def test_a_pattern_that_re2_does_not_accept_is_refused_with_the_reason(expression: str, reason: str) -> None:
     with pytest.raises(RegexError) as refusal:
         TopicRegex(expression)
     assert str(refusal.value) == reason

@@ -1,4 +1,4 @@
-"""The smallest machine worth keeping in a log: numbers by name. And a log in memory that misbehaves on request."""
+"""The smallest state machine for a log: numbers by name. And a log in memory that misbehaves on request."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""The last record of each key, out of a log's batches: compiled and interpreted alike."""
+"""The last record of each key in a log's batches: compiled and interpreted alike."""
 
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -71,7 +71,7 @@ def test_the_last_value_of_each_key_is_kept_in_the_order_of_the_log(
     ],
     ids=["transactional", "compressed", "cut off", "cut off in the header"],
 )
-def test_what_is_not_plain_and_whole_is_left_to_the_caller(native: ModuleType, special: bytes) -> None:
+def test_batches_that_are_not_plain_and_whole_are_left_to_the_caller(native: ModuleType, special: bytes) -> None:
     plain = batch(0, [(b"a", b"1")])
     latest: Latest = {}
     assert native.remember_latest(latest, plain + bytes(special), 0, 0) == (len(plain), 1)

@@ -1,4 +1,4 @@
-"""Replaying a log: the last record of each key counts, transactions and their ends where they stand."""
+"""Replaying a log: the last record of each key counts, and transactions and their ends in log order."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from simulator.clock import SimClock
 from tests.coordinators.runtime.notebook import Desk, MemoryLog, Notebook
 
 
-def test_of_plain_records_only_the_last_of_each_key_is_decoded() -> None:
+def test_only_the_last_plain_record_of_each_key_is_decoded() -> None:
     desk = Desk()
     for number in range(50):
         desk.put("a", number)
@@ -50,7 +50,7 @@ def test_a_record_of_a_type_that_is_newer_is_skipped(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00", b"\x00\x00\x00\xff"])
-def test_a_record_that_makes_no_sense_keeps_the_shard_from_loading(key: bytes | None) -> None:
+def test_an_invalid_record_prevents_the_shard_from_loading(key: bytes | None) -> None:
     log = MemoryLog()
     log.append(build_batch([Record(0, 0, key, b"\x00\x00")]), 0)
     assert Desk(log).shard.state is ShardState.FAILED

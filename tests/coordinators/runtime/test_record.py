@@ -27,7 +27,7 @@ def test_a_key_begins_with_its_type_and_a_value_with_its_version() -> None:
     assert value is not None and value[:2] == b"\x00\x03"
 
 
-def test_an_unknown_type_or_version_is_told_from_garbage() -> None:
+def test_an_unknown_type_or_version_is_distinguished_from_garbage() -> None:
     with pytest.raises(UnknownRecordError, match="record type 99"):
         TYPES.decode(b"\x00\x63anything", None)
     with pytest.raises(UnknownRecordError, match="version 77 of GroupMetadataValue"):

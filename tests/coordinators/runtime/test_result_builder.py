@@ -59,7 +59,7 @@ def test_no_request_to_respond_to_is_nothing() -> None:
     assert builder.result(None).when_written is None
 
 
-def test_a_timer_runs_a_step_with_a_builder_of_its_own() -> None:
+def test_a_timer_runs_an_operation_with_its_own_builder() -> None:
     def step(now_ms: int, builder: ResultBuilder) -> None:
         assert now_ms == 7
         builder.write(RECORD)

@@ -1,4 +1,4 @@
-"""A shard answers when what it says is in the log, and is after every trouble what its log says."""
+"""A shard answers when the log has its records, and after every failure its state is that of the log."""
 
 import pytest
 from hypothesis import given, settings
@@ -54,7 +54,7 @@ def test_operations_that_come_during_an_append_share_the_next_one() -> None:
     assert len(desk.log.batches) == 2
 
 
-def test_a_shared_append_is_no_larger_than_the_log_takes() -> None:
+def test_a_shared_append_is_no_larger_than_the_log_accepts() -> None:
     desk = Desk(max_batch_bytes=500)
     desk.log.holding = True
     for number in range(20):
@@ -65,7 +65,7 @@ def test_a_shared_append_is_no_larger_than_the_log_takes() -> None:
     assert max(map(len, desk.log.batches)) <= 500
 
 
-def test_what_the_log_takes_may_change_from_one_operation_to_the_next() -> None:
+def test_the_size_that_the_log_accepts_may_change_between_operations() -> None:
     desk = Desk(max_batch_bytes=500)
     refused = desk.put("n" * 600, 1)
     assert isinstance(refused.value, ApiError) and refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -73,7 +73,7 @@ def test_what_the_log_takes_may_change_from_one_operation_to_the_next() -> None:
     assert desk.put("n" * 600, 1).value == 1
 
 
-def test_records_that_nobody_waits_for_share_the_append_of_what_comes_next() -> None:
+def test_records_without_a_waiter_share_the_next_append() -> None:
     desk = Desk()
     desk.run(lambda _: CoordinatorResult(0, [note("a", 1)], can_wait=True))
     assert desk.log.batches == []
@@ -82,7 +82,7 @@ def test_records_that_nobody_waits_for_share_the_append_of_what_comes_next() -> 
     assert desk.log.end == 2
 
 
-def test_records_that_nobody_waits_for_are_appended_before_an_answer_that_rests_on_them() -> None:
+def test_records_without_a_waiter_are_appended_before_a_response_that_depends_on_them() -> None:
     desk = Desk()
     desk.run(lambda _: CoordinatorResult(0, [note("a", 1)], can_wait=True))
     desk.log.holding = True
@@ -92,7 +92,7 @@ def test_records_that_nobody_waits_for_are_appended_before_an_answer_that_rests_
     assert answer.value == 1
 
 
-def test_records_that_nobody_waits_for_are_appended_soon_by_themselves() -> None:
+def test_records_without_a_waiter_are_appended_soon() -> None:
     desk = Desk()
     answer = desk.run(lambda _: CoordinatorResult(1, [note("a", 1)], can_wait=True))
     desk.clock.run_for(LONGEST_WAIT_MS)
@@ -124,7 +124,7 @@ def test_records_that_can_wait_are_forgotten_with_a_shard_that_starts_over() -> 
     assert desk.log.batches == []
 
 
-def test_what_is_too_large_is_refused_and_changes_nothing() -> None:
+def test_records_that_are_too_large_are_refused_and_change_nothing() -> None:
     desk = Desk(max_batch_bytes=500)
     told: list[ErrorCode] = []
     answer = desk.run(lambda _: CoordinatorResult(1, [note("x" * 600, 1)], when_written=told.append))
@@ -309,7 +309,7 @@ def test_an_answer_that_asks_for_more_gets_it_after_those_before_it() -> None:
     )
 )
 @settings(max_examples=300, deadline=None)
-def test_what_was_acknowledged_is_in_the_log_whatever_appends_do(steps: list[tuple[str, object, object]]) -> None:
+def test_acknowledged_records_are_in_the_log_whatever_appends_do(steps: list[tuple[str, object, object]]) -> None:
     """Appends are lost, late, refused, carried out without an answer: acknowledged operations stand, in order."""
     desk = Desk()
     desk.log.holding = True

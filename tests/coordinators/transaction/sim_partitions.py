@@ -1,4 +1,4 @@
-"""Partitions that transactions write to, and the way there: real producer state, logs in memory, a channel with faults.
+"""Partitions that transactions write to, and the channel to them: real producer state, logs in memory, faults.
 
 A partition verifies, fences and recognises repeated markers as a real one does, because the same code decides. The
 channel delivers at once unless `holding`: then requests, and the answers to them, lie there until somebody delivers

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: who may add what."""
+"""AddPartitionsToTxn and AddOffsetsToTxn: which producers may add what."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_a_broker_adds_partitions_of_several_topics_at_once() -> None:
     assert cluster.story == ["log: orders is Ongoing 1000:0 t-0 t-1 u-0"]
 
 
-def test_what_is_there_already_is_not_written_again() -> None:
+def test_partitions_already_added_are_not_written_again() -> None:
     cluster, _ = initialized()
     ask(cluster, ("t", [0, 1]))
     assert ask(cluster, ("t", [1])) == [("t", 1, ErrorCode.NONE)]
@@ -106,7 +106,7 @@ def test_verifying_while_the_transaction_is_being_ended() -> None:
 @pytest.mark.parametrize(
     ("api_version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (2, ErrorCode.PRODUCER_FENCED)]
 )
-def test_a_fenced_producer_is_told_so_in_the_words_of_its_version(api_version: int, code: ErrorCode) -> None:
+def test_a_fenced_producer_gets_the_error_of_its_version(api_version: int, code: ErrorCode) -> None:
     _, producer = initialized()
     producer.epoch = 3
     assert producer.add(T0, api_version=api_version).value is code
@@ -121,7 +121,7 @@ def test_a_request_without_a_transactional_id_is_invalid(name: Name) -> None:
     assert producer.add_offsets().value is ErrorCode.INVALID_REQUEST
 
 
-def test_the_epoch_that_was_given_to_nobody_begins_no_transaction() -> None:
+def test_the_reserved_highest_epoch_begins_no_transaction() -> None:
     cluster = SimCluster()
     cluster.given("orders", 1000, 32767)
     assert ask(cluster, ("t", [0]), epoch=32767) == [("t", 0, ErrorCode.PRODUCER_FENCED)]

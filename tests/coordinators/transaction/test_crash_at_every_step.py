@@ -1,4 +1,4 @@
-"""A coordinator that crashes once, at any step of any path: nothing hangs, and everybody gets what they were told.
+"""A coordinator that crashes once, at any step of any path: nothing hangs, and every response was true.
 
 A step is an append that is committed, a request with markers that arrives, or its answer. For each path all steps are
 counted in a first run without a crash; then it is run again for each of them, with the crash right before the step: the

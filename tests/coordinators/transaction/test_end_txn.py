@@ -1,4 +1,4 @@
-"""EndTxn: the tables are whole, and what they do not say."""
+"""EndTxn: the tables are complete, and the checks before them."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_there_is_an_outcome_for_everything_that_may_be_asked() -> None:
     assert set(PROTOCOL_2) == {(state, commit, again) for state in JUDGED for commit in BOTH for again in BOTH}
 
 
-def test_what_is_repeated_never_ends_anything() -> None:
+def test_a_retry_never_ends_a_transaction() -> None:
     for (_, _, again), action in PROTOCOL_2.items():
         assert not (again and action is EndTxnAction.END)
 
@@ -49,7 +49,7 @@ def test_only_an_open_transaction_is_committed() -> None:
 @pytest.mark.parametrize(
     ("api_version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (2, ErrorCode.PRODUCER_FENCED)]
 )
-def test_a_fenced_producer_is_told_so_in_the_words_of_its_version(api_version: int, code: ErrorCode) -> None:
+def test_a_fenced_producer_gets_the_error_of_its_version(api_version: int, code: ErrorCode) -> None:
     _, producer = open_transaction()
     assert producer.send_end(request(producer, 7), api_version).value[0] is code
 
@@ -75,7 +75,7 @@ def test_a_producer_of_protocol_1_keeps_its_epoch_in_a_cluster_that_speaks_both(
     assert producer.produce(("t", 1)).value is ErrorCode.NONE
 
 
-def test_while_a_transaction_is_being_ended_everybody_is_told_to_come_back() -> None:
+def test_while_a_transaction_is_being_ended_every_producer_is_told_to_retry() -> None:
     cluster, producer = open_transaction()
     cluster.channel.holding = True
     producer.end(commit=True)
@@ -86,7 +86,7 @@ def test_while_a_transaction_is_being_ended_everybody_is_told_to_come_back() -> 
     assert producer.send_end(request(producer, 0, producer_id=5)).value[0] is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_in_protocol_1_only_the_producer_itself_is_told_to_come_back() -> None:
+def test_in_protocol_1_only_the_producer_itself_is_told_to_retry() -> None:
     cluster, producer = open_transaction(protocol=1)
     cluster.channel.holding = True
     producer.end(commit=True)
@@ -95,7 +95,7 @@ def test_in_protocol_1_only_the_producer_itself_is_told_to_come_back() -> None:
     assert producer.send_end(request(producer, 0, producer_id=5)).value[0] is ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_the_last_epoch_of_another_producer_id_is_no_repetition() -> None:
+def test_the_last_epoch_of_another_producer_id_is_not_a_retry() -> None:
     cluster = SimCluster()
     producer = SimProducer(cluster, "P", "orders")
     producer.init()
@@ -103,7 +103,7 @@ def test_the_last_epoch_of_another_producer_id_is_no_repetition() -> None:
     assert producer.send_end(request(producer, 32766, commit=False)).value[0] is ErrorCode.PRODUCER_FENCED
 
 
-def test_an_epoch_that_was_given_to_nobody_ends_nothing() -> None:
+def test_an_unassigned_epoch_ends_nothing() -> None:
     cluster = SimCluster(0)
     cluster.given("orders", 7, 32765)
     producer = SimProducer(cluster, "P", "orders", 1)
@@ -116,7 +116,7 @@ def test_an_epoch_that_was_given_to_nobody_ends_nothing() -> None:
         assert answer[0] is ErrorCode.PRODUCER_FENCED
 
 
-def test_without_a_producer_id_to_go_on_with_the_last_epoch_is_not_ended() -> None:
+def test_without_a_next_producer_id_the_last_epoch_is_not_ended() -> None:
     cluster = SimCluster()
     cluster.given("orders", 7, 32765)
     producer = SimProducer(cluster, "P", "orders")

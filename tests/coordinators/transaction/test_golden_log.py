@@ -1,4 +1,4 @@
-"""`__transaction_state` as Apache Kafka 4.3.1 wrote it: replayed to the right state, and written by us to the byte.
+"""`__transaction_state` as Apache Kafka 4.3.1 wrote it: replayed to the right state, and written byte for byte.
 
 From each record it is plain what was asked for. Asked for the same, at the same time, Quire writes the same record.
 """

@@ -41,7 +41,7 @@ def test_the_whole_id_matches_or_not_at_all(pattern: str | None, expected: list[
     assert [each.transactional_id for each in chosen(LISTED, pattern)] == expected
 
 
-def test_what_is_no_regular_expression_is_refused() -> None:
+def test_an_invalid_regular_expression_is_refused() -> None:
     with pytest.raises(ApiError, match="missing closing") as refused:
         chosen(LISTED, "orders-(")
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION

@@ -1,4 +1,4 @@
-"""InitProducerId: what is refused, and who is let in."""
+"""InitProducerId: what is refused and what is accepted."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def refusal(cluster: SimCluster, **fields: object) -> ErrorCode:
         ({"producer_epoch": 4}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_kafkas_error(fields: dict[str, object], code: ErrorCode) -> None:
+def test_invalid_requests_get_kafkas_error(fields: dict[str, object], code: ErrorCode) -> None:
     cluster = SimCluster()
     assert refusal(cluster, **fields) is code
     assert not cluster.shard.log
@@ -65,7 +65,7 @@ def test_the_timeout_is_that_of_the_last_producer() -> None:
     assert "t-0: ABORT 1000:2" in cluster.story
 
 
-def test_a_request_to_go_on_that_arrives_twice_gives_the_same_epoch_twice() -> None:
+def test_a_repeated_request_to_resume_gives_the_same_epoch_twice() -> None:
     cluster = SimCluster()
     producer = SimProducer(cluster, "P", "orders")
     producer.init()
@@ -76,7 +76,7 @@ def test_a_request_to_go_on_that_arrives_twice_gives_the_same_epoch_twice() -> N
     assert first.value == second.value == (ErrorCode.NONE, 1000, 1)
 
 
-def test_a_request_to_go_on_that_arrives_late_does_not_end_the_transaction_that_came_after_it() -> None:
+def test_a_late_request_to_resume_does_not_end_the_transaction_that_followed() -> None:
     cluster = SimCluster()
     producer, late = SimProducer(cluster, "P", "orders"), SimProducer(cluster, "LATE", "orders")
     producer.init()
@@ -87,14 +87,14 @@ def test_a_request_to_go_on_that_arrives_late_does_not_end_the_transaction_that_
     assert producer.end(commit=True).value[0] is ErrorCode.NONE
 
 
-def test_a_producer_that_goes_on_under_a_forgotten_name_begins_anew() -> None:
+def test_a_producer_that_resumes_a_forgotten_id_begins_again() -> None:
     cluster = SimCluster()
     producer = SimProducer(cluster, "P", "orders")
     producer.producer_id, producer.epoch = 77, 5
     assert producer.init(goes_on=True).value == (ErrorCode.NONE, 1000, 0)
 
 
-def test_the_highest_epoch_is_given_to_nobody() -> None:
+def test_the_highest_epoch_is_given_to_no_producer() -> None:
     cluster = SimCluster(0)
     cluster.given("orders", 7, 32765)
     producer = SimProducer(cluster, "P", "orders", 1)

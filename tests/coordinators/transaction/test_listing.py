@@ -82,7 +82,7 @@ def test_a_transaction_is_described_with_its_partitions() -> None:
 @pytest.mark.parametrize(
     ("transactional_id", "code"), [("nobody", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND), ("", ErrorCode.INVALID_REQUEST)]
 )
-def test_what_is_not_there_cannot_be_described(transactional_id: str, code: ErrorCode) -> None:
+def test_a_missing_transaction_cannot_be_described(transactional_id: str, code: ErrorCode) -> None:
     described = SimCluster().run(lambda machine, now_ms: machine.describe(transactional_id)).value
     assert not isinstance(described, ApiError)
     assert (described.transactional_id, described.error_code) == (transactional_id, code)

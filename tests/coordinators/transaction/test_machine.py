@@ -1,4 +1,4 @@
-"""TransactionMachine as a whole: many producers under one name, and what it keeps of the past."""
+"""TransactionMachine as a whole: many producers with one id, and what it remembers."""
 
 from quire.coordinators.runtime.record import Origin, tombstone
 from quire.coordinators.transaction.transactions import Markers
@@ -9,7 +9,7 @@ from tests.coordinators.transaction.sim_cluster import SimCluster, SimProducer
 T0, T1 = ("t", 0), ("t", 1)
 
 
-def test_of_ten_producers_under_one_name_the_last_one_works_and_the_others_are_fenced() -> None:
+def test_of_ten_producers_with_one_id_the_last_works_and_the_others_are_fenced() -> None:
     cluster = SimCluster()
     producers = [SimProducer(cluster, f"P{number}", "orders") for number in range(10)]
     for producer in producers:
@@ -28,7 +28,7 @@ def test_of_ten_producers_under_one_name_the_last_one_works_and_the_others_are_f
     assert not cluster.partitions[T1].entries
 
 
-def test_what_one_producer_does_is_nothing_to_those_under_other_names() -> None:
+def test_a_producer_does_not_affect_those_with_other_ids() -> None:
     cluster = SimCluster()
     slow, quick = SimProducer(cluster, "SLOW", "slow"), SimProducer(cluster, "QUICK", "quick")
     slow.init()
@@ -55,13 +55,13 @@ def test_it_keeps_one_transaction_for_each_id_however_many_there_were() -> None:
     assert isinstance(machine._marker_writer._pending, dict) and not machine._marker_writer._pending  # type: ignore[attr-defined]
 
 
-def test_a_tombstone_of_something_unknown_is_no_trouble() -> None:
+def test_a_tombstone_of_an_unknown_key_is_accepted() -> None:
     cluster = SimCluster()
     cluster.shard.machine.replay(tombstone(TransactionLogKey(transactional_id="orders")), Origin(0))
     assert len(cluster.shard.machine._transactions) == 0
 
 
-def test_only_the_markers_of_the_decision_that_stands_complete_it() -> None:
+def test_only_the_markers_of_the_current_decision_complete_it() -> None:
     cluster = SimCluster()
     producer = SimProducer(cluster, "P", "orders")
     producer.init()

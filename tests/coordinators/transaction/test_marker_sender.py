@@ -1,4 +1,4 @@
-"""MarkerSender: who is sent what, when, how often, and what is made of the answers."""
+"""MarkerSender: which node gets which marker, when and how often, and what its answers mean."""
 
 from collections.abc import Sequence
 
@@ -143,7 +143,7 @@ def test_a_transaction_without_partitions_is_complete_at_once() -> None:
     assert len(desk.completed) == 1 and not desk.requests
 
 
-def test_what_is_written_while_answers_come_at_once_is_sent_together_afterwards() -> None:
+def test_markers_written_while_responses_arrive_are_sent_together_afterwards() -> None:
     class WritingDesk(Desk):
         def markers_written(self, markers: Markers) -> None:
             super().markers_written(markers)
@@ -179,7 +179,7 @@ def test_a_partition_that_needs_no_marker_any_more_is_done(code: ErrorCode) -> N
         ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
 )
-def test_whatever_else_is_answered_is_tried_again(code: ErrorCode) -> None:
+def test_every_other_error_is_retried(code: ErrorCode) -> None:
     desk = Desk()
     desk.write("orders", 7, 0)
     desk.answer(0, code)
@@ -229,7 +229,7 @@ def test_without_an_answer_it_is_sent_again_after_the_timeout_and_either_answer_
     assert len(desk.requests) == 2 and len(desk.completed) == 1
 
 
-def test_what_is_to_be_tried_again_at_the_same_time_is_sent_together() -> None:
+def test_retries_due_at_the_same_time_are_sent_together() -> None:
     desk = Desk(at_once=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     for number in range(5):
         desk.write(f"id{number}", number, 0)
@@ -277,7 +277,7 @@ def test_an_answer_for_the_transaction_before_does_not_count_for_the_next_of_the
     assert len(desk.completed) == 1
 
 
-def test_what_is_decided_together_is_sent_together() -> None:
+def test_decisions_made_together_are_sent_together() -> None:
     desk = Desk()
     desk.sender.write([Markers(f"id{number}", number, 3, True, 2, {"t": [0, 1]}) for number in range(3)])
     assert desk.sent == [(1, [(number, "t", 0) for number in range(3)]), (2, [(number, "t", 1) for number in range(3)])]
@@ -298,7 +298,7 @@ def test_a_request_has_a_thousand_markers_at_most() -> None:
     assert len(desk.completed) == 4
 
 
-def test_it_is_said_once_when_partitions_cannot_be_told_for_long(caplog: pytest.LogCaptureFixture) -> None:
+def test_partitions_that_stay_unreachable_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk(at_once=ErrorCode.NOT_ENOUGH_REPLICAS)
     desk.write("orders", 7, 0, 2)
     desk.clock.run_for(60_000)

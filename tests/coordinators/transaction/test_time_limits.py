@@ -1,4 +1,4 @@
-"""Transactions that nobody ends, and transactional ids that nobody uses."""
+"""Abandoned transactions, and unused transactional ids."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def told(cluster: SimCluster, words: str) -> int:
     return sum(words in line for line in cluster.story)
 
 
-def test_nobody_looks_for_timeouts_while_nothing_is_open() -> None:
+def test_there_is_no_timeout_check_while_no_transaction_is_open() -> None:
     cluster = SimCluster()
     (producer,) = producers(cluster, 1)
     assert cluster.shard.timers.keys == [EXPIRY]
@@ -108,7 +108,7 @@ def test_a_transaction_that_the_log_no_longer_takes_does_not_keep_others_from_ti
     assert told(cluster, "CompleteAbort") == 4
 
 
-def test_a_single_transaction_larger_than_a_portion_is_aborted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_transaction_larger_than_a_portion_is_still_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limits, "PORTION_PARTITIONS", 1)
     cluster = SimCluster()
     (producer,) = producers(cluster, 1)
@@ -140,7 +140,7 @@ def test_a_prepared_transaction_of_a_two_phase_commit_does_not_time_out() -> Non
     assert not told(cluster, "ABORT")
 
 
-def test_a_producer_id_that_comes_too_late_aborts_nothing() -> None:
+def test_a_late_producer_id_aborts_nothing() -> None:
     cluster = SimCluster()
     (producer,) = producers(cluster, 1)
     producer.produce(T0)
@@ -175,7 +175,7 @@ def test_unused_ids_are_forgotten_in_portions(monkeypatch: pytest.MonkeyPatch) -
     assert len(cluster.shard.machine._transactions) == 0
 
 
-def test_what_waits_for_its_markers_is_not_forgotten_however_long_that_takes() -> None:
+def test_a_transaction_that_waits_for_its_markers_is_not_forgotten_however_long_that_takes() -> None:
     cluster = SimCluster()
     (producer,) = producers(cluster, 1)
     producer.produce(T0)

@@ -1,4 +1,4 @@
-"""What is kept of a transactional id, and the records it is kept in."""
+"""The state of a transactional id, and its records."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_an_empty_transaction_has_no_list_of_partitions_rather_than_an_empty_one
 
 
 @pytest.mark.parametrize("log_version", [0, 1])
-def test_what_is_written_is_what_is_read(log_version: int) -> None:
+def test_a_written_transaction_is_read_back(log_version: int) -> None:
     transaction = begun(log_version)
     partitions = {"t": [1, 0], "u": [5]}
     record = transaction.record(TransactionState.ONGOING, 2_000, log_version, partitions=partitions, start_ms=1_500)

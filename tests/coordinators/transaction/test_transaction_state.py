@@ -20,7 +20,7 @@ def test_every_state_has_a_name_and_a_row() -> None:
     assert len(set(NAMES.values())) == len(TransactionState)
 
 
-def test_what_is_decided_can_only_be_completed_and_as_it_was_decided() -> None:
+def test_a_decided_transaction_can_only_be_completed_as_decided() -> None:
     for state in PREPARED:
         assert followers(state) == {COMPLETE[state]}
 
@@ -29,7 +29,7 @@ def test_only_an_open_transaction_can_be_committed() -> None:
     assert MAY_FOLLOW[TransactionState.PREPARE_COMMIT] == {TransactionState.ONGOING}
 
 
-def test_whoever_is_at_rest_can_begin_and_nobody_else() -> None:
+def test_only_a_completed_transaction_can_begin_again() -> None:
     for state in AT_REST:
         assert TransactionState.ONGOING in followers(state)
     assert not MAY_FOLLOW[TransactionState.ONGOING] & (

@@ -1,4 +1,4 @@
-"""The stories in `transcripts/`, played and compared word for word.
+"""The transcripts in `transcripts/`, replayed and compared word for word.
 
 Each block of a file is a command, a line of dashes and what happened. A producer id and its epoch are written `1000:0`.
 Lines that begin with `log:` are records of `__transaction_state`, `->` is a request with markers, a partition's line is
@@ -153,5 +153,5 @@ def begin(words: list[str]) -> Play:
 
 
 @pytest.mark.parametrize("path", stories(Path(__file__).parent / "transcripts"), ids=lambda path: path.stem)
-def test_the_coordinator_acts_as_told_in_the_transcript(path: Path) -> None:
+def test_the_coordinator_follows_the_transcript(path: Path) -> None:
     check(path, begin)

@@ -56,7 +56,7 @@ def test_a_voter_without_an_address_is_refused(node: SimulatedNode) -> None:
     assert node.call(request, 1, AddRaftVoterResponse).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_voters_are_added_only_by_those_who_may_alter_the_cluster(node: SimulatedNode) -> None:
+def test_adding_voters_needs_alter_on_the_cluster(node: SimulatedNode) -> None:
     deny(node, (AclOperation.ALTER, CLUSTER_NAME))
     answer = node.call(add_request(), 1, AddRaftVoterResponse)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

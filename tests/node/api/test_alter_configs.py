@@ -32,7 +32,7 @@ def test_settings_of_an_unknown_topic_are_refused(node: SimulatedNode) -> None:
     assert (answer.error_code, answer.resource_name) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "unknown")
 
 
-def test_settings_may_be_altered_only_by_those_who_are_allowed_to(node: SimulatedNode) -> None:
+def test_altering_settings_needs_alter_configs(node: SimulatedNode) -> None:
     node.create_topic("t", retention_ms="1000")
     deny(node, (AclOperation.ALTER_CONFIGS, "t"))
     answer = alter(node, "t", segment_ms="3000")

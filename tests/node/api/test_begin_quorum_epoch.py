@@ -16,7 +16,7 @@ def announced(node: SimulatedNode, epoch: int, cluster_id: str | None = None) ->
     return quorum_epoch.begin_request(BeginEpoch(epoch, 2), cluster_id or node.node.cluster_id, endpoints)
 
 
-def test_the_leader_of_an_old_epoch_is_told_the_present_one(node: SimulatedNode) -> None:
+def test_the_leader_of_an_old_epoch_gets_the_current_leader(node: SimulatedNode) -> None:
     answer = node.call(announced(node, 0), 1, BeginQuorumEpochResponse)
     (partition,) = answer.topics[0].partitions
     assert (partition.leader_id, partition.leader_epoch) == (1, 1)
@@ -29,7 +29,7 @@ def test_every_version_is_answered_with_what_it_can_carry(node: SimulatedNode, v
     assert len(answer.node_endpoints) == version
 
 
-def test_a_leader_that_is_no_node_is_refused(node: SimulatedNode) -> None:
+def test_a_leader_with_an_invalid_node_id_is_refused(node: SimulatedNode) -> None:
     request = announced(node, 9)
     request.topics[0].partitions[0].leader_id = -1
     assert node.call(request, 1, BeginQuorumEpochResponse).error_code == ErrorCode.INVALID_REQUEST

@@ -43,7 +43,7 @@ def test_a_process_elsewhere_with_the_id_of_the_controllers_own_broker_is_refuse
     assert node.node.image.brokers[own.broker_id] == own
 
 
-def test_a_controller_that_is_not_active_registers_nobody(node: SimulatedNode) -> None:
+def test_an_inactive_controller_registers_no_broker(node: SimulatedNode) -> None:
     lose_controller(node)
     assert refusal(node) == ErrorCode.NOT_CONTROLLER
 

@@ -26,7 +26,7 @@ def test_another_controller_is_in_the_image_with_its_address(node: SimulatedNode
     assert [(each.host, each.port) for each in registered.endpoints] == [("third", 9093)]
 
 
-def test_a_controller_that_is_not_active_registers_no_other(node: SimulatedNode) -> None:
+def test_an_inactive_controller_registers_no_controller(node: SimulatedNode) -> None:
     lose_controller(node)
     answer = register(node)
     assert answer.error_code == ErrorCode.NOT_CONTROLLER

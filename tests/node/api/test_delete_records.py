@@ -30,7 +30,7 @@ def delete_before(node: SimulatedNode, *offsets: int) -> list[DeleteRecordsParti
     return node.call(request, 2, DeleteRecordsResponse).topics[0].partitions
 
 
-def test_what_was_deleted_stays_deleted_after_a_power_cut() -> None:
+def test_deleted_records_stay_deleted_after_a_power_loss() -> None:
     node = node_with_records(3)
     (answer,) = delete_before(node, 2)
     assert (answer.error_code, answer.low_watermark) == (ErrorCode.NONE, 2)
@@ -46,7 +46,7 @@ def test_the_start_is_answered_where_it_is_already_and_refused_past_the_end() ->
     assert delete_before(node, 2)[0].low_watermark == 3
 
 
-def test_a_failing_disk_is_told_at_the_latest_when_the_client_gives_up() -> None:
+def test_a_failing_disk_is_reported_at_the_latest_when_the_request_times_out() -> None:
     node = node_with_records(3)
     node.disk.fail_when(lambda operation: operation.path.startswith("/data/log-start-offset"))
     (answer,) = delete_before(node, 2)

@@ -44,7 +44,7 @@ def test_any_other_kind_of_endpoint_is_refused(
     assert (answer.error_code, answer.error_message, answer.brokers) == (code, message, [])
 
 
-def test_a_client_at_the_controllers_listener_is_refused_and_told_where_the_brokers_are(node: SimulatedNode) -> None:
+def test_a_client_at_the_controllers_listener_is_refused_with_the_address_of_the_brokers(node: SimulatedNode) -> None:
     answer = describe(node, "CONTROLLER", BROKERS)
     assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
     assert answer.error_message == "this is the controller's listener; clients use those of the brokers"

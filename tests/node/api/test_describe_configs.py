@@ -22,7 +22,7 @@ def describe(node: SimulatedNode, kind: int, name: str, **more: bool) -> Describ
     return result
 
 
-def test_settings_asked_for_twice_are_told_once(node: SimulatedNode) -> None:
+def test_settings_requested_twice_are_returned_once(node: SimulatedNode) -> None:
     broker = DescribeConfigsResource(resource_type=ConfigResource.BROKER, resource_name=str(node.node.node_id))
     unknown = DescribeConfigsResource(resource_type=ConfigResource.TOPIC, resource_name="unknown")
     results = node.call(DescribeConfigsRequest(resources=[broker, unknown] * 3), 4, DescribeConfigsResponse).results

@@ -1,4 +1,4 @@
-"""DescribeGroups: classic groups, and what each version says about others."""
+"""DescribeGroups: classic groups, and what each version returns for others."""
 
 import pytest
 

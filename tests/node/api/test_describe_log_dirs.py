@@ -42,7 +42,7 @@ def test_a_directory_that_has_failed_is_an_error_without_topics(node: SimulatedN
     assert (result.error_code, result.log_dir, result.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, "/data", [])
 
 
-def test_directories_are_described_only_to_those_who_may_describe_the_cluster(node: SimulatedNode) -> None:
+def test_describing_directories_needs_describe_on_the_cluster(node: SimulatedNode) -> None:
     deny(node, (AclOperation.DESCRIBE, CLUSTER_NAME))
     answer = node.call(DescribeLogDirsRequest(topics=None), 5, DescribeLogDirsResponse)
     assert (answer.error_code, answer.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])

@@ -43,7 +43,7 @@ def test_directories_and_addresses_are_described_from_version_2_on(node: Simulat
     assert new.topics[0].partitions[0].current_voters[0].replica_directory_id != uuids.ZERO
 
 
-def test_the_quorum_is_described_only_to_those_who_may_describe_the_cluster(node: SimulatedNode) -> None:
+def test_describing_the_quorum_needs_describe_on_the_cluster(node: SimulatedNode) -> None:
     deny(node, (AclOperation.DESCRIBE, CLUSTER_NAME))
     answer = node.call(REQUEST, 2, DescribeQuorumResponse)
     assert (answer.error_code, answer.topics) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])

@@ -1,4 +1,4 @@
-"""Envelope over the controller listener: a client's request that a broker passes on."""
+"""Envelope over the controller listener: a client's request that a broker forwards."""
 
 import pytest
 
@@ -78,7 +78,7 @@ GOOD = wrap(CLIENT, REQUEST)
         ({"client_host_address": b"123"}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_no_broker_passes_on_is_refused(
+def test_malformed_envelopes_are_refused(
     node: SimulatedNode, changed: dict[str, bytes | None], error: ErrorCode
 ) -> None:
     envelope = wrap(CLIENT, REQUEST)

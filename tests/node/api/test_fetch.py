@@ -1,4 +1,4 @@
-"""Fetch: what is read, and where each error goes. See the other files of this name for more."""
+"""Fetch: what is read, and where each error is reported. Other tests of fetch are in files of similar names."""
 
 import pytest
 

@@ -40,7 +40,7 @@ def offsets(data: PartitionData) -> list[int]:
     return [header.base_offset for header in walk_batches(data.records)]
 
 
-def test_readers_of_committed_records_are_told_what_was_aborted_and_see_nothing_of_an_open_transaction() -> None:
+def test_readers_of_committed_records_get_the_aborted_transactions_and_nothing_of_open_ones() -> None:
     node = node_with(
         transactional(1, 0),
         transactional(2, 0),
@@ -56,7 +56,7 @@ def test_readers_of_committed_records_are_told_what_was_aborted_and_see_nothing_
     assert fetch(node, READ_COMMITTED, offset=3).aborted_transactions == []
 
 
-def test_other_readers_see_everything_and_are_told_nothing() -> None:
+def test_other_readers_see_everything_and_get_no_list_of_aborted_transactions() -> None:
     data = fetch(node_with(transactional(1, 0), marker(1, aborts=True), transactional(2, 0)), 0)
     assert offsets(data) == [0, 1, 2]
     assert data.aborted_transactions is None
@@ -70,7 +70,7 @@ def waiting_fetch(node: SimulatedNode, min_bytes: int) -> Pending[bytes | None]:
     )
 
 
-def test_whoever_waits_for_committed_records_is_not_bothered_with_open_ones_and_hears_of_their_end_at_once() -> None:
+def test_a_fetch_that_waits_for_committed_records_ignores_open_ones_and_is_woken_at_their_end() -> None:
     node = SimulatedNode().start()
     node.create_topic("t")
     leader = node.node.partitions.leader("t", None, 0)

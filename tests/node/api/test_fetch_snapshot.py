@@ -49,7 +49,7 @@ def test_the_first_version_is_answered_too(node: SimulatedNode, newest: LogPosit
     assert response.node_endpoints == []
 
 
-def test_a_snapshot_that_is_not_there_is_not_found(node: SimulatedNode, newest: LogPosition) -> None:
+def test_a_missing_snapshot_is_not_found(node: SimulatedNode, newest: LogPosition) -> None:
     assert fetched(node, LogPosition(1, newest.offset + 1), 0).error is ErrorCode.SNAPSHOT_NOT_FOUND
 
 
@@ -59,9 +59,7 @@ def test_a_part_after_the_end_is_out_of_range(node: SimulatedNode, newest: LogPo
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)])
-def test_another_epoch_is_told_the_leader(
-    node: SimulatedNode, newest: LogPosition, epoch: int, error: ErrorCode
-) -> None:
+def test_another_epoch_gets_the_leader(node: SimulatedNode, newest: LogPosition, epoch: int, error: ErrorCode) -> None:
     part = fetched(node, newest, 0, epoch=epoch)
     assert (part.error, part.epoch, part.leader_id) == (error, 1, 1)
 

@@ -1,4 +1,4 @@
-"""A fetch of what was found on disk at the start: checked in a job, then served; never what is damaged."""
+"""A fetch of records found on disk at the start: checked in a job, then served, unless they are damaged."""
 
 from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
@@ -71,7 +71,7 @@ def test_several_partitions_are_checked_together() -> None:
     assert offsets(first) == offsets(second) == [0, 1, 2]
 
 
-def test_what_is_ready_is_not_held_up_by_what_has_to_be_checked() -> None:
+def test_partitions_that_are_ready_do_not_wait_for_those_that_must_be_checked() -> None:
     node = SimulatedNode(stopped_disk()).start()
     fetched(node, "t")
     answer = node.send(request("t", "u"), 12)
@@ -102,7 +102,7 @@ def test_a_client_that_goes_away_during_a_check_leaves_nothing_behind() -> None:
     assert offsets(fetched(node, "t")[0]) == [0, 1, 2]
 
 
-def test_a_disk_that_fails_during_the_check_is_told() -> None:
+def test_a_disk_that_fails_during_the_check_is_reported() -> None:
     node = SimulatedNode(stopped_disk()).start()
     answer = node.send(request("t"), 12)
     node.disk.fail_when(lambda operation: operation.kind == "read" and operation.path.endswith(".log"))

@@ -17,7 +17,7 @@ def init(node: SimulatedNode, transactional_id: str | None = None) -> tuple[int,
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
-def test_every_idempotent_producer_gets_an_id_of_its_own(node: SimulatedNode) -> None:
+def test_every_idempotent_producer_gets_its_own_id(node: SimulatedNode) -> None:
     answers = [init(node) for _ in range(3)]
     assert [(code, epoch) for code, _, epoch in answers] == [(ErrorCode.NONE, 0)] * 3
     assert len({producer_id for _, producer_id, _ in answers}) == 3

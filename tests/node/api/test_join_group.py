@@ -1,4 +1,4 @@
-"""JoinGroup: how each version joins, and who has to wait."""
+"""JoinGroup: how each version joins, and which members wait."""
 
 import pytest
 

@@ -63,7 +63,7 @@ def test_an_unknown_type_is_refused(node: SimulatedNode) -> None:
     assert (answer.error_code, answer.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])
 
 
-def test_resources_are_listed_only_to_those_who_may_describe_settings(node: SimulatedNode) -> None:
+def test_listing_resources_needs_describe_configs(node: SimulatedNode) -> None:
     deny(node, (AclOperation.DESCRIBE_CONFIGS, CLUSTER_NAME))
     answer = node.call(ListConfigResourcesRequest(), 1, ListConfigResourcesResponse)
     assert (answer.error_code, answer.config_resources) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])

@@ -151,7 +151,7 @@ def empty() -> SimulatedNode:
 
 
 @pytest.mark.parametrize(("timestamp", "version", "code"), [(-3, 6, 35), (-3, 7, 0), (-7, 11, 35), (-2, 1, 0)])
-def test_a_landmark_is_told_from_the_version_on_that_knows_it(
+def test_each_special_timestamp_is_answered_from_its_first_version_on(
     empty: SimulatedNode, timestamp: int, version: int, code: int
 ) -> None:
     wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)

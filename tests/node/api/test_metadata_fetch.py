@@ -52,7 +52,7 @@ def test_a_waiting_fetch_is_answered_by_the_next_record(node: SimulatedNode) -> 
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)])
-def test_a_fetch_in_another_epoch_is_told_the_leader(node: SimulatedNode, epoch: int, error: ErrorCode) -> None:
+def test_a_fetch_in_another_epoch_gets_the_leader(node: SimulatedNode, epoch: int, error: ErrorCode) -> None:
     answer = fetched(node, START._replace(epoch=epoch))
     assert (answer.error, answer.epoch, answer.leader_id, answer.batches) == (error, 1, 1, ())
 

@@ -25,7 +25,7 @@ def test_another_cluster_is_refused(node: SimulatedNode) -> None:
     assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
-def test_voters_are_removed_only_by_those_who_may_alter_the_cluster(node: SimulatedNode) -> None:
+def test_removing_voters_needs_alter_on_the_cluster(node: SimulatedNode) -> None:
     deny(node, (AclOperation.ALTER, CLUSTER_NAME))
     answer = node.call(remove_request(node), 0, RemoveRaftVoterResponse)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

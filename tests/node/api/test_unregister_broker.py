@@ -45,7 +45,7 @@ def test_a_controller_that_is_not_active_says_so(node: SimulatedNode) -> None:
     assert unregister(node).error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_brokers_are_unregistered_by_those_who_may_alter_the_cluster(node: SimulatedNode) -> None:
+def test_unregistering_brokers_needs_alter_on_the_cluster(node: SimulatedNode) -> None:
     register(node)
     deny(node, (AclOperation.ALTER, CLUSTER_NAME))
     assert unregister(node).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -29,7 +29,7 @@ def test_an_unknown_level_is_refused(node: SimulatedNode) -> None:
     assert node.node.image.features == before
 
 
-def test_features_are_changed_only_by_those_who_may_alter_the_cluster(node: SimulatedNode) -> None:
+def test_changing_features_needs_alter_on_the_cluster(node: SimulatedNode) -> None:
     before = dict(node.node.image.features)
     deny(node, (AclOperation.ALTER, CLUSTER_NAME))
     answer = update(node, "group.version", 0)

@@ -27,7 +27,7 @@ def test_a_candidate_with_a_shorter_log_is_refused_and_its_higher_epoch_is_taken
     assert (partition.leader_id, partition.leader_epoch) == (1, 10)
 
 
-def test_a_candidate_of_an_old_epoch_is_told_the_leader(node: SimulatedNode) -> None:
+def test_a_candidate_of_an_old_epoch_gets_the_leader(node: SimulatedNode) -> None:
     answer = node.call(asked(node, epoch=1), 2, VoteResponse)
     (partition,) = answer.topics[0].partitions
     assert (partition.vote_granted, partition.leader_id, partition.leader_epoch) == (False, 1, 1)
@@ -41,7 +41,7 @@ def test_every_version_is_answered_with_what_it_can_carry(node: SimulatedNode, v
     assert len(answer.node_endpoints) == (1 if version >= 1 else 0)
 
 
-def test_a_candidate_that_is_no_node_is_refused(node: SimulatedNode) -> None:
+def test_a_candidate_with_an_invalid_node_id_is_refused(node: SimulatedNode) -> None:
     request = asked(node)
     request.topics[0].partitions[0].replica_id = -1
     assert node.call(request, 2, VoteResponse).error_code == ErrorCode.INVALID_REQUEST

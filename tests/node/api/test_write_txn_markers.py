@@ -37,7 +37,7 @@ def write(producer: TransactionalProducer, topic: str, *indexes: int, coordinato
     return [partition.error_code for partition in answer.topics[0].partitions]
 
 
-def test_a_transaction_ends_in_the_partitions_that_are_there(producer: TransactionalProducer) -> None:
+def test_a_transaction_ends_in_the_partitions_that_exist(producer: TransactionalProducer) -> None:
     partition = producer.node.node.partitions.leader("t", None, 0).partition
     assert partition.last_stable_offset == 0
     assert write(producer, "t", 7, 0) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
@@ -52,7 +52,7 @@ def test_there_are_no_transactions_in_the_transaction_log(producer: Transactiona
     assert write(producer, "__transaction_state", 0) == [ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT]
 
 
-def test_brokers_and_administrators_may_write_markers_and_nobody_else(producer: TransactionalProducer) -> None:
+def test_only_brokers_and_administrators_may_write_markers(producer: TransactionalProducer) -> None:
     deny(producer.node, (AclOperation.CLUSTER_ACTION, CLUSTER_NAME), (AclOperation.ALTER, CLUSTER_NAME))
     assert write(producer, "t", 0, 1) == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED] * 2
     deny(producer.node, (AclOperation.CLUSTER_ACTION, CLUSTER_NAME))

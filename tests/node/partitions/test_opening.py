@@ -73,7 +73,7 @@ def test_new_logs_do_not_wait_for_ever_while_topics_are_created() -> None:
     assert folders(node) > 10 * opening.LOGS_PER_TURN
 
 
-def test_who_asks_for_a_partition_before_its_turn_gets_it() -> None:
+def test_a_partition_that_is_requested_before_its_turn_is_opened() -> None:
     node = SimulatedNode().start()
     node.create_topic("t", partitions=COUNT)
     assert written_to(node, COUNT - 1) == ErrorCode.NONE
@@ -148,7 +148,7 @@ def moved(node: SimulatedNode, topic: str, index: int, to: int) -> None:
     node.clock.run_until(lambda: node.node.image.topics_by_name[topic].partitions[index].leader == to)
 
 
-def test_a_partition_that_moved_to_another_broker_is_no_longer_here() -> None:
+def test_a_partition_that_moved_to_another_broker_is_removed_here() -> None:
     node = SimulatedNode().start()
     node.create_topic("t", partitions=2)
     assert written_to(node, 0) == written_to(node, 1) == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""The native loops as one module: as they are installed, or loaded from source past the compiled modules."""
+"""The native loops as one module: as installed, or loaded from source instead of the compiled modules."""
 
 from functools import cache
 from importlib.machinery import SourceFileLoader

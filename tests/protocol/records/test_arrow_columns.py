@@ -1,4 +1,4 @@
-"""Records as Arrow columns: the same rows that decoding gives, in pieces of bounded size, and what cannot be read."""
+"""Records as Arrow columns: the same rows as decoding gives, in pieces of bounded size, and unreadable batches."""
 
 from collections.abc import Iterable, Iterator
 from types import ModuleType

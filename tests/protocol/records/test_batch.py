@@ -74,7 +74,7 @@ def test_unknown_magic_is_refused(magic: int) -> None:
     refused(ErrorCode.CORRUPT_MESSAGE, batch[:40])
 
 
-def test_attributes_are_told_apart() -> None:
+def test_attributes_are_decoded_separately() -> None:
     def header(attributes: int) -> BatchHeader:
         return read_header(raw_batch(raw_record(0), attributes=attributes))
 
@@ -120,7 +120,7 @@ def test_walk_leaves_out_a_batch_that_is_cut_off() -> None:
         assert [header.end for header in headers] == [len(first)]
 
 
-def test_walk_refuses_what_is_no_batch() -> None:
+def test_walk_refuses_bytes_that_are_not_a_batch() -> None:
     with pytest.raises(InvalidRecords, match=r"old message format \(magic 0\)") as caught:
         walk_batches(build_batch(RECORDS) + bytes(100))
     assert caught.value.code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT

@@ -1,4 +1,4 @@
-"""Batches from records: the header they get, and builders that know when they are full."""
+"""Batches from records: their header, and builders that know when they are full."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ def test_plain_batch_has_the_defaults_of_a_plain_producer() -> None:
     assert (header.base_timestamp, header.max_timestamp, header.last_offset_delta) == (5, 5, 1)
 
 
-def test_batch_carries_what_it_was_told() -> None:
+def test_a_batch_has_the_fields_it_was_built_with() -> None:
     header = read_header(
         build_batch(
             [Record()],

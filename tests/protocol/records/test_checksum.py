@@ -1,4 +1,4 @@
-"""CRC-32C, and that learning it does not slow a start down."""
+"""CRC-32C, and that loading it does not slow down a start."""
 
 import subprocess
 import sys

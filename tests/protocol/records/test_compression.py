@@ -1,4 +1,4 @@
-"""Codecs: whatever other writers produce is read, and what is broken or too large is refused."""
+"""Codecs: output of other encoders is read, and damaged or too large input is refused."""
 
 import gzip
 import struct
@@ -59,7 +59,7 @@ def test_limit_holds_for_plain_records_too() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_is_cut_off_is_refused(codec: Compression) -> None:
+def test_truncated_input_is_refused(codec: Compression) -> None:
     compressed = bytes(compress(codec, TEXT[:1000]))
     for size in range(len(compressed)):
         # A xerial header without blocks is a whole stream of nothing, and so are whole leading blocks.

@@ -41,7 +41,7 @@ def test_control_records_of_the_quorum_belong_to_no_transaction() -> None:
 
 
 @pytest.mark.parametrize("kind", ControlRecordType)
-def test_every_kind_is_told_from_its_key(kind: ControlRecordType) -> None:
+def test_every_kind_is_recognised_by_its_key(kind: ControlRecordType) -> None:
     (record,) = read_records(build_control_batch([(kind, b"")], 0))
     assert control_type(record) is kind
 

@@ -1,4 +1,4 @@
-"""CRC-32C as compiled loops compute it, by the processor's instruction and by tables."""
+"""CRC-32C in compiled loops, with the processor's instruction and with tables."""
 
 from types import ModuleType
 

@@ -1,4 +1,4 @@
-"""A few kilobytes that would become gigabytes cost what the limit allows and no more, in every codec."""
+"""A few kilobytes that expand to gigabytes cost no more than the limit allows, in every codec."""
 
 import struct
 import subprocess

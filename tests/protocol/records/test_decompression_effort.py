@@ -1,4 +1,4 @@
-"""What is compressed in countless tiny pieces costs no more time than the limit allows, in every codec."""
+"""Input compressed in countless tiny pieces takes no more time than the limit allows, in every codec."""
 
 import struct
 import zlib
@@ -78,7 +78,7 @@ def test_pieces_of_the_usual_size_cost_what_comes_out_of_them(codec: Compression
     assert output.cost_bytes == 10 * len(piece)
 
 
-def test_what_takes_long_is_left_for_a_job_and_costs_nothing_yet() -> None:
+def test_long_decompression_is_left_for_a_job_and_costs_nothing_yet() -> None:
     compressed = zlib.compress(bytes(5000), wbits=31)
     expansion = Expansion(at_once_bytes=9000)
     assert expansion.decompress(Compression.GZIP, compressed) == bytes(5000)
@@ -92,7 +92,7 @@ def test_what_takes_long_is_left_for_a_job_and_costs_nothing_yet() -> None:
     assert Expansion(left_bytes).decompress(Compression.GZIP, compressed) == bytes(5000)
 
 
-def test_what_is_refused_at_once_is_not_left_for_a_job() -> None:
+def test_a_batch_that_can_be_refused_at_once_is_not_left_for_a_job() -> None:
     expansion = Expansion(limit_bytes=4000, at_once_bytes=9000)
     with pytest.raises(InvalidRecords) as caught:
         expansion.decompress(Compression.GZIP, zlib.compress(bytes(5000), wbits=31))

@@ -1,4 +1,4 @@
-"""What the batches of one request may expand to, together."""
+"""How much the batches of one request may expand to, together."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_batches_take_of_the_requests_room_what_they_expand_to(codec: Compressio
     assert expansion.left_bytes == 0
 
 
-def test_a_small_batch_may_not_stand_for_more_than_it_reasonably_can() -> None:
+def test_a_small_batch_may_not_expand_beyond_reason() -> None:
     expansion = Expansion()
     bomb = compress(Compression.ZSTD, bytes(2 * FREE_BYTES))
     with pytest.raises(InvalidRecords) as refused:

@@ -1,4 +1,4 @@
-"""Records out of batches: whatever was built is read back, and broken batches are one kind of error."""
+"""Records from batches: built batches are read back, and broken ones are one kind of error."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("native")
 
 @patient
 @given(record_lists, st.sampled_from(Compression), st.integers(0, 2**62))
-def test_what_was_built_is_read_back(records: list[Record], compression: Compression, base_offset: int) -> None:
+def test_built_records_are_read_back(records: list[Record], compression: Compression, base_offset: int) -> None:
     batch = build_batch(records, base_offset=base_offset, compression=compression)
     header = read_header(batch)
     check_crc(batch, header)

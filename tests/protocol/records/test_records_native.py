@@ -166,7 +166,7 @@ def test_decode_refuses_bytes_behind_the_last_record(native: ModuleType) -> None
         native.decode(raw_record(0), -1, 0, 0, None)
 
 
-def test_decode_replaces_what_is_no_text_in_a_header_name(native: ModuleType) -> None:
+def test_decode_replaces_invalid_utf8_in_a_header_name(native: ModuleType) -> None:
     (record,) = native.decode(raw_record(0, headers=[(b"\xff", b"x")]), 1, 0, 0, None)
     assert record.headers == [("\ufffd", b"x")]
 

@@ -1,4 +1,4 @@
-"""Batches of aiokafka and kafka-python are read by us, and ours by them, in every codec they have."""
+"""aiokafka and kafka-python read Quire's batches, and Quire reads theirs, in every codec they have."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Batches re-encoded for a topic's settings keep everything but what was to change."""
+"""Batches re-encoded for a topic's settings keep everything else."""
 
 import pytest
 

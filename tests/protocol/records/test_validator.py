@@ -1,4 +1,4 @@
-"""What a produced batch must be: every reason to refuse one, with Kafka's code and the records at fault."""
+"""Validation of produced batches: every reason to refuse one, with Kafka's error and the records at fault."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -257,7 +257,7 @@ def test_producer_fields_must_fit_each_other(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_wrong_offset_is_told_with_its_record(codec: Compression) -> None:
+def test_a_wrong_offset_is_reported_with_its_record(codec: Compression) -> None:
     error = refused(batch_of([raw_record(0), raw_record(1), raw_record(7)], codec))
     assert error.code == ErrorCode.INVALID_RECORD
     assert [index for index, _ in error.record_errors] == [2]
@@ -265,7 +265,7 @@ def test_wrong_offset_is_told_with_its_record(codec: Compression) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_malformed_record_is_told_with_its_index(codec: Compression) -> None:
+def test_a_malformed_record_is_reported_with_its_index(codec: Compression) -> None:
     error = refused(batch_of([raw_record(0), b"\x02\0"], codec))
     assert (error.code, [index for index, _ in error.record_errors]) == (ErrorCode.INVALID_RECORD, [1])
 
@@ -277,7 +277,7 @@ def test_bytes_behind_the_records_are_refused(codec: Compression) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_record_without_a_key_is_told_where_keys_are_required(codec: Compression) -> None:
+def test_every_record_without_a_key_is_reported_if_keys_are_required(codec: Compression) -> None:
     keys = [b"a", None, b"", None, b"b"]
     batch = batch_of([raw_record(index, key) for index, key in enumerate(keys)], codec)
     assert check(batch)
@@ -287,7 +287,7 @@ def test_every_record_without_a_key_is_told_where_keys_are_required(codec: Compr
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_record_out_of_time_is_told(codec: Compression) -> None:
+def test_every_record_with_a_wrong_timestamp_is_reported(codec: Compression) -> None:
     deltas = [0, -HOUR, -HOUR - 1, HOUR, HOUR + 1, -1 - NOW]
     batch = batch_of(
         [raw_record(index, timestamp_delta=delta) for index, delta in enumerate(deltas)],
@@ -342,7 +342,7 @@ def test_records_without_timestamps_have_no_max_timestamp() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])
-def test_what_does_not_decompress_is_refused(codec: Compression) -> None:
+def test_a_batch_that_cannot_be_decompressed_is_refused(codec: Compression) -> None:
     error = refused(raw_batch(b"this is not compressed", attributes=int(codec)))
     assert error.code == ErrorCode.CORRUPT_MESSAGE
     assert codec.name.lower() in error.message
@@ -357,7 +357,7 @@ def test_decompressed_size_is_limited(codec: Compression) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])
-def test_compressed_records_are_left_closed_when_told_so(codec: Compression) -> None:
+def test_compressed_records_are_not_decompressed_unless_requested(codec: Compression) -> None:
     batch = raw_batch(b"this is not compressed", attributes=int(codec), max_timestamp=77)
     assert check(batch, inspect_compressed=False)[0].max_timestamp == 77
 

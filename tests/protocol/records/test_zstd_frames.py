@@ -1,4 +1,4 @@
-"""The steps that a zstd frame is decompressed in: to its end, and not far at a time."""
+"""Decompressing a zstd frame in steps: to its end, a little at a time."""
 
 import random
 
@@ -52,7 +52,7 @@ def test_every_block_counts() -> None:
     assert pieces.count == 5
 
 
-def test_what_is_cut_off_anywhere_is_noticed() -> None:
+def test_truncation_anywhere_is_detected() -> None:
     frame = zstandard.ZstdCompressor(write_checksum=True).compress(TEXT[:1000])
     for size in range(len(frame)):
         with pytest.raises(IndexError):

@@ -1,4 +1,4 @@
-"""Vote on the wire: what the machine says arrives as it was said, in every version that can carry it."""
+"""Vote on the wire: what the machine sends arrives unchanged, in every version that can carry it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An inventory on a real node: sending commands, running processors, and what should have come of it all.
+"""An inventory on a real node: sending commands, running processors, and the expected result.
 
 What a log of commands leads to is not a matter of chance or time, so the expectation is exact: the events and refusals
 that the stock itself makes of the same commands, every one of them once, in the order of each item.

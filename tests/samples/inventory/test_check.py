@@ -45,7 +45,7 @@ def check(log: list[StockEvent], lake: list[StockEvent] | None = None, view: dic
     return compare(fold(EVENTS) if view is None else view, added_up(log), added_up(log, look_for), archived)
 
 
-def test_what_agrees_agrees() -> None:
+def test_equal_sides_agree() -> None:
     report = check(EVENTS, EVENTS)
     assert (report.items, report.findings, report.behind, report.agrees) == (2, [], 0, True)
     assert check(EVENTS).behind is None

@@ -107,7 +107,7 @@ def test_the_view_has_the_stock_and_follows_it(
         assert running.stop() == (0, "")
 
 
-def test_the_view_says_when_its_cluster_is_gone_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+def test_the_view_reports_that_its_cluster_is_down_and_resumes_when_it_is_back(tmp_path: Path) -> None:
     config = own_config()
     with Cluster(data_dir=tmp_path) as cluster:
         with BlockingClient(cluster.bootstrap_servers) as client:
@@ -141,7 +141,7 @@ def test_a_view_of_nothing_and_one_on_a_taken_port_say_so_in_a_sentence(
     assert taken.stderr.decode() == f"quire-samples: {said}\n"
 
 
-def test_those_who_leave_before_the_answer_are_no_news(servers: str, inventory: ProcessorConfig) -> None:
+def test_clients_that_leave_before_the_answer_are_not_logged(servers: str, inventory: ProcessorConfig) -> None:
     with view(servers, inventory.topics.events) as running:
         for _ in range(20):
             with connection(running) as leaving:

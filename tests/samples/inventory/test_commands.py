@@ -1,4 +1,4 @@
-"""What is a command, and what is said of something that is none."""
+"""Which messages are commands, and how others are refused."""
 
 import json
 
@@ -64,7 +64,7 @@ def test_any_json_is_a_command_or_malformed(content: object) -> None:
         ({"lines": [{"quantity": 1}]}, '"item" of line 1 is missing'),
     ],
 )
-def test_what_is_wrong_is_named(change: dict[str, object], said: str) -> None:
+def test_errors_name_the_wrong_field(change: dict[str, object], said: str) -> None:
     with pytest.raises(MalformedError) as raised:
         decode_command(json.dumps(GOOD | change).encode())
     assert said in str(raised.value)
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_named(change: dict[str, object], said: str) -> None:
         (b" " * 1_000_001, "1000001 bytes"),
     ],
 )
-def test_what_is_not_even_an_object_is_malformed(value: bytes | None, said: str) -> None:
+def test_a_command_that_is_not_an_object_is_malformed(value: bytes | None, said: str) -> None:
     with pytest.raises(MalformedError) as raised:
         decode_command(value)
     assert said in str(raised.value)

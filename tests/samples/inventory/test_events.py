@@ -43,7 +43,7 @@ def test_an_event_is_read_as_it_was_written(event: StockEvent) -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"[]", b"{}", b"7", b'{"item": 1}', b"[" * 100_000])
-def test_what_no_processor_wrote_is_not_taken_for_an_event(value: bytes | None) -> None:
+def test_foreign_records_are_not_taken_for_events(value: bytes | None) -> None:
     with pytest.raises(UnreadableEventError):
         decode_event(value)
 
@@ -82,7 +82,7 @@ def test_a_refusal_says_which_command_and_why() -> None:
     }
 
 
-def test_a_refusal_of_something_without_an_id_goes_by_its_place() -> None:
+def test_a_refusal_of_a_command_without_an_id_is_identified_by_its_position() -> None:
     assert Refusal(Reason.MALFORMED, "it is not JSON", Source(1, 7)).key == "1@7"
 
 

@@ -1,4 +1,4 @@
-"""The HTTP server under clients that are slow, many or wrong: it answers the others."""
+"""The HTTP server with clients that are slow, many or faulty: it still answers the others."""
 
 import http.client
 import json
@@ -68,20 +68,20 @@ def test_a_path_is_answered_as_json_and_a_connection_serves_many_requests() -> N
         assert get(server, method="HEAD") == (200, b"")
 
 
-def test_text_that_nothing_can_store_is_answered_all_the_same() -> None:
+def test_text_that_cannot_be_stored_is_still_answered() -> None:
     with serving() as server:
         status, body = get(server, "/odd")
         assert status == 200
         assert json.loads(body) == {"item": "half of a pair: \ud800", "control": "\x9b"}
 
 
-def test_what_cannot_be_answered_hurts_no_other_request() -> None:
+def test_a_failing_request_affects_no_other() -> None:
     with serving() as server:
         assert get(server, "/broken")[0] == 500
         assert get(server)[0] == 200
 
 
-def test_clients_that_trickle_their_requests_take_no_thread_and_hold_up_nobody() -> None:
+def test_clients_that_send_slowly_take_no_thread_and_block_no_other() -> None:
     with serving() as server, ExitStack() as stack:
         before = threading.active_count()
         for _ in range(300):
@@ -107,7 +107,7 @@ def test_a_request_has_to_arrive_in_time_however_often_a_byte_comes() -> None:
             pytest.fail("the connection stayed open")
 
 
-def test_too_many_connections_are_told_so() -> None:
+def test_too_many_connections_are_refused_with_a_reason() -> None:
     with serving(most_connections=2) as server, ExitStack() as stack:
         for _ in range(2):
             slow = stack.enter_context(connect(server))
@@ -119,7 +119,7 @@ def test_too_many_connections_are_told_so() -> None:
             assert get(server)[0] == 200
 
 
-def test_answers_that_nobody_takes_are_bounded_and_given_up() -> None:
+def test_unread_answers_are_bounded_and_dropped() -> None:
     with serving(timeout_s=1.0, most_unsent_bytes=30_000_000) as server, connect(server) as lazy:
         lazy.sendall(b"GET /large HTTP/1.1\r\n\r\n")
         lazy.recv(1)  # the answer is under way
@@ -148,7 +148,7 @@ def test_answers_that_nobody_takes_are_bounded_and_given_up() -> None:
         (b"GET / HTTP/1.1\r\nX: " + b"x" * 2 * MOST_REQUEST_BYTES, 431),
     ],
 )
-def test_what_is_no_request_is_refused(sent: bytes, status: int) -> None:
+def test_an_invalid_request_is_refused(sent: bytes, status: int) -> None:
     with serving() as server:
         with connect(server) as client:
             client.sendall(sent)

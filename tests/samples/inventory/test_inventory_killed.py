@@ -1,4 +1,4 @@
-"""An inventory whose processor and node are killed with -9, again and again: every command is carried out once."""
+"""An inventory whose processor and node are killed with -9 again and again: every command is executed once."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,6 @@
-"""The processor on a real node: every command once, from where the one before it ended, and only one at a time."""
+"""The processor on a real node: every command once, from where the last one stopped, and only one processor at a
+time.
+"""
 
 from collections.abc import Iterator
 
@@ -218,7 +220,7 @@ def test_commands_removed_before_they_were_carried_out_are_missed(client: Blocki
 
 
 @pytest.mark.parametrize("last", [shipment("s", ("pen", 1)), shipment("refused", ("pen", 1)), Sent(b"?", b"nonsense")])
-def test_it_goes_on_in_the_right_place_when_its_offsets_are_forgotten(client: BlockingClient, last: Sent) -> None:
+def test_it_continues_in_the_right_position_when_its_offsets_are_lost(client: BlockingClient, last: Sent) -> None:
     """As a cluster forgets those of a group that was idle for a week."""
     config = own_config()
     send(client, config.topics, [*made_commands(50), shipment("refused", ("pen", 1)), last])
@@ -231,7 +233,7 @@ def test_it_goes_on_in_the_right_place_when_its_offsets_are_forgotten(client: Bl
     assert_every_command_was_carried_out_once(client, config.topics)
 
 
-def test_it_refuses_to_do_commands_again_because_somebody_has_set_its_offset_back(client: BlockingClient) -> None:
+def test_it_refuses_to_repeat_commands_after_its_offset_was_set_back(client: BlockingClient) -> None:
     config = own_config()
     send(client, config.topics, [shipment(f"s{number}", ("pen", 1)) for number in range(20)])
     carry_out(client, config, 20)
@@ -243,7 +245,7 @@ def test_it_refuses_to_do_commands_again_because_somebody_has_set_its_offset_bac
     carry_out_nothing(client, config)
 
 
-def test_it_does_not_go_on_in_the_middle_of_commands_that_were_created_again(client: BlockingClient) -> None:
+def test_it_does_not_continue_in_the_middle_of_recreated_commands(client: BlockingClient) -> None:
     config = own_config()
     send(client, config.topics, [shipment(f"s{number}", ("pen", 1)) for number in range(20)])
     carry_out(client, config, 20)

@@ -1,4 +1,4 @@
-"""Which commands are recognised when they come again."""
+"""Which commands are recognised as repetitions."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +36,7 @@ def test_it_agrees_with_a_look_at_the_whole_partition(commands: list[tuple[str, 
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=60), st.integers(1, 12), st.data())
-def test_who_reads_the_window_again_recognises_the_same(names: list[str], window: int, data: st.DataObject) -> None:
+def test_a_reloaded_window_recognises_the_same_commands(names: list[str], window: int, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(names)))
     whole, again = Seen(window), Seen(window)
     for offset in range(cut):

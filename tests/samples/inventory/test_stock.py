@@ -64,7 +64,7 @@ def test_two_lines_of_the_same_item_are_two_events() -> None:
     assert [(event.sequence, event.level) for event in events] == [(1, 3), (2, 7)]
 
 
-def test_an_order_of_something_never_heard_of_is_refused() -> None:
+def test_an_order_of_an_unknown_item_is_refused() -> None:
     assert isinstance(Stock().decide(order("o", ("pen", 1)), Source(0, 0)), Refusal)
 
 
@@ -146,7 +146,7 @@ def test_a_stock_restored_from_the_last_event_of_each_item_decides_as_the_one_be
     assert restored.levels == before.levels
 
 
-def test_what_does_not_follow_is_noticed() -> None:
+def test_a_gap_in_the_events_is_detected() -> None:
     first, second = events_of(run(Stock(), shipment("s", ("pen", 3), ("pen", 4))))
     assert fold([first, second]) == {"pen": Level(7, 2)}
     for history in (

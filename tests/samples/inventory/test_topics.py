@@ -1,4 +1,4 @@
-"""The settings that the inventory's guarantees rest on."""
+"""The settings that the inventory's guarantees depend on."""
 
 from collections.abc import Iterator
 

@@ -14,7 +14,7 @@ def view_of(*changes: tuple[str, int]) -> View:
     return view
 
 
-def test_an_item_is_as_its_last_event_says_and_up_to_which_offset_is_said_too() -> None:
+def test_an_item_is_shown_as_of_its_last_event_with_the_offset() -> None:
     answer = view_of(("pen", 5), ("ink", 2), ("pen", -3)).answer("/items/pen")
     assert answer == (
         200,
@@ -45,7 +45,7 @@ def test_a_name_may_have_any_characters() -> None:
 
 
 @pytest.mark.parametrize("path", ["/items/quill", "/nothing", "/itemsandmore"])
-def test_what_is_not_there_is_404_with_a_sentence(path: str) -> None:
+def test_a_missing_item_is_404_with_a_sentence(path: str) -> None:
     status, content = view_of(("pen", 5)).answer(path)
     assert status == 404
     assert content["error"]

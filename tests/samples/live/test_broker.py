@@ -37,7 +37,7 @@ def test_it_shows_records_going_through_and_ends_by_itself_twice_on_the_same_dat
         assert "4,000 written  4,000 read back" in out
         assert "All 4,000 records were read back" in out
         assert f'bootstrap.servers = "127.0.0.1:{port}"' in out
-        assert "It goes on serving for another 0 s, or until Ctrl-C." in out
+        assert "It keeps serving for another 0 s, or until Ctrl-C." in out
         assert ("still has its 4,000 records" in out) == bool(runs_before)
     assert (tmp_path / "quire-data" / "meta.properties").exists()
     assert nobody_listens(port)
@@ -48,7 +48,7 @@ def test_ctrl_c_and_sigterm_end_it_and_its_node(tmp_path: Path, number: int) -> 
     port = free_port()
     with demo(tmp_path, port=port) as process:
         assert process.stdout is not None
-        while process.stdout.readline() != "It goes on serving until Ctrl-C.\n":
+        while process.stdout.readline() != "It keeps serving until Ctrl-C.\n":
             pass
         process.send_signal(number)
         assert process.wait(PATIENCE_S) == 0

@@ -56,7 +56,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     return passing
 
 
-def test_a_spark_that_does_not_come_up_is_not_waited_for_without_end_and_one_hears_of_it(
+def test_waiting_for_spark_to_start_is_bounded_and_the_user_is_told(
     stop: Stop, seconds: Iterator[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pipelines = Pipelines(stop, ctrl_c_at=0)
@@ -65,7 +65,7 @@ def test_a_spark_that_does_not_come_up_is_not_waited_for_without_end_and_one_hea
     assert capsys.readouterr().out.splitlines() == ["Waiting for Spark, which is starting"], "said once"
 
 
-def test_who_has_pressed_ctrl_c_waits_a_few_seconds_at_most(stop: Stop, seconds: Iterator[int]) -> None:
+def test_ctrl_c_takes_a_few_seconds_at_most(stop: Stop, seconds: Iterator[int]) -> None:
     stop.asked = True  # the Ctrl-C that had the end begin; it is not taken for a second one
     pipelines = Pipelines(stop)
     assert not drain(NOTHING, cast(Demo, pipelines), cast(ResultReader, pipelines), stop)

@@ -1,4 +1,4 @@
-"""What `make run` shows: figures from records, and text from figures. Without Spark and without a node."""
+"""What `make run` shows: figures from records, and text from figures, without Spark and without a node."""
 
 import json
 import re
@@ -97,7 +97,7 @@ def test_the_screen_has_sales_products_stock_dead_letters_and_queries() -> None:
     assert "archive  starting     -    -" in text
 
 
-def test_the_second_column_stands_where_it_stands_beside_the_fullest_bar_and_fits_a_small_terminal() -> None:
+def test_the_second_column_is_aligned_with_the_fullest_bar_and_fits_a_small_terminal() -> None:
     lines = screen("127.0.0.1:9092", 61.2, 60, full(), {}).splitlines()
     title = next(index for index, text in enumerate(lines) if text.startswith("SALES"))
     column = lines[title].index("TOP PRODUCTS")
@@ -105,7 +105,7 @@ def test_the_second_column_stands_where_it_stands_beside_the_fullest_bar_and_fit
     assert max(map(len, lines[: title + 4])) <= 80
 
 
-def test_what_is_of_earlier_runs_is_marked() -> None:
+def test_rows_of_earlier_runs_are_marked() -> None:
     old = screen("127.0.0.1:9092", 61.2, 60, full(earlier=True), {})
     assert "10:01    2      12.50  (earlier run)" in old and "#" not in old.split("TOP PRODUCTS")[0]
     assert "5 min to 10:05 (earlier run): 6 orders" in old and "TOP PRODUCTS 10:00-10:05 (earlier run)" in old
@@ -170,7 +170,7 @@ def test_the_summary_adds_up_or_says_that_it_does_not() -> None:
     assert not adds_up and "1 batch" in lines[-1]
 
 
-def test_what_is_still_to_be_read_is_known_when_every_query_has_begun() -> None:
+def test_the_backlog_is_shown_once_every_query_has_begun() -> None:
     assert waiting_for([]) is None
     assert waiting_for([status(query()), status(starting=["archive"])]) is None
     assert waiting_for([status(query(lag=0), starting=["archive"])]) is None

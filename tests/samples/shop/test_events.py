@@ -1,4 +1,4 @@
-"""The shop's events: the same for the same dice and times, and what is the matter with them is known."""
+"""The shop's events: the same for the same random numbers and times, with known errors."""
 
 import json
 import random
@@ -81,7 +81,7 @@ def test_late_events_are_later_than_any_that_are_only_out_of_order() -> None:
             assert 0 <= behind_ms <= OUT_OF_ORDER_MS
 
 
-def test_bots_say_so_and_nobody_else_does() -> None:
+def test_only_bots_identify_themselves_as_bots() -> None:
     for event in make(2000):
         if event.kind != Kind.BROKEN:
             agent = str(fields(event)["agent"]).lower()

@@ -20,7 +20,7 @@ def records(servers: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in out]
 
 
-def test_it_sends_as_many_events_as_asked_counts_their_kinds_and_goes_on_in_time(servers: str) -> None:
+def test_it_sends_as_many_events_as_requested_counts_their_kinds_and_keeps_the_rate(servers: str) -> None:
     first = samples("shop", "send", "--events", "3000", "--rate", "0", "--json", servers=servers)
     assert first.returncode == 0, first.stderr
     summary = json.loads(first.stdout)
@@ -52,7 +52,7 @@ def test_ctrl_c_and_sigterm_end_it_with_everything_delivered_and_counted(servers
         assert json.loads(out)["events"] == len(records(servers)) - before
 
 
-def test_nobody_to_send_to_is_said_in_a_sentence() -> None:
+def test_an_unreachable_broker_is_reported_in_a_sentence() -> None:
     result = samples("shop", "send", "--timeout", "1", servers="127.0.0.1:1")
     assert result.returncode == 3
     assert result.stderr.count(b"\n") == 1

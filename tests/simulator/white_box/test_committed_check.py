@@ -58,7 +58,7 @@ def test_each_batch_of_a_growing_log_is_compared_once() -> None:
     assert check.compared == 2
 
 
-def test_a_log_whose_oldest_segment_is_gone_is_compared_from_its_new_start() -> None:
+def test_a_log_whose_oldest_segment_was_deleted_is_compared_from_its_new_start() -> None:
     check = CommittedCheck()
     disk = disk_with([(0, b"a")], [(1, b"b")])
     check.look(Life("node-1", 1), disk, "/data", 1)

@@ -1,4 +1,4 @@
-"""The check of the metadata quorum: each belief that cannot be true beside another is found."""
+"""The check of the metadata quorum: every contradiction between two nodes is found."""
 
 from simulator.life import Life
 from simulator.white_box.quorum_check import ONE_CONTROLLER, ONE_LEADER, WATERMARK, QuorumCheck

@@ -31,14 +31,14 @@ def test_a_record_without_the_header_is_at_its_first_attempt() -> None:
     assert attempt([("trace", None)]) == 1
 
 
-def test_what_is_sent_back_has_its_own_headers_and_the_next_attempt() -> None:
+def test_a_replayed_letter_has_its_original_headers_and_the_next_attempt() -> None:
     back = headers_to_send_back(HEADERS)
     assert back == [("trace", b"17"), ("dlq.attempt", b"4")]
     assert headers_to_send_back(back) == [("trace", b"17"), ("dlq.attempt", b"5")]
 
 
 @pytest.mark.parametrize("missing", ["dlq.error", "dlq.topic", "dlq.partition", "dlq.offset"])
-def test_a_record_without_the_headers_is_no_dead_letter(missing: str) -> None:
+def test_a_record_without_the_headers_is_not_a_dead_letter(missing: str) -> None:
     with pytest.raises(NotADeadLetterError, match=f"no header {missing}"):
         read_headers([header for header in HEADERS if header[0] != missing])
 

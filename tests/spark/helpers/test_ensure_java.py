@@ -1,4 +1,4 @@
-"""`scripts/ensure-java.sh` in a system of its own: a path with a few tools and an apt-get that only pretends."""
+"""`scripts/ensure-java.sh` in a system of its own: a path with a few tools and a fake apt-get."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def installed(system: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21"])
-def test_a_java_that_is_there_is_taken(system: Path, version: str) -> None:
+def test_an_installed_java_is_used(system: Path, version: str) -> None:
     java(system / "java", version)
     assert ensure(system) == (0, "", "")
 
@@ -82,7 +82,7 @@ def test_a_release_without_java_17_gives_the_next(system: Path) -> None:
     assert installed(system) == ["openjdk-17-jre-headless", "openjdk-21-jre-headless"]
 
 
-def test_what_cannot_be_installed_is_said_with_the_reason(system: Path) -> None:
+def test_a_failed_installation_is_reported_with_the_reason(system: Path) -> None:
     add_apt_get(system, "another")
     code, _, said = ensure(system)
     assert code == 1
@@ -95,7 +95,7 @@ def test_an_old_java_that_hides_the_installed_one_is_not_taken_for_it(system: Pa
     assert ensure(system)[0] == 1
 
 
-def test_nobody_but_root_installs(system: Path) -> None:
+def test_only_root_installs(system: Path) -> None:
     script(system / "id", "#!/bin/sh\necho 1000\n")
     add_apt_get(system, "openjdk-17-jre-headless")
     code, out, said = ensure(system)

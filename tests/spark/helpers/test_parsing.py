@@ -114,7 +114,7 @@ def test_both_kinds_of_rows_in_one_pass_are_those_of_each_alone(spark: SparkSess
     assert [row for row in both if row.topic != "clean"] == dead_letters(parsed).collect()
 
 
-def test_where_there_may_be_no_others_an_error_ends_it_and_names_the_place(spark: SparkSession) -> None:
+def test_with_all_good_rows_an_error_ends_the_query_and_names_the_record(spark: SparkSession) -> None:
     assert all_good_rows(parse_json(records(spark, encoded()), SCHEMA, RULES)).count() == 1
     with pytest.raises(Exception, match="topic orders, partition 2, offset 101: the value is null"):
         all_good_rows(parse_json(records(spark, encoded(), None), SCHEMA, RULES)).collect()

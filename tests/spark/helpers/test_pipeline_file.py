@@ -1,4 +1,4 @@
-"""One YAML file a pipeline: what it says, and what is said of one that is wrong. Without Spark."""
+"""One YAML file per pipeline: what it means, and the errors in a wrong one. Without Spark."""
 
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def test_a_file_says_everything_about_a_pipeline() -> None:
     assert results_of(pipeline) == ["totals"]
 
 
-def test_what_a_pipeline_reads_and_does_not_write_is_no_result() -> None:
+def test_inputs_that_a_pipeline_does_not_write_are_not_results() -> None:
     def query(sink: dict[str, str], **source: str) -> dict[str, Any]:
         return {"job": "my.module:job", "source": source, "sink": {"format": "quire"} | sink}
 
@@ -94,14 +94,14 @@ def test_what_a_pipeline_reads_and_does_not_write_is_no_result() -> None:
         (lambda c: c.update(queries=[1]), "queries: names and values are expected"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(change: Any, sentence: str) -> None:
+def test_errors_are_named_with_their_location(change: Any, sentence: str) -> None:
     with pytest.raises(PipelineFileError) as raised:
         parse_pipeline(changed(change), "orders.yaml")
     assert sentence in str(raised.value)
 
 
 @pytest.mark.parametrize("content", ["", "- a", "7", "{a: [", "\t"])
-def test_a_file_that_is_no_mapping_or_no_yaml_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_mapping_or_not_yaml_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(content)
     with pytest.raises(PipelineFileError) as raised:

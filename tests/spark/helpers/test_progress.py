@@ -1,4 +1,4 @@
-"""What queries report, and sums over it that add up. Without Spark: the JSON below is what Spark 4.2 writes."""
+"""What queries report, and correct sums of it. Without Spark: the JSON below is what Spark 4.2 writes."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_a_query_of_several_branches_says_itself_how_many_rows_it_read() -> None
     assert (found.rows, found.counts) == (100, {})
 
 
-def test_what_several_parts_of_a_query_count_is_added_up() -> None:
+def test_the_counts_of_several_parts_of_a_query_are_added_up() -> None:
     observed = {"sink_rows_0": {"dead_letters": 2}, "sink_rows_1": {"dead_letters": 3}, "kept": {"bots": None}}
     assert QueryReport.from_progress(PROGRESS | {"observedMetrics": observed}).counts == {"dead_letters": 5, "bots": 0}
 
@@ -61,7 +61,7 @@ def test_the_accounts_of_a_query_add_up_to_its_rows() -> None:
     assert not tally.adds_up
 
 
-def test_a_batch_that_is_told_twice_counts_once_and_one_never_told_of_is_noticed() -> None:
+def test_a_batch_reported_twice_counts_once_and_a_missing_report_is_detected() -> None:
     tally = Tally()
     for batch_id in (0, 1, 1, 0):
         tally.add(report(batch_id, rows=1, counted=1))
@@ -81,14 +81,14 @@ def test_a_batch_that_a_killed_run_did_and_did_not_tell_of_is_missed_before_this
     assert (tally - before).missed == 0
 
 
-def test_a_tally_comes_back_from_json_as_it_was() -> None:
+def test_a_tally_survives_json() -> None:
     tally = Tally()
     tally.add(QueryReport.from_progress(PROGRESS))
     assert Tally.from_json(tally.to_json()) == tally
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5))), st.integers(0, 10))
-def test_what_came_since_is_the_sum_of_the_reports_since(counts: list[tuple[int, int]], cut: int) -> None:
+def test_recent_progress_is_the_sum_of_the_reports_since(counts: list[tuple[int, int]], cut: int) -> None:
     whole, since = Tally(), Tally()
     before = Tally()
     for batch_id, (good, bots) in enumerate(counts):

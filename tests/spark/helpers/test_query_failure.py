@@ -1,4 +1,4 @@
-"""The sentence in a page of Java. The texts are shortened from what Spark 4.2 raised."""
+"""The one sentence in a page of Java errors. The texts are shortened from what Spark 4.2 raised."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_the_line_that_says_what_happened_is_found(text: str, expected: str) -> 
     assert sentence(RuntimeError(text)) == expected
 
 
-def test_what_a_job_raises_is_told_with_its_name_and_the_line_of_the_job() -> None:
+def test_an_exception_of_a_job_is_reported_with_its_name_and_the_line_of_the_job() -> None:
     with pytest.raises(KeyError) as raised:
         dict[str, str]()["price"]
     line = raised.traceback[-1].lineno + 1

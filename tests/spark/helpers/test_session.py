@@ -1,4 +1,4 @@
-"""What keeps Spark from starting is said in a sentence; nothing here starts it."""
+"""What prevents Spark from starting is reported in a sentence; nothing here starts it."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What pipelines leave on disk. Without Spark: a checkpoint here is the files that Spark writes."""
+"""The files of pipelines on disk. Without Spark: a checkpoint here has the files that Spark writes."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def checkpoint(folder: StateFolder, name: str, identity: str = "an-id") -> Path:
     return path
 
 
-def test_one_process_runs_a_pipeline_and_others_are_told_which(tmp_path: Path) -> None:
+def test_one_process_runs_a_pipeline_and_others_are_refused_with_its_name(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path), PIPELINE)
     assert folder.runner() is None
     folder.hold()
@@ -48,14 +48,14 @@ def test_one_process_runs_a_pipeline_and_others_are_told_which(tmp_path: Path) -
     folder.release()
 
 
-def test_two_who_look_at_once_do_not_take_each_other_for_the_process_that_was_killed(tmp_path: Path) -> None:
+def test_two_concurrent_readers_do_not_take_each_other_for_the_process_that_was_killed(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path), PIPELINE)
     folder.hold()
     folder.release()  # as after a kill, its process id is still in the file
     assert runners_seen_at_once(folder) == {None}
 
 
-def test_one_who_looks_does_not_keep_a_pipeline_from_starting(tmp_path: Path) -> None:
+def test_a_reader_of_the_state_does_not_prevent_a_pipeline_from_starting(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path), PIPELINE)
     folder.hold()
     folder.release()
@@ -112,7 +112,7 @@ def test_tallies_are_those_of_the_checkpoint_they_were_counted_with(tmp_path: Pa
     folder.release()
 
 
-def test_what_an_earlier_process_said_is_not_taken_for_the_word_of_the_one_that_runs(tmp_path: Path) -> None:
+def test_the_state_of_an_earlier_process_is_not_taken_for_that_of_the_running_one(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path), PIPELINE)
     os.makedirs(folder.path)
     said = {"pid": 17, "queries": [{"name": "one"}], "starting": ["two"]}

@@ -1,4 +1,4 @@
-"""The archive in the lake: every event once, nothing of aborted transactions, and what is missing is found."""
+"""The archive in the lake: every event once, nothing of aborted transactions, and missing events are found."""
 
 import json
 from pathlib import Path
@@ -91,7 +91,7 @@ def check(lake: Lake, config: ProcessorConfig, servers: str, *options: str) -> t
     return result.returncode, json.loads(result.stdout)
 
 
-def test_view_history_and_lake_agree_while_the_inventory_goes_on(
+def test_view_history_and_lake_agree_while_the_inventory_runs(
     lake: Lake, client: BlockingClient, inventory: ProcessorConfig, servers: str
 ) -> None:
     code, report = check(lake, inventory, servers)

@@ -1,4 +1,4 @@
-"""What the shop's results must be, computed the plain way: every event looked at once, in Python."""
+"""The shop's results, computed the simple way: one event at a time, in Python."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The shop's pipeline as a test runs it: real topics, real Spark, everything that is there and then stop."""
+"""The shop's pipeline in a test: real topics, real Spark, existing records and then a stop."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What the archive keeps of a record: all of it, whatever its key and value are."""
+"""The archive keeps all of a record, whatever its key and value are."""
 
 from datetime import date, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`make run`, as a process: everything starts, results come, and everything stops in order with sums that add up."""
+"""`make run`, as a process: everything starts, shows results, and stops in order with totals that add up."""
 
 import re
 import signal
@@ -30,7 +30,7 @@ def start(folder: Path, port: int, *arguments: str) -> "AbstractContextManager[s
     return killed_at_the_end(process)
 
 
-def test_who_leaves_before_anything_was_sent_does_not_wait_for_spark(tmp_path: Path) -> None:
+def test_stopping_before_anything_was_sent_does_not_wait_for_spark(tmp_path: Path) -> None:
     with start(tmp_path, free_port(), "--seconds", "0.1") as process:
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, ""), out

@@ -1,4 +1,4 @@
-"""The dry run: what would keep a pipeline from running is found before it runs."""
+"""The dry run finds what would prevent a pipeline from running."""
 
 import json
 from collections.abc import Callable
@@ -47,12 +47,12 @@ def checked(
     return run
 
 
-def test_a_pipeline_that_is_as_it_should_be(checked: Check, make_topic: Callable[..., str]) -> None:
+def test_a_healthy_pipeline(checked: Check, make_topic: Callable[..., str]) -> None:
     lines = checked({"source": {"subscribe": make_topic(partitions=2)}})
     assert all(line.startswith("  ok ") for line in lines[1:]) and len(lines) == 4
 
 
-def test_a_topic_that_is_not_there_and_would_not_be_created(checked: Check) -> None:
+def test_a_topic_that_does_not_exist_and_would_not_be_created(checked: Check) -> None:
     lines = checked({"source": {"subscribe": "nowhere"}}, problem=True)
     assert "PROBLEM  topic nowhere is read but does not exist" in "\n".join(lines)
 

@@ -48,7 +48,7 @@ def wait_until(condition: Callable[[], object], process: "subprocess.Popen[bytes
         assert time.monotonic() < deadline
 
 
-def test_a_pipeline_is_run_looked_at_stopped_and_started_anew(fresh_quire_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_pipeline_is_run_inspected_stopped_and_restarted(fresh_quire_cluster: Cluster, tmp_path: Path) -> None:
     servers = fresh_quire_cluster.bootstrap_servers
     state = ["--state", str(tmp_path)]
     variables = environment(spark_environment())
@@ -107,7 +107,7 @@ def test_a_pipeline_is_run_looked_at_stopped_and_started_anew(fresh_quire_cluste
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_and_kill_reach_the_whole_group_and_the_batch_under_way_is_finished_all_the_same(
+def test_ctrl_c_and_kill_reach_the_whole_process_group_and_the_current_batch_is_still_finished(
     fresh_quire_cluster: Cluster, tmp_path: Path, number: int
 ) -> None:
     servers = fresh_quire_cluster.bootstrap_servers

@@ -1,4 +1,4 @@
-"""The stream the sink's tests run: what is in one topic goes to another, once, with a few knobs to make it go wrong."""
+"""The stream of the sink's tests: it copies one topic to another once, with options that make it fail."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is in a topic, read by a Kafka client that is not ours."""
+"""The content of a topic, read by a Kafka client that is not ours."""
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 

@@ -1,4 +1,4 @@
-"""A cluster as the steps of `exactly_once` see it, and who takes them: one step at a time, in any order.
+"""A model of the cluster for the steps of `exactly_once`, which tests run one at a time, in any order.
 
 Transactions are as strict as real ones: fencing ends what is open, a fenced producer can do nothing more, and a mark
 cannot be read while the transaction it is in is open (the reader waits).

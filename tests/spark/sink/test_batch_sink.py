@@ -1,4 +1,4 @@
-"""Rows of a batch job in the log as they were meant, and one sentence where they cannot be."""
+"""A batch job writes its rows to the log, or fails with one sentence."""
 
 from collections.abc import Callable
 from typing import Any
@@ -102,7 +102,7 @@ def test_rows_without_keys_are_spread_batch_by_batch(
     assert min(counts) > 100
 
 
-def test_what_was_read_can_be_written_as_it_is(
+def test_rows_that_were_read_can_be_written_unchanged(
     spark: SparkSession, servers: str, write: Write, make_topic: MakeTopic
 ) -> None:
     topic, copy = make_topic(partitions=2), make_topic(partitions=2)
@@ -141,7 +141,7 @@ def test_records_of_ten_megabytes_go_through_where_the_topic_takes_them(
         ({"mode": "overwrite"}, 'a topic can only be added to: write with mode("append")'),
     ],
 )
-def test_a_slip_in_the_options_is_told_in_a_sentence(
+def test_a_wrong_option_is_reported_in_a_sentence(
     spark: SparkSession, write: Write, make_topic: MakeTopic, options: dict[str, str], sentence: str
 ) -> None:
     said = refusal(lambda: write(spark.range(1).selectExpr("'v' as value"), topic="never", **options))
@@ -161,7 +161,7 @@ def test_rows_that_cannot_be_written_fail_the_job(spark: SparkSession, write: Wr
     assert "topic no/such?topic cannot be written to" in said
 
 
-def test_a_topic_nobody_may_create_by_writing_is_missed(spark: SparkSession, write: Write) -> None:
+def test_a_missing_topic_that_may_not_be_auto_created_is_reported(spark: SparkSession, write: Write) -> None:
     with Cluster(config={"auto.create.topics.enable": False}) as cluster:
         said = refusal(
             lambda: write(
@@ -173,7 +173,7 @@ def test_a_topic_nobody_may_create_by_writing_is_missed(spark: SparkSession, wri
     assert "topic absent cannot be written to" in said
 
 
-def test_a_broker_that_is_not_there_is_named(spark: SparkSession, write: Write) -> None:
+def test_an_unreachable_broker_is_named(spark: SparkSession, write: Write) -> None:
     said = refusal(
         lambda: write(
             spark.range(1).selectExpr("'v' as value"),

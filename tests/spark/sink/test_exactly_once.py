@@ -1,5 +1,6 @@
-"""Every row of a batch is committed once, or the query fails and goes on failing: whatever crashes, comes late or is
-split in another way. The steps are the sink's own, taken against a model of the cluster."""
+"""Every row of a batch is committed once, or the query fails and keeps failing: whatever crashes, is late or is split
+differently. The steps are the sink's own, run against a model of the cluster.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -61,7 +62,7 @@ def test_a_finished_batch_that_runs_again_writes_nothing(first: Split) -> None:
         assert again.finished == (first == second), "another split is refused although nothing is lost"
 
 
-def test_a_failed_query_goes_on_failing_however_the_batch_is_split() -> None:
+def test_a_failed_query_keeps_failing_however_the_batch_is_split() -> None:
     """Two tasks first, one of which committed; then one task that wrote everything: row 2 is there twice."""
     cluster = written_in_part([[1, 3], [2]], 0b10)
     again = Attempt(cluster, 0, [[1, 2, 3]])

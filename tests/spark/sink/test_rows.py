@@ -1,4 +1,4 @@
-"""Arrow record batches as Spark makes them become rows for topics; what cannot be written is said in one sentence."""
+"""Arrow record batches from Spark become rows for topics; rows that cannot be written are reported in one sentence."""
 
 import pyarrow as pa
 import pytest

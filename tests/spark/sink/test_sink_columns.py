@@ -1,4 +1,4 @@
-"""Which columns can be written, and what is said of the others."""
+"""Which columns can be written, and the errors for the others."""
 
 import pytest
 from pyspark.sql.types import (
@@ -43,7 +43,7 @@ def test_columns_of_a_record_can_be_written(columns: StructType) -> None:
     check_columns(columns, "t")
 
 
-def test_what_was_read_can_be_written_as_it_is() -> None:
+def test_rows_that_were_read_can_be_written_unchanged() -> None:
     check_columns(WITH_HEADERS, None)
 
 

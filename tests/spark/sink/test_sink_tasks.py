@@ -1,4 +1,4 @@
-"""Tasks and drivers of the sink against a real Quire, one after another, without Spark to run them."""
+"""Tasks and drivers of the sink against a real Quire, one after another, without Spark."""
 
 import random
 import threading
@@ -98,7 +98,7 @@ def test_a_mark_of_this_batch_beyond_the_last_task_fails_it(servers: str, stream
             query.finish(0, 1)
 
 
-def test_a_task_that_died_with_its_transaction_open_holds_nobody_up(
+def test_a_task_that_died_with_its_transaction_open_blocks_no_other(
     servers: str, client: BlockingClient, stream: Callable[..., Stream]
 ) -> None:
     query = stream()
@@ -261,7 +261,7 @@ def test_rows_with_topics_of_their_own_need_a_name_for_the_sink_in_foreach_batch
         writer.write(iter([batch("a", topic=["t"])]))
 
 
-def test_two_queries_with_one_checkpoint_are_told(stream: Callable[..., Stream]) -> None:
+def test_two_queries_with_one_checkpoint_are_detected(stream: Callable[..., Stream]) -> None:
     query = stream()
     for batch_id in range(3):
         query.run(batch_id, [[str(batch_id)]])

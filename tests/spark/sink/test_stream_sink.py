@@ -43,7 +43,7 @@ def test_batches_are_copied_once_and_one_that_runs_again_is_not_written_again(
     assert values(servers, sink, committed=False) == numbers(0, 110), "skipped, not written and aborted"
 
 
-def test_a_stream_that_begins_with_nothing_to_write_goes_on_when_something_comes(
+def test_a_stream_that_begins_with_nothing_to_write_continues_when_rows_arrive(
     spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic, checkpoint: Path
 ) -> None:
     source, sink = make_topic(), make_topic()
@@ -73,7 +73,7 @@ def test_a_batch_that_runs_again_with_another_split_fails(
     assert values(servers, sink) == numbers(0, 20)
 
 
-def test_tasks_that_fail_on_purpose_leave_what_the_others_wrote_to_be_found(
+def test_the_retry_after_a_failed_task_finds_the_writes_of_the_others(
     spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic, checkpoint: Path, tmp_path: Path
 ) -> None:
     source, sink = make_topic(partitions=3), make_topic(partitions=2)
@@ -122,7 +122,9 @@ def test_a_batch_in_foreach_batch_is_written_once_to_each_of_its_sinks(
     assert values(servers, second) == sorted([*numbers(0, 10), *(f"again {number}" for number in range(10))])
 
 
-def test_a_wrong_option_of_a_stream_is_told_before_it_runs(spark: SparkSession, servers: str, checkpoint: Path) -> None:
+def test_a_wrong_option_of_a_stream_is_reported_before_it_runs(
+    spark: SparkSession, servers: str, checkpoint: Path
+) -> None:
     frame = spark.readStream.format("rate").load().selectExpr("cast(value as string) as value")
     said = refusal(lambda: copy(frame, servers, "t", checkpoint, exactlyonse="true"))
     assert "there is no option exactlyonse; did you mean exactlyOnce?" in said

@@ -1,4 +1,4 @@
-"""How far a stream may go next: new records, new partitions, limits, and everything that can be missing."""
+"""How far a stream may advance: new records, new partitions, limits, and everything that can be missing."""
 
 import logging
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def advance(start: Positions, there: Mapping[TopicPartition, tuple[str, int, int
     return available(start, partitions, extent, LossPolicy(fail))
 
 
-def test_a_stream_may_go_to_the_end_of_what_is_there() -> None:
+def test_a_stream_may_advance_to_the_current_end() -> None:
     end = advance({A0: Position(5, "x")}, {A0: ("x", 0, 9)})
     assert end == {A0: Position(9, "x")}
     assert moved({A0: Position(5, "x")}, end)
@@ -53,7 +53,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("there", "end", "sentence"), LOSSES)
-def test_what_is_lost_is_an_error_with_topic_partition_and_offsets(
+def test_lost_records_are_an_error_with_topic_partition_and_offsets(
     there: Mapping[TopicPartition, tuple[str, int, int]], end: Position, sentence: str
 ) -> None:
     with pytest.raises(DataLossError, match=sentence):
@@ -61,7 +61,7 @@ def test_what_is_lost_is_an_error_with_topic_partition_and_offsets(
 
 
 @pytest.mark.parametrize(("there", "end", "sentence"), LOSSES)
-def test_what_is_lost_is_a_warning_for_who_wants_it_so_and_reading_goes_on(
+def test_lost_records_are_a_warning_on_request_and_reading_continues(
     there: Mapping[TopicPartition, tuple[str, int, int]], end: Position, sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -87,7 +87,7 @@ def test_a_deleted_topic_is_an_error_or_remembered_as_gone() -> None:
     assert not moved(end, end)
 
 
-def test_a_topic_that_comes_back_is_read_on_and_another_one_from_its_beginning() -> None:
+def test_a_topic_that_returns_is_continued_and_a_different_one_is_read_from_its_beginning() -> None:
     away = advance({A0: Position(5, "x"), A1: Position(2, "x")}, {}, fail=False)
     assert advance(away, {A0: ("x", 0, 8), A1: ("x", 0, 2)}) == {A0: Position(8, "x"), A1: Position(2, "x")}
     assert advance(away, {A0: ("z", 0, 8)}) == {A0: Position(8, "z", 0)}

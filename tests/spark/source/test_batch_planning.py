@@ -165,7 +165,7 @@ def test_an_end_behind_an_open_transaction_is_not_taken_for_lost_records(
     assert plan(client, **committed, endingOffsets=by_partition(topic, 4)) == {0: (0, 4)}
 
 
-def test_a_start_that_is_gone_is_refused_or_moved(client: BlockingClient, make_topic: MakeTopic) -> None:
+def test_a_deleted_start_offset_is_refused_or_moved(client: BlockingClient, make_topic: MakeTopic) -> None:
     topic = make_topic()
     append(client, topic, [record(b"x")] * 5)
     client.run(delete_records(client.cluster, {TopicPartition(topic, 0): 3}))
@@ -183,7 +183,7 @@ def test_a_topic_that_does_not_exist_is_named(client: BlockingClient) -> None:
         plan(client, subscribePattern="no-such-.*")
 
 
-def test_a_cluster_that_is_not_there_is_told_at_once_and_with_its_address() -> None:
+def test_an_unreachable_cluster_is_reported_at_once_with_its_address() -> None:
     options = Options({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}, Use.BATCH_READ)
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"):
         BatchReader(options, PLAIN).partitions()

@@ -71,9 +71,7 @@ def test_a_topic_without_records_gives_a_frame_without_rows(
     assert read(spark, servers, subscribe=make_topic(partitions=2)).count() == 0
 
 
-def test_what_is_wrong_reaches_the_user_as_one_sentence(
-    spark: SparkSession, servers: str, make_topic: MakeTopic
-) -> None:
+def test_an_error_reaches_the_user_as_one_sentence(spark: SparkSession, servers: str, make_topic: MakeTopic) -> None:
     topic = make_topic()
     with pytest.raises(PySparkException, match=r"there is no option startingofset; did you mean startingOffsets\?"):
         read(spark, servers, subscribe=topic, startingOfset="earliest")

@@ -1,4 +1,4 @@
-"""Clients of readers and tasks: kept while all is well, thrown away after a failure, patient while a node restarts."""
+"""Clients of readers and tasks: reused until a failure, replaced after it, and patient while a node restarts."""
 
 import threading
 
@@ -40,7 +40,7 @@ def test_a_client_is_thrown_away_after_a_failure(servers: str) -> None:
         assert second is not first
 
 
-def test_the_first_question_fails_at_once_when_nobody_is_there() -> None:
+def test_the_first_request_fails_at_once_when_no_server_is_reachable() -> None:
     connection = Connection(options("127.0.0.1:1"))
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"):
         connection.run(ask)

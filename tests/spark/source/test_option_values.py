@@ -1,4 +1,4 @@
-"""The texts of options: what each is read as, and what is not understood."""
+"""The texts of options: how each is parsed, and errors."""
 
 from collections.abc import Callable
 from typing import Any

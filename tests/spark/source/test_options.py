@@ -1,4 +1,4 @@
-"""The option table: what is refused, in which words, and what comes through."""
+"""The option table: what is refused, with which message, and what is accepted."""
 
 import pickle
 
@@ -49,7 +49,7 @@ def test_a_batch_job_may_bring_its_group_along() -> None:
     assert Options({"kafka.group.id": "mine", "groupidprefix": "our"}, Use.BATCH_READ)[GROUP_ID] == "mine"
 
 
-def test_a_value_that_cannot_be_read_is_told_with_what_would_be() -> None:
+def test_an_unreadable_value_is_reported_with_what_is_allowed() -> None:
     with pytest.raises(OptionError, match=r"^option failOnDataLoss must be true or false, not 'perhaps'$"):
         Options({"failondataloss": "perhaps"}, Use.BATCH_READ)
 

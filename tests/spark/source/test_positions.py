@@ -22,7 +22,7 @@ def test_equal_positions_have_equal_json_whatever_order_they_come_in() -> None:
     )
 
 
-def test_json_comes_back_as_it_was() -> None:
+def test_positions_survive_json() -> None:
     positions: Positions = {A0: Position(5, "x", 2), A1: Position(3, "x", gone=True), B0: Position(2**62, "y")}
     assert from_json(json.loads(json.dumps(to_json(positions)))) == positions
     assert from_json(to_json({})) == {}
@@ -45,7 +45,7 @@ def test_a_new_partition_is_read_from_where_the_end_says_that_it_begins() -> Non
     assert ranges_between({}, end) == [Range(A0, "x", 4, 9), Range(A1, "x", 0, 3)]
 
 
-def test_a_topic_made_anew_does_not_go_on_where_the_old_one_was() -> None:
+def test_a_recreated_topic_does_not_continue_where_the_old_one_was() -> None:
     assert ranges_between({A0: Position(500, "old")}, {A0: Position(3, "new", 0)}) == [Range(A0, "new", 0, 3)]
 
 
@@ -54,5 +54,5 @@ def test_a_start_behind_the_end_is_an_error_with_both() -> None:
         ranges_between({A0: Position(9, "x")}, {A0: Position(5, "x")})
 
 
-def test_where_a_batch_began_is_not_part_of_how_far_it_came() -> None:
+def test_the_start_of_a_batch_is_not_part_of_its_end_position() -> None:
     assert without_begins({A0: Position(9, "x", 4)}) == {A0: Position(9, "x")}

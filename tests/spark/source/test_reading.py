@@ -87,7 +87,7 @@ def test_nulls_empty_values_headers_and_timestamps_are_what_they_were(
     assert (first["timestamp"].timestamp(), second["timestamp"].timestamp()) == (DAY_MS / 1000, (DAY_MS + 5) / 1000)
 
 
-def test_a_header_whose_name_is_not_text_is_read_all_the_same(
+def test_a_header_whose_name_is_not_text_is_still_read(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()
@@ -101,9 +101,7 @@ def _resealed(batch: bytes) -> bytes:
     return bytes(raw_batch(batch[61:], 1, base_timestamp=DAY_MS, max_timestamp=DAY_MS))
 
 
-def test_the_time_of_appending_is_told_by_its_type(
-    client: BlockingClient, make_topic: MakeTopic, reader: Reader
-) -> None:
+def test_log_append_time_is_reported_by_its_type(client: BlockingClient, make_topic: MakeTopic, reader: Reader) -> None:
     topic = make_topic(message_timestamp_type="LogAppendTime")
     append(client, topic, [record(b"a", timestamp=5), record(b"b", timestamp=6)])
     rows = reader.rows(topic, 0, 2)
@@ -121,7 +119,7 @@ def test_a_record_of_ten_megabytes_is_read(client: BlockingClient, make_topic: M
     assert reader.values(topic, 0, 3) == [(0, b"before"), (1, large), (2, b"after")]
 
 
-def test_what_is_handed_out_at_once_is_bounded_however_much_a_batch_becomes(
+def test_the_size_of_one_result_is_bounded_however_much_a_batch_expands_to(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()
@@ -131,7 +129,7 @@ def test_what_is_handed_out_at_once_is_bounded_however_much_a_batch_becomes(
     assert max(sizes) < 9_000_000
 
 
-def test_records_of_aborted_transactions_are_left_out_by_who_reads_committed(
+def test_records_of_aborted_transactions_are_hidden_from_read_committed(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()
@@ -153,7 +151,7 @@ def test_records_of_aborted_transactions_are_left_out_by_who_reads_committed(
     assert reader.values(topic, 1, 4, **committed) == []
 
 
-def test_who_waits_in_vain_behind_an_open_transaction_is_told_how_to_find_it(
+def test_a_reader_blocked_by_an_open_transaction_is_told_how_to_find_it(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()
@@ -226,7 +224,7 @@ def test_offsets_that_went_away_after_planning_are_an_error_or_skipped_with_a_wa
     assert "4 offsets skipped" in caplog.text
 
 
-def test_a_topic_made_anew_after_planning_is_not_read_in_place_of_the_old_one(
+def test_a_topic_recreated_after_planning_is_not_read_in_place_of_the_old_one(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()
@@ -251,7 +249,7 @@ def test_a_topic_deleted_after_planning_is_an_error(
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_what_a_deleted_topic_would_have_had_is_counted_as_skipped(
+def test_the_unread_records_of_a_deleted_topic_are_counted_as_skipped(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader, caplog: pytest.LogCaptureFixture, again: bool
 ) -> None:
     topic = make_topic()

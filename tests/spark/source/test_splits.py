@@ -1,4 +1,4 @@
-"""Splits: everything once, in order, as many as asked for, and a function of what goes in."""
+"""Splits: everything once, in order, as many as requested, and determined by the input alone."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ def test_a_partition_is_one_split_unless_the_options_say_otherwise() -> None:
     assert split_ranges([part(1, 5, 9), part(0, 0, 10**9)]) == [part(0, 0, 10**9), part(1, 5, 9)]
 
 
-def test_an_empty_range_is_no_split() -> None:
+def test_an_empty_range_makes_no_split() -> None:
     assert split_ranges([part(0, 5, 5)], min_splits=4) == []
 
 
@@ -68,7 +68,7 @@ def test_nothing_goes_together_when_the_number_of_tasks_is_asked_for() -> None:
     assert plan_tasks([part(0, 0, 2), part(1, 0, 2)], min_splits=2) == [[part(0, 0, 2)], [part(1, 0, 2)]]
 
 
-def test_what_goes_together_is_not_more_than_a_task_may_have() -> None:
+def test_ranges_combined_in_one_split_are_no_more_than_a_task_may_have() -> None:
     assert plan_tasks([part(0, 0, 6), part(1, 0, 6)], max_records=10) == [[part(0, 0, 6)], [part(1, 0, 6)]]
 
 

@@ -1,4 +1,6 @@
-"""A stream's reader asked as Spark asks it, against a real Quire: where it starts, how far it goes, what it commits."""
+"""A stream's reader called as Spark calls it, against a real Quire: where it starts, how far it reads, what it
+commits.
+"""
 
 import json
 import pickle
@@ -70,7 +72,7 @@ def fill(client: BlockingClient, topic: str, count: int, partition: int = 0) -> 
     append(client, topic, [record(b"x") for _ in range(count)], partition)
 
 
-def test_a_new_stream_starts_at_the_end_unless_told_otherwise(
+def test_a_new_stream_starts_at_the_end_by_default(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
     topic = make_topic(partitions=2)
@@ -81,7 +83,7 @@ def test_a_new_stream_starts_at_the_end_unless_told_otherwise(
     assert offsets(early.initialOffset()) == {topic: {"0": 0, "1": 0}}
 
 
-def test_where_it_starts_does_not_change_while_records_arrive(
+def test_the_start_does_not_change_while_records_arrive(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
     topic = make_topic()
@@ -279,7 +281,7 @@ def test_retention_that_overtook_a_stopped_stream_is_an_error_or_counted(
     assert "4 offsets skipped, 4 in all so far" in caplog.text
 
 
-def test_a_stream_that_goes_on_with_read_committed_loses_and_repeats_nothing_while_a_transaction_is_open(
+def test_a_restarted_read_committed_stream_loses_and_repeats_nothing_while_a_transaction_is_open(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
     topic = make_topic()
@@ -295,7 +297,7 @@ def test_a_stream_that_goes_on_with_read_committed_loses_and_repeats_nothing_whi
     assert offsets(reader.latestOffset(start, ALL)) == {topic: {"0": 4}}
 
 
-def test_a_topic_made_anew_while_the_stream_was_stopped_is_an_error_or_read_from_its_beginning(
+def test_a_topic_recreated_while_the_stream_was_stopped_is_an_error_or_read_from_its_beginning(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""Streams through a real Spark from a real Quire: where they start, what they read next, what they do about loss."""
+"""Streams through a real Spark from a real Quire: where they start, what they read next, how they handle loss."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-def test_a_stream_goes_on_where_its_checkpoint_ends(
+def test_a_stream_continues_where_its_checkpoint_ends(
     spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic, run: Run
 ) -> None:
     topic = make_topic(partitions=2)
@@ -53,7 +53,7 @@ def test_a_stream_goes_on_where_its_checkpoint_ends(
     assert run(frame) == [(0, 2, b"c"), (1, 0, b"d")]
 
 
-def test_limits_make_several_batches_of_what_is_there(
+def test_limits_divide_the_backlog_into_several_batches(
     spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = make_topic(partitions=2)
@@ -69,7 +69,7 @@ def test_limits_make_several_batches_of_what_is_there(
     assert last[topic]["offsets"] == {"0": 10, "1": 10}
 
 
-def test_what_is_lost_ends_the_query_with_one_sentence(
+def test_lost_records_end_the_query_with_one_sentence(
     spark: SparkSession, servers: str, client: BlockingClient, make_topic: MakeTopic, run: Run
 ) -> None:
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""Which partitions there are, asked of brokers of which one has not heard the latest."""
+"""Which partitions exist, according to brokers of which one has old metadata."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_a_broker_that_has_not_heard_the_latest_makes_nothing_that_is_known_disa
 
 
 @pytest.mark.parametrize("options", ALL)
-def test_what_stays_away_is_left_out_where_it_is_known(options: Options) -> None:
+def test_partitions_that_stay_missing_are_left_out_where_that_is_known(options: Options) -> None:
     model = ModelCluster()
     topic = model.create("t", partitions=2)
     known = topic_partitions(topic)

@@ -1,4 +1,4 @@
-"""Compacting a log in a test: batches with keys, a whole cleaning at once, and what is in the log afterwards."""
+"""Compacting a log in a test: batches with keys, a whole cleaning at once, and the content of the log afterwards."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The loops of compaction as source, loaded past the compiled modules that would otherwise be found first."""
+"""The loops of compaction as source, loaded instead of the compiled modules."""
 
 import sys
 from functools import cache

@@ -34,7 +34,7 @@ def test_everything_but_the_active_segment_is_cleanable(log: Log) -> None:
     assert (found.clean_bytes, found.cleanable_bytes, found.ratio) == (0, sum(s.size for s in log.segments[:3]), 1.0)
 
 
-def test_what_is_clean_does_not_count_as_dirty(log: Log) -> None:
+def test_clean_bytes_do_not_count_as_dirty(log: Log) -> None:
     found = cleanable(log, 4, 7, NOW_MS)
     assert found[:2] == (4, 6)
     assert found.ratio == pytest.approx(1 / 3)
@@ -56,7 +56,7 @@ def test_nothing_undecided_is_cleanable(log: Log, stable_offset: int, end: int) 
     assert bounds(log, None, stable_offset) == (0, end)
 
 
-def test_what_is_not_on_disk_is_not_cleanable(disk: SimDisk) -> None:
+def test_unflushed_segments_are_not_cleanable(disk: SimDisk) -> None:
     log = open_log(disk, COMPACTED)
     append(log, keyed((b"a", b"1")))
     log.roll(NOW_MS)
@@ -71,7 +71,7 @@ def test_young_records_are_not_cleanable(log: Log, now_ms: int, end: int) -> Non
     assert bounds(log, now_ms=NOW_MS + now_ms) == (0, end)
 
 
-def test_what_waits_for_too_long_is_overdue(log: Log) -> None:
+def test_segments_that_wait_too_long_are_overdue(log: Log) -> None:
     log.config = log.config._replace(max_compaction_lag_ms=500)
     assert not cleanable(log, None, 7, NOW_MS + 500).overdue
     assert cleanable(log, None, 7, NOW_MS + 501).overdue

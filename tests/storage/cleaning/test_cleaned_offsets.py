@@ -1,4 +1,4 @@
-"""How far logs are clean, remembered in a file of Kafka's format."""
+"""How far logs are clean, in a file of Kafka's format."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_a_log_that_was_cut_is_clean_no_further_than_it_reaches(disk: SimDisk, j
     assert disk.read_file(PATH) == b"0\n1\na 0 20\n"
 
 
-def test_nothing_is_known_of_a_log_that_is_gone(disk: SimDisk, jobs: ManualJobs) -> None:
+def test_nothing_is_known_of_a_deleted_log(disk: SimDisk, jobs: ManualJobs) -> None:
     offsets = opened(disk, jobs)
     offsets.is_clean_before(A, 50)
     jobs.run_all()
@@ -54,11 +54,11 @@ def test_nothing_is_known_of_a_log_that_is_gone(disk: SimDisk, jobs: ManualJobs)
     assert disk.read_file(PATH) == b"0\n0\n"
 
 
-def test_where_nothing_was_cleaned_there_is_no_file(disk: SimDisk, jobs: ManualJobs) -> None:
+def test_without_cleaning_there_is_no_file(disk: SimDisk, jobs: ManualJobs) -> None:
     opened(disk, jobs).save_now()
     assert not disk.exists(PATH)
 
 
-def test_a_file_that_makes_no_sense_is_as_good_as_none(disk: SimDisk, jobs: ManualJobs) -> None:
+def test_a_malformed_file_is_the_same_as_none(disk: SimDisk, jobs: ManualJobs) -> None:
     disk.open(PATH, create=True).pwritev([b"nonsense"], 0)
     assert opened(disk, jobs).get(A) is None

@@ -1,4 +1,4 @@
-"""What one cleaning makes of a log."""
+"""The effect of one cleaning on a log."""
 
 import pytest
 
@@ -213,7 +213,7 @@ def test_small_neighbours_become_one_segment(disk: SimDisk) -> None:
     ]
 
 
-def test_what_has_no_timestamps_stays_as_old_as_it_was(disk: SimDisk) -> None:
+def test_segments_without_timestamps_keep_their_age(disk: SimDisk) -> None:
     log = open_log(disk, COMPACTED._replace(delete=True, retention_ms=1000))
     for now_ms in (NOW_MS, NOW_MS + 5):
         disk.now_ms = lambda now_ms=now_ms: now_ms  # type: ignore[misc]
@@ -252,7 +252,7 @@ def test_a_batch_that_is_larger_than_the_buffer_is_cleaned_too(disk: SimDisk) ->
     assert [offset for offset, _, _ in entries_of(log)] == [2, 3, 4]
 
 
-def test_what_lies_before_the_dirty_part_is_cleaned_of_what_it_has_later_values_for(disk: SimDisk) -> None:
+def test_records_before_the_dirty_part_are_removed_if_later_values_exist(disk: SimDisk) -> None:
     log = open_log(disk, COMPACTED)
     append(log, keyed((b"a", b"1"), (b"b", b"1")))
     log.roll(NOW_MS)
@@ -310,7 +310,7 @@ def test_a_replicated_log_with_gaps_is_compacted(disk: SimDisk) -> None:
     assert [offset for offset, _, _ in entries_of(log)] == [12]
 
 
-def test_what_a_producer_commits_counts_though_it_aborted_something_in_the_clean_part(disk: SimDisk) -> None:
+def test_commits_of_a_producer_count_although_it_aborted_something_in_the_clean_part(disk: SimDisk) -> None:
     """Else its tombstone would go some day, and leave the value that it was to delete."""
     log = open_log(disk, COMPACTED)
     append(log, keyed((b"a", b"1")))

@@ -1,4 +1,4 @@
-"""Random histories of a compacted log against a model that says, batch by batch, what is left.
+"""Random histories of a compacted log against a model that computes, batch by batch, what is left.
 
 Keys, tombstones, keyless records, every codec, idempotent producers, transactions of several producers at once, rolls,
 cleanings with much and little memory, time that passes, restarts clean and after a power loss.

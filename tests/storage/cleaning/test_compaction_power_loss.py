@@ -157,7 +157,7 @@ def test_power_loss_at_every_single_operation() -> None:
             break
 
 
-def test_nothing_is_compacted_before_the_checkpoint_says_for_good_that_it_is_on_disk() -> None:
+def test_nothing_is_compacted_before_the_checkpoint_says_durably_that_it_is_on_disk() -> None:
     usage = Usage(SimDisk())
     usage.start()
     for number in range(12):
@@ -173,7 +173,7 @@ def test_nothing_is_compacted_before_the_checkpoint_says_for_good_that_it_is_on_
     assert usage.log.size_bytes < size
 
 
-def test_what_is_cut_off_while_it_is_cleaned_does_not_come_back() -> None:
+def test_records_truncated_during_cleaning_do_not_return() -> None:
     usage = Usage(SimDisk(), bytes_per_second=4000)
     usage.start()
     for number in range(12):

@@ -1,4 +1,4 @@
-"""The loops over batches, compiled and interpreted: what they take, what they refuse, and that they agree."""
+"""The loops over batches, compiled and interpreted: what they accept, what they refuse, and that they agree."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_flipped_bit_anywhere_behind_the_length_is_found(native: SimpleNamespa
         assert filtered[0] in expected, position
 
 
-def test_output_without_room_is_said_before_anything_is_written(native: SimpleNamespace) -> None:
+def test_missing_room_in_the_output_is_reported_before_anything_is_written(native: SimpleNamespace) -> None:
     data = log_of(keyed((b"a", bytes(100))), keyed((b"b", bytes(100))))
     half = len(data) // 2
     assert run(native, data, room=half + 16)[1] == (stops.FULL, half, half, 1)

@@ -28,7 +28,7 @@ def test_the_last_offset_of_a_key_is_known(native: SimpleNamespace) -> None:
     assert keys.count == 3
 
 
-def test_a_full_table_takes_no_other_keys_but_newer_offsets(native: SimpleNamespace) -> None:
+def test_a_full_table_accepts_no_new_keys_but_newer_offsets(native: SimpleNamespace) -> None:
     keys = table(native, 4, 3)
     assert learn(native, keys, b"a", b"b", b"c", b"a", b"d", b"e") == (2, 3)
     assert learn(native, keys, b"b", base_offset=50) == (0, 50)

@@ -1,4 +1,4 @@
-"""Holding the speed of all cleaners together."""
+"""Limiting the speed of all cleaners together."""
 
 from quire.storage.cleaning.throttle import Throttle
 from simulator.clock import SimClock

@@ -1,4 +1,4 @@
-"""Walking through the batches of a file, a buffer at a time, also where that is not what it was."""
+"""Walking through the batches of a file, a buffer at a time, also if the file has changed."""
 
 import pytest
 

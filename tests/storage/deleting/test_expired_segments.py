@@ -1,4 +1,4 @@
-"""Expired segments leave a data directory: durably, in the right order, and without harm to anybody who reads."""
+"""Expired segments are deleted durably, in the right order, and without disturbing readers."""
 
 import itertools
 import logging
@@ -79,7 +79,9 @@ def world() -> World:
     return World(SimDisk())
 
 
-def test_the_oldest_go_by_size_and_it_is_said_in_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_oldest_segments_are_deleted_by_size_with_one_log_line(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     log = world.open(BY_SIZE)
     world.fill(log, 11)
     before = log.size_bytes
@@ -99,7 +101,7 @@ def test_the_oldest_go_by_size_and_it_is_said_in_one_line(world: World, caplog: 
     assert (log.start_offset, world.asked_again) == (start_offset, 0), "nothing more has expired"
 
 
-def test_of_very_many_segments_only_some_go_at_once(world: World) -> None:
+def test_only_some_of_very_many_segments_are_deleted_at_once(world: World) -> None:
     log = world.open(BY_SIZE)
     world.fill(log, 2 * 40)
     world.look()
@@ -110,7 +112,7 @@ def test_of_very_many_segments_only_some_go_at_once(world: World) -> None:
     assert (log.size_bytes < 800, world.asked_again) == (True, 1)
 
 
-def test_all_that_has_expired_leaves_an_empty_log_that_goes_on_at_its_end(world: World) -> None:
+def test_a_log_that_expires_completely_is_empty_and_continues_at_its_end(world: World) -> None:
     log = world.open(BY_AGE)
     world.fill(log, 5)
     world.look()
@@ -182,7 +184,7 @@ def test_a_reader_in_the_middle_of_a_segment_that_goes_is_not_disturbed(world: W
     assert part.read() == expected
 
 
-def test_the_checkpoint_has_the_new_start_before_anybody_sees_it(world: World) -> None:
+def test_the_checkpoint_has_the_new_start_before_any_reader_sees_it(world: World) -> None:
     log = world.open(BY_AGE)
     world.fill(log, 5)
     world.clock.run_for(1001)
@@ -230,7 +232,7 @@ def test_a_crash_at_any_step_leaves_all_or_the_rest(world: World) -> None:
     assert {0, 6} == set(outcomes), "some crashes came too early, some too late"
 
 
-def test_what_is_known_of_producers_outlives_their_records_and_a_power_cut(world: World) -> None:
+def test_producer_state_survives_the_deletion_of_its_records_and_a_power_loss(world: World) -> None:
     log = world.open(BY_AGE)
     sent = batch(b"a", producer_id=7, producer_epoch=0, sequence=0, timestamp=world.clock.now_ms())
     append(log, sent)
@@ -284,7 +286,7 @@ def test_a_full_disk_puts_off_what_would_have_to_be_written_for_it(
     assert caplog.text.count("deleted") == 1
 
 
-def test_a_disk_that_fails_meanwhile_takes_the_directory_offline(world: World) -> None:
+def test_a_disk_that_fails_during_the_deletion_takes_the_directory_offline(world: World) -> None:
     log = world.open(BY_SIZE)
     world.fill(log, 11)
     world.disk.fail_when(lambda operation: operation.kind == "rename" and operation.path.endswith(".log"))
@@ -295,7 +297,7 @@ def test_a_disk_that_fails_meanwhile_takes_the_directory_offline(world: World) -
 
 
 @pytest.mark.parametrize("jobs_before", range(4))
-def test_a_log_that_is_deleted_meanwhile_is_let_be_and_holds_up_no_other(world: World, jobs_before: int) -> None:
+def test_a_log_that_is_deleted_at_the_same_time_is_skipped_and_blocks_no_other(world: World, jobs_before: int) -> None:
     log = world.open(BY_AGE)
     world.fill(log, 2)
     other = world.directory.open_log("other", 0, BY_AGE)

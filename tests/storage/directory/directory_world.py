@@ -1,4 +1,4 @@
-"""A data directory on a simulated disk, and the processes that use it one after another."""
+"""A data directory on a simulated disk, and consecutive processes that use it."""
 
 import pytest
 

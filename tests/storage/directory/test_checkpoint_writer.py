@@ -66,7 +66,7 @@ def test_a_power_cut_at_any_step_leaves_the_old_checkpoint_or_the_new_one() -> N
             break
 
 
-def test_what_has_not_changed_is_not_written_again(writer: CheckpointWriter, jobs: ManualJobs) -> None:
+def test_an_unchanged_checkpoint_is_not_written_again(writer: CheckpointWriter, jobs: ManualJobs) -> None:
     writer.save_soon({KEY: 5})
     jobs.run_all()
     writer.save_soon({KEY: 5})
@@ -117,7 +117,7 @@ def test_a_failing_disk_is_reported(
     assert read_offsets(disk, PATH) == {}
 
 
-def test_who_waits_is_called_when_no_power_cut_can_take_the_checkpoint_back(
+def test_waiters_are_called_when_the_checkpoint_is_durable(
     disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
 ) -> None:
     done: list[str] = []
@@ -132,7 +132,7 @@ def test_who_waits_is_called_when_no_power_cut_can_take_the_checkpoint_back(
     assert read_offsets(disk.crash(SimRandom(1)), PATH) == {KEY: 6}
 
 
-def test_who_waits_is_not_called_when_the_disk_fails(
+def test_waiters_are_not_called_when_the_disk_fails(
     disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     disk.fail_when(lambda operation: operation.kind == "sync_dir")
@@ -142,7 +142,7 @@ def test_who_waits_is_not_called_when_the_disk_fails(
 
 
 @pytest.mark.parametrize("kind", ["write", "sync", "rename", "sync_dir"])
-def test_what_could_not_be_written_is_written_the_next_time_and_who_waits_is_called_then(
+def test_a_failed_write_is_repeated_and_its_waiters_are_called_then(
     disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs, failures: list[Exception], kind: str
 ) -> None:
     done: list[str] = []
@@ -156,9 +156,7 @@ def test_what_could_not_be_written_is_written_the_next_time_and_who_waits_is_cal
     assert read_offsets(disk.crash(SimRandom(1)), PATH) == {KEY: 5}
 
 
-def test_what_could_not_be_written_at_once_does_not_count_as_written(
-    disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs
-) -> None:
+def test_a_failed_write_does_not_count_as_written(disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs) -> None:
     writer.save_soon({KEY: 10})
     disk.fail_when(lambda operation: operation.kind == "write")
     with pytest.raises(OSError):
@@ -189,7 +187,7 @@ def test_a_reserve_lets_a_full_disk_have_one_more_checkpoint_and_is_made_up_when
     assert len(failures) == 1, "a reserve is used once"
 
 
-def test_what_was_saved_at_once_is_saved_again_for_want_of_a_reserve(disk: SimDisk, jobs: ManualJobs) -> None:
+def test_a_checkpoint_saved_at_once_is_saved_again_if_there_is_no_reserve(disk: SimDisk, jobs: ManualJobs) -> None:
     writer = CheckpointWriter(disk, jobs, PATH, lambda error: pytest.fail(str(error)), reserve_bytes=1000)
     writer.save_now({KEY: 5})
     assert not disk.exists(f"{PATH}.reserve.tmp")

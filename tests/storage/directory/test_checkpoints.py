@@ -40,6 +40,6 @@ def test_an_empty_file_has_no_offsets() -> None:
         b"0\n1\n\xff\xff 0 5\n",
     ],
 )
-def test_what_makes_no_sense_is_refused(content: bytes) -> None:
+def test_a_malformed_file_is_refused(content: bytes) -> None:
     with pytest.raises(CheckpointError, match="somewhere"):
         parse_offsets(content, "somewhere")

@@ -22,7 +22,7 @@ def test_a_mark_that_names_no_epoch_is_a_mark(disk: SimDisk) -> None:
         assert read_mark(disk, "data") == -1
 
 
-def test_a_removed_mark_does_not_come_back_after_power_loss(disk: SimDisk) -> None:
+def test_a_removed_mark_does_not_return_after_power_loss(disk: SimDisk) -> None:
     write_mark(disk, "data", 42)
     remove_mark(disk, "data")
     assert read_mark(disk.crash(SimRandom(1)), "data") is None

@@ -1,4 +1,4 @@
-"""Deleted logs: their files go later, and a new log of the same name inherits nothing from them."""
+"""Deleted logs: their files are removed later, and a new log of the same name inherits nothing from them."""
 
 import errno
 import itertools
@@ -18,7 +18,7 @@ from tests.storage.directory.directory_world import TOPIC_ID, World, config_of
 from tests.storage.loading import load_logs
 
 
-def test_a_deleted_log_is_gone_at_once_and_its_files_a_while_later(world: World) -> None:
+def test_a_deleted_log_disappears_at_once_and_its_files_later(world: World) -> None:
     directory = world.open()
     log = directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
     append_values(log, b"a")
@@ -48,7 +48,7 @@ def test_a_deleted_log_in_which_a_flush_still_renames_a_file_is_removed_later(wo
     assert not any(name.startswith("orders") for name in world.disk.list_dir("data"))
 
 
-def test_a_deleted_log_that_somebody_removes_by_hand_is_not_missed(world: World) -> None:
+def test_a_deleted_log_that_was_removed_by_hand_is_ignored(world: World) -> None:
     directory = world.open()
     directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
     directory.delete_log("orders", 0)
@@ -208,7 +208,7 @@ def test_deleting_ever_new_names_does_not_pile_them_up(world: World) -> None:
     assert world.disk.operations - operations == 2 * 6
 
 
-def test_what_was_being_deleted_is_removed_by_the_next_start(world: World) -> None:
+def test_an_interrupted_deletion_is_completed_by_the_next_start(world: World) -> None:
     directory = world.open()
     directory.open_log("orders", 0, SMALL_SEGMENTS)
     directory.delete_log("orders", 0)

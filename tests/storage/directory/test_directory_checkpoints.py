@@ -1,4 +1,4 @@
-"""What a directory remembers of its logs: recovery points, start offsets and high watermarks."""
+"""What a directory stores about its logs: recovery points, start offsets and high watermarks."""
 
 import logging
 
@@ -71,7 +71,7 @@ def test_a_log_is_loaded_with_the_markers_that_are_not_below_its_high_watermark(
     assert markers == [each for each in [(1, 0), (3, 2)] if each[0] >= high_watermark]
 
 
-def test_what_is_known_of_logs_not_opened_yet_is_kept(world: World) -> None:
+def test_entries_of_logs_not_opened_yet_are_kept(world: World) -> None:
     directory = world.open()
     for partition in range(2):
         append_values(directory.open_log("orders", partition, SMALL_SEGMENTS), b"a")
@@ -97,7 +97,7 @@ def test_a_truncation_is_in_the_checkpoint_before_anything_else_happens(world: W
     assert log.end_offset == 3
 
 
-def test_a_checkpoint_that_makes_no_sense_means_a_longer_scan(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_malformed_checkpoint_causes_a_longer_scan(world: World, caplog: pytest.LogCaptureFixture) -> None:
     directory = world.open()
     append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
     world.disk.open("data/recovery-point-offset-checkpoint", create=True).pwritev([b"rubbish"], 0)

@@ -1,4 +1,4 @@
-"""Whose a data directory is: one process, one cluster and one node."""
+"""A data directory belongs to one process, one cluster and one node."""
 
 import errno
 from contextlib import suppress

@@ -67,7 +67,7 @@ def test_a_failing_job_is_reported_too(world: World) -> None:
     assert len(world.jobs) == 0
 
 
-def test_closing_after_a_failure_leaves_no_mark_but_lets_go(world: World) -> None:
+def test_closing_after_a_failure_leaves_no_mark_but_releases_the_directory(world: World) -> None:
     directory = world.open()
     append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
     directory.fail(OSError(errno.EIO, "broken"))

@@ -1,4 +1,4 @@
-"""What a killed process has left is flushed by the next start."""
+"""The unflushed writes of a killed process are flushed by the next start."""
 
 import errno
 
@@ -12,7 +12,7 @@ from tests.storage.loading import load_logs
 
 
 @pytest.mark.parametrize(("flush_messages", "on_disk"), [(1, 3), (3, 3), (4, 0)])
-def test_what_a_killed_process_left_is_on_disk_before_use_where_the_topic_asks_for_it(
+def test_the_remains_of_a_killed_process_are_flushed_before_use_if_the_topic_requires_it(
     world: World, flush_messages: int, on_disk: int
 ) -> None:
     append_values(world.start().open_log("orders", 0, LogConfig()), b"a", b"b", b"c")
@@ -22,7 +22,7 @@ def test_what_a_killed_process_left_is_on_disk_before_use_where_the_topic_asks_f
     assert (log.recovery_point, len(world.jobs)) == (on_disk, 0)
 
 
-def test_what_a_killed_process_left_in_many_logs_is_flushed_in_jobs(world: World) -> None:
+def test_the_remains_of_a_killed_process_in_many_logs_are_flushed_in_jobs(world: World) -> None:
     directory = world.start()
     for partition in range(3):
         append_values(directory.open_log("orders", partition, LogConfig()), b"a")
@@ -43,7 +43,7 @@ def test_what_a_killed_process_left_in_many_logs_is_flushed_in_jobs(world: World
 
 
 @pytest.mark.parametrize("is_full", [True, False])
-def test_a_disk_that_does_not_take_what_was_left_keeps_nobody_waiting(world: World, is_full: bool) -> None:
+def test_a_disk_that_does_not_flush_the_remains_of_a_kill_blocks_no_caller(world: World, is_full: bool) -> None:
     append_values(world.start().open_log("orders", 0, LogConfig()), b"a")
     directory = world.killed()
     load_logs(directory, world.jobs, lambda _: LogConfig(flush_messages=1))

@@ -43,7 +43,7 @@ def test_checkpoints_are_written_when_there_is_room_again(world: World, code: in
     assert read_offsets(world.disk, "data/recovery-point-offset-checkpoint") == with_mark({("orders", 0): 0})
 
 
-def test_a_full_disk_is_told_once_and_so_is_its_end(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_is_logged_once_and_so_is_its_end(world: World, caplog: pytest.LogCaptureFixture) -> None:
     directory = world.start()
     full = OSError(errno.ENOSPC, "No space left on device")
     with caplog.at_level(logging.INFO):

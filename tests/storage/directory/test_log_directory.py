@@ -67,7 +67,7 @@ def test_the_metadata_log_is_left_to_its_owner(world: World) -> None:
     assert list(again.logs) == [("orders", 0)]
 
 
-def test_other_folders_and_files_are_left_alone(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_folders_and_files_are_not_touched(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.disk.make_dirs("data/lost+found")
     world.disk.open("data/notes.txt", create=True)
     directory = world.open()

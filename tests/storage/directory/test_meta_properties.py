@@ -39,7 +39,7 @@ def test_an_unformatted_directory_has_none(disk: SimDisk) -> None:
         (b"\xff\xfe", "cannot be understood"),
     ],
 )
-def test_what_is_wrong_is_said(content: bytes, says: str) -> None:
+def test_errors_say_what_is_wrong(content: bytes, says: str) -> None:
     with pytest.raises(DataDirectoryError, match=says):
         parse_meta(content, "data/meta.properties")
 

@@ -17,7 +17,7 @@ def test_the_file_has_version_and_topic_id(disk: SimDisk) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"version: 1\ntopic_id: kYDlrdgMTVuWpIoDzcXjOw", b"version: 0\n", b"\xff"])
-def test_what_makes_no_sense_counts_as_nothing(disk: SimDisk, caplog: pytest.LogCaptureFixture, content: bytes) -> None:
+def test_a_malformed_file_counts_as_missing(disk: SimDisk, caplog: pytest.LogCaptureFixture, content: bytes) -> None:
     assert read_topic_id(disk, FOLDER) is None
     disk.open(f"{FOLDER}/partition.metadata", create=True).pwritev([content], 0)
     with caplog.at_level(logging.WARNING):
@@ -31,7 +31,7 @@ def test_writing_again_replaces_longer_content(disk: SimDisk) -> None:
     assert read_topic_id(disk, FOLDER) == TOPIC_ID
 
 
-def test_of_zeros_as_a_power_loss_leaves_them_it_is_said_what_they_should_be(
+def test_a_file_of_zeros_after_a_power_loss_is_an_error_that_says_what_belongs_there(
     disk: SimDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk.open(f"{FOLDER}/partition.metadata", create=True).pwritev([bytes(44)], 0)

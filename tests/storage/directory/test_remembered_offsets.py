@@ -1,4 +1,4 @@
-"""Where logs start, from one run to the next, when a log has to begin again before that."""
+"""Start offsets of logs survive restarts, even if a log has to begin before its stored start."""
 
 from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.log import Log

@@ -1,4 +1,4 @@
-"""Room that is set aside: made when there is twice as much, given up once, and made again."""
+"""A reserve of disk space: made when twice as much is free, released once, and made again."""
 
 import errno
 
@@ -60,7 +60,7 @@ def test_it_is_given_up_once(disk: SimDisk) -> None:
     assert not reserve.release()
 
 
-def test_one_that_somebody_has_removed_gives_no_room(disk: SimDisk) -> None:
+def test_a_reserve_that_was_removed_by_hand_gives_no_room(disk: SimDisk) -> None:
     reserve = reserve_on(disk)
     reserve.set_aside()
     disk.remove(PATH)
@@ -68,7 +68,7 @@ def test_one_that_somebody_has_removed_gives_no_room(disk: SimDisk) -> None:
     assert reserve.is_missing
 
 
-def test_of_size_zero_there_is_none_and_none_is_missing(disk: SimDisk) -> None:
+def test_a_reserve_of_size_zero_does_not_exist_and_is_not_missing(disk: SimDisk) -> None:
     for reserve in (reserve_on(disk, 0), NO_RESERVE):
         assert not reserve.is_missing
         assert reserve.set_aside()

@@ -1,10 +1,10 @@
-"""Segments that a log has dropped: their files are removed after a delay, and closing forgets them."""
+"""Segments removed from a log: their files are deleted after a delay, and closing drops them."""
 
 from tests.storage.batches import SMALL_SEGMENTS, append_values
 from tests.storage.directory.directory_world import World
 
 
-def test_closing_lets_go_of_retired_segments_that_wait_for_their_removal(world: World) -> None:
+def test_closing_releases_retired_segments_that_wait_for_their_removal(world: World) -> None:
     directory = world.open()
     log = directory.open_log("orders", 0, SMALL_SEGMENTS)
     append_values(log, *(b"%d" % number for number in range(9)))
@@ -14,7 +14,7 @@ def test_closing_lets_go_of_retired_segments_that_wait_for_their_removal(world: 
     assert world.disk.open_paths() == []
 
 
-def test_closing_lets_go_of_retired_segments_whose_removal_was_not_carried_out_any_more(world: World) -> None:
+def test_closing_releases_retired_segments_whose_removal_was_not_carried_out(world: World) -> None:
     directory = world.open()
     log = directory.open_log("orders", 0, SMALL_SEGMENTS)
     append_values(log, *(b"%d" % number for number in range(9)))

@@ -10,7 +10,7 @@ from tests.storage.directory.directory_world import TOPIC_ID, World, config_of
 from tests.storage.loading import load_logs
 
 
-def test_the_mark_is_there_only_between_a_clean_stop_and_the_next_start(world: World) -> None:
+def test_the_mark_exists_only_between_a_clean_stop_and_the_next_start(world: World) -> None:
     directory = world.start()
     append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
     assert ".kafka_cleanshutdown" not in world.disk.list_dir("data")

@@ -1,4 +1,4 @@
-"""flush.ms: how long after it became dirty a log is flushed, and what that costs those without."""
+"""flush.ms: when a dirty log is flushed, and that logs without the setting cost nothing."""
 
 import pytest
 
@@ -32,7 +32,7 @@ class Watched:
         self.flushes.append((self.clock.monotonic_ms(), log.path.rpartition("/")[2]))
 
 
-def test_a_dirty_log_is_flushed_within_its_time_and_a_clean_one_left_alone() -> None:
+def test_a_dirty_log_is_flushed_within_its_time_and_a_clean_one_is_not() -> None:
     watched = Watched()
     log = watched.log(1000)
     watched.clock.run_for(1300)
@@ -86,7 +86,7 @@ def test_a_new_flush_ms_counts_from_when_it_was_set() -> None:
     assert len(watched.flushes) == 1
 
 
-def test_being_told_again_changes_nothing() -> None:
+def test_a_second_notification_changes_nothing() -> None:
     watched = Watched()
     log = watched.log(1000)
     append_values(log, b"a")
@@ -106,7 +106,7 @@ def test_logs_with_their_own_times_are_flushed_at_their_own_times() -> None:
     assert watched.flushes == [(100, "fast-0"), (1000, "slow-0")]
 
 
-def test_without_flush_ms_there_is_no_timer_and_none_is_left_when_the_log_is_closed() -> None:
+def test_without_flush_ms_there_is_no_timer_and_none_remains_when_the_log_is_closed() -> None:
     watched = Watched()
     watched.log(NEVER)
     assert not watched.clock.step(), "nothing was to be done"

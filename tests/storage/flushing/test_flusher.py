@@ -57,7 +57,7 @@ def test_an_error_between_the_two_jobs_fails_the_flush(
     assert not log.flushing and log.recovery_point == 0
 
 
-def test_who_asked_is_told_when_it_is_durable(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
+def test_waiters_are_called_when_the_data_is_durable(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
     log = open_log(disk)
     append_values(log, b"a")
     told: list[int] = []
@@ -74,7 +74,7 @@ def test_with_nothing_to_flush_the_answer_comes_at_once(disk: SimDisk, flusher: 
     assert len(jobs) == 0
 
 
-def test_fifty_who_come_during_a_flush_share_the_next_one(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
+def test_fifty_requests_during_a_flush_share_the_next_one(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
     log = log_with_epoch(disk)
     append_values(log, b"a")
     told: list[tuple[int, int]] = []
@@ -91,7 +91,7 @@ def test_fifty_who_come_during_a_flush_share_the_next_one(disk: SimDisk, flusher
     assert len(jobs) == 0
 
 
-def test_the_next_flush_begins_whatever_becomes_of_those_who_waited_for_this_one(
+def test_the_next_flush_begins_whatever_the_waiters_of_this_one_do(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs
 ) -> None:
     log = log_with_epoch(disk)
@@ -106,7 +106,7 @@ def test_the_next_flush_begins_whatever_becomes_of_those_who_waited_for_this_one
     assert told == ["durable"]
 
 
-def test_all_are_told_in_the_order_they_came(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
+def test_waiters_are_called_in_the_order_they_came(disk: SimDisk, flusher: Flusher, jobs: ManualJobs) -> None:
     log = open_log(disk)
     append_values(log, b"a")
     told: list[int] = []
@@ -116,7 +116,7 @@ def test_all_are_told_in_the_order_they_came(disk: SimDisk, flusher: Flusher, jo
     assert told == [0, 1, 2]
 
 
-def test_a_failing_disk_is_reported_and_nobody_is_told_otherwise(
+def test_a_failing_disk_is_reported_and_no_flush_is_acknowledged(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     log = open_log(disk)
@@ -129,7 +129,7 @@ def test_a_failing_disk_is_reported_and_nobody_is_told_otherwise(
     assert (told, len(failures), log.recovery_point) == ([], 1, 0)
 
 
-def test_a_log_deleted_meanwhile_is_no_failure(
+def test_deleting_a_log_during_its_flush_is_not_a_failure(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     log = open_log(disk)
@@ -144,7 +144,7 @@ def test_a_log_deleted_meanwhile_is_no_failure(
     assert not flusher._next, "nothing is kept for it"
 
 
-def test_who_asked_is_told_when_it_did_not_come_to_that_with_everybody_who_came_meanwhile(
+def test_when_a_flush_fails_every_waiter_is_told_including_later_ones(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     log = open_log(disk)
@@ -157,7 +157,7 @@ def test_who_asked_is_told_when_it_did_not_come_to_that_with_everybody_who_came_
     assert told == ["not the first", "nor the second: 1 failure"]
 
 
-def test_a_file_that_cannot_be_opened_for_the_next_flush_keeps_nobody_waiting(
+def test_a_file_that_cannot_be_opened_for_the_next_flush_blocks_no_waiter(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     log = open_log(disk)

@@ -1,4 +1,4 @@
-"""What a flush makes durable, and what a plan that comes late must not claim."""
+"""What a flush makes durable, and what an outdated plan must not claim."""
 
 import errno
 
@@ -36,7 +36,7 @@ class NothingSurvives(SimRandom):
         return False
 
 
-def test_what_was_flushed_survives_power_loss_and_nothing_else_does(disk: SimDisk) -> None:
+def test_only_flushed_data_survives_power_loss(disk: SimDisk) -> None:
     log = open_log(disk, SMALL_SEGMENTS)
     append_values(log, *letters(5))
     log.flush()
@@ -53,7 +53,7 @@ def test_an_unflushed_log_loses_even_its_folder(disk: SimDisk) -> None:
     assert not after_power_loss(disk).exists(FOLDER)
 
 
-def test_rolls_that_find_no_room_do_not_pile_up_what_is_to_be_synced(disk: SimDisk) -> None:
+def test_rolls_on_a_full_disk_do_not_accumulate_files_to_sync(disk: SimDisk) -> None:
     log = open_log(disk, SMALL_SEGMENTS)
     append_values(log, *letters(2))
     new_segment = f"{FOLDER}/00000000000000000002.log"
@@ -226,7 +226,7 @@ def test_a_closed_log_survives_power_loss_whole(disk: SimDisk) -> None:
     assert again.epochs.entries == [(0, 0)]
 
 
-def test_what_a_clean_stop_writes_survives_power_loss_though_the_log_was_flushed_before(disk: SimDisk) -> None:
+def test_files_written_by_a_clean_stop_survive_power_loss_though_the_log_was_flushed_before(disk: SimDisk) -> None:
     log = open_log(disk, SMALL_SEGMENTS)
     append(log, batch(bytes(40), producer_id=3, producer_epoch=0, sequence=0))
     log.flush()

@@ -59,7 +59,7 @@ def test_an_index_that_became_empty_leaves_no_file(disk: SimDisk) -> None:
     assert not disk.exists(PATH)
 
 
-def test_what_was_written_is_read_again(disk: SimDisk) -> None:
+def test_written_entries_are_read_back(disk: SimDisk) -> None:
     filled(disk).write()
     assert list(index_of(disk)) == ABORTED
 
@@ -83,14 +83,14 @@ def test_transactions_that_overlap_a_range_are_found_and_whether_there_may_be_mo
     assert filled(disk).overlapping(offset, upper_offset) == (found, complete)
 
 
-def test_truncation_drops_what_was_aborted_by_a_marker_that_is_gone(disk: SimDisk) -> None:
+def test_truncation_drops_transactions_aborted_by_a_truncated_marker(disk: SimDisk) -> None:
     index = filled(disk)
     assert not index.truncate_to(151)
     assert index.truncate_to(130)
     assert list(index) == ABORTED[:2]
 
 
-def test_what_cannot_be_right_is_refused(disk: SimDisk) -> None:
+def test_impossible_entries_are_refused(disk: SimDisk) -> None:
     filled(disk).check(151)
     for end_offset in (150, 101):
         with pytest.raises(CorruptIndexError, match="wrong entry"):

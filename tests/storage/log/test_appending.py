@@ -97,7 +97,7 @@ class TestRolling:
         assert len(log.segments) == 2
         assert read_all(log) == [(5, b"a"), (2**31 - 1, b"b"), (2**31, b"c")]
 
-    def test_rolling_is_told_and_an_empty_segment_is_not_rolled(self, disk: SimDisk) -> None:
+    def test_rolling_is_reported_and_an_empty_segment_is_not_rolled(self, disk: SimDisk) -> None:
         log = open_log(disk)
         rolled: list[LogPosition] = []
         log.on_roll = lambda log: rolled.append(log.end)

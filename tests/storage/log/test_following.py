@@ -1,4 +1,4 @@
-"""What a follower does to a log: appending the leader's batches, truncating, starting over."""
+"""A follower's log: appending the leader's batches, truncating, starting over."""
 
 import errno
 

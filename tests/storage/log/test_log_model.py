@@ -1,4 +1,4 @@
-"""A log against a list of batches: whatever is done to both, in any order, they stay the same.
+"""A log against a list of batches: after the same operations in any order, they are equal.
 
 Stops are clean or kills; a kill loses nothing that was written. What power loss takes is in test_log_crashes.py.
 """

@@ -1,4 +1,4 @@
-"""Transactions in a log: what was aborted is known to readers, through rolls, truncations, crashes and damage."""
+"""Transactions in a log: readers know what was aborted, through rolls, truncations, crashes and damage."""
 
 import logging
 
@@ -78,7 +78,7 @@ def test_a_reader_learns_of_aborted_transactions_though_their_markers_are_in_lat
     assert all_aborted(log) == ABORTED
 
 
-def test_a_reader_is_told_no_more_than_the_slice_needs(disk: SimDisk) -> None:
+def test_a_reader_gets_no_more_aborted_transactions_than_the_slice_needs(disk: SimDisk) -> None:
     log = open_log(disk, LogConfig(index_interval_bytes=100))
     for sequence in range(50):
         append(log, transactional(1, sequence))
@@ -230,7 +230,7 @@ def replicate_all(source: Log, target: Log) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["torn", "zeroed", "emptied", "offset", "version"])
-def test_an_index_that_makes_no_sense_is_rebuilt_at_start(
+def test_a_malformed_index_is_rebuilt_at_start(
     disk: SimDisk, caplog: pytest.LogCaptureFixture, clean: bool, damage: str
 ) -> None:
     written(disk).close()
@@ -324,7 +324,7 @@ def test_no_log_is_scanned_for_an_index_that_was_never_there(disk: SimDisk, capl
     assert "rebuilding" not in caplog.text
 
 
-def test_what_apache_kafka_has_written_has_no_count_and_is_believed(disk: SimDisk) -> None:
+def test_files_of_apache_kafka_have_no_count_and_are_trusted(disk: SimDisk) -> None:
     written(disk).close()
     for name in index_files(disk):
         disk.remove(f"{FOLDER}/{name.replace('.txnindex', '.aborted')}")
@@ -341,7 +341,7 @@ def test_a_count_goes_with_its_index(disk: SimDisk) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_power_loss_after_missing_indexes_were_made_anew_hides_no_aborted_transaction(
+def test_a_power_loss_after_missing_indexes_were_rebuilt_hides_no_aborted_transaction(
     disk: SimDisk, clean: bool, seed: int
 ) -> None:
     written(disk).close()
@@ -393,7 +393,7 @@ def test_an_empty_index_that_says_the_truth_is_looked_into_only_once(
         assert (caplog.text.count("rebuilding"), index_files(disk)) == (times, {})
 
 
-def test_snapshots_of_scanned_segments_are_written_anew(disk: SimDisk) -> None:
+def test_snapshots_of_scanned_segments_are_rewritten(disk: SimDisk) -> None:
     written(disk).close()
     snapshots = {
         name: disk.read_file(f"{FOLDER}/{name}") for name in disk.list_dir(FOLDER) if name.endswith(".snapshot")

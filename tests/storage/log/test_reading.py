@@ -110,7 +110,7 @@ class TestReading:
             assert part is not None
             assert walk_batches(part.read())[0].base_offset == at
 
-    def test_a_reader_that_goes_on_where_it_stopped_is_found_again(self, disk: SimDisk) -> None:
+    def test_a_reader_that_continues_where_it_stopped_is_recognised(self, disk: SimDisk) -> None:
         log = open_log(disk)
         append_values(log, *letters(3))
         log.read(0, 1 << 20, upper=log.end)
@@ -119,7 +119,7 @@ class TestReading:
         part = log.read(3, 1 << 20)
         assert part is not None and part.position == log.position_of(3).position
 
-    def test_rolling_does_not_confuse_where_readers_go_on(self, disk: SimDisk) -> None:
+    def test_rolling_does_not_confuse_the_positions_of_readers(self, disk: SimDisk) -> None:
         log = open_log(disk)
         append_values(log, *letters(3))
         upper = log.end

@@ -72,7 +72,7 @@ def test_it_is_used_before_it_is_written(disk: SimDisk) -> None:
     assert from_bytes(disk.read_file(SNAPSHOT)).get(0) is not None
 
 
-def test_one_that_is_removed_while_a_job_writes_it_is_not_there_afterwards(disk: SimDisk) -> None:
+def test_a_snapshot_removed_while_a_job_writes_it_does_not_exist_afterwards(disk: SimDisk) -> None:
     log = rolled(disk)
     plan = log.start_flush()
     assert plan is not None

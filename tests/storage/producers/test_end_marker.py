@@ -31,7 +31,7 @@ def test_a_marker_that_was_written_in_another_way_says_the_same() -> None:
     assert read_end_marker(data, header(data)) == EndMarker(aborts=False, coordinator_epoch=7)
 
 
-def test_a_batch_of_the_same_length_that_says_something_else_is_no_marker() -> None:
+def test_a_batch_of_the_same_length_with_other_content_is_not_a_marker() -> None:
     record = Record(0, NOW_MS, b"\0\0\0\x02", b"\0\0\0\0\0\x07")
     data = build_batch([record], producer_id=5, producer_epoch=0, transactional=True, control=True)
     assert read_end_marker(data, header(data)) is None

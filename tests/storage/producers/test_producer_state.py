@@ -78,7 +78,7 @@ def test_each_of_the_last_five_batches_is_recognised_with_its_offsets() -> None:
     assert refusal(state, sent(2, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "the sixth is forgotten"
 
 
-def test_a_batch_that_only_overlaps_a_remembered_one_is_no_duplicate() -> None:
+def test_a_batch_that_only_overlaps_a_remembered_one_is_not_a_duplicate() -> None:
     assert refusal(appended(sent(0, 3)), sent(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
@@ -179,7 +179,7 @@ def test_a_marker_with_a_newer_epoch_starts_sequences_from_zero() -> None:
     assert state.check(sent(0, epoch=1, transactional=True)) is None
 
 
-def test_an_aborted_transaction_is_told_with_how_far_everything_is_decided() -> None:
+def test_an_aborted_transaction_is_reported_with_the_last_stable_offset() -> None:
     state = appended(
         sent(0, producer_id=1, transactional=True),
         sent(0, producer_id=2, transactional=True),
@@ -197,7 +197,7 @@ def test_a_transaction_that_wrote_nothing_here_is_not_worth_telling() -> None:
     assert state.first_open_transaction_offset is None
 
 
-def test_what_is_frozen_does_not_change_with_the_state() -> None:
+def test_frozen_state_does_not_change_with_the_live_state() -> None:
     state = appended(sent(0, producer_id=7, transactional=True), sent(0, producer_id=8))
     frozen = state.freeze()
     state.end_transaction(ended(7, offset=102), ABORT)

@@ -1,4 +1,4 @@
-"""Damage of every kind to every file of a log: opening never crashes, and no batch is served that is not intact.
+"""Damage of every kind to every file of a log: opening never crashes, and only intact batches are served.
 
 Everything before the damage stays, and what lies behind it too if it was on disk. A log that was stopped cleanly is not
 scanned: there the damage shows when it is read.
@@ -162,9 +162,7 @@ def test_a_missing_file_beside_the_log(disk: SimDisk, suffix: str) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("suffix", BESIDE)
-def test_what_is_missing_or_cut_short_beside_the_log_is_found_in_the_log(
-    disk: SimDisk, suffix: str, clean: bool
-) -> None:
+def test_missing_or_truncated_files_beside_the_log_are_rebuilt_from_it(disk: SimDisk, suffix: str, clean: bool) -> None:
     written(disk)
     content = files(disk)
     right = known_of(with_files(content), clean)

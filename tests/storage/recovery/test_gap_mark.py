@@ -1,4 +1,4 @@
-"""A gap in a compacted log: a loss where Quire alone has written, compaction's work where Apache Kafka may have."""
+"""A gap in a compacted log: a loss if Quire alone wrote it, possibly compaction if Apache Kafka may have."""
 
 import errno
 from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ def rewritten_by_kafka(disk: SimDisk, name: str) -> None:
     write_offsets(disk, f"data/{name}", {key: value for key, value in checkpoint(disk, name).items() if key != MARK})
 
 
-def test_the_first_start_marks_a_directory_for_good() -> None:
+def test_the_first_start_marks_a_directory_permanently() -> None:
     disk = SimDisk()
     started(disk)
     for seed in range(5):
@@ -93,13 +93,13 @@ def test_a_gap_in_what_quire_wrote_ends_the_log() -> None:
 
 
 @pytest.mark.parametrize("name", [RECOVERY_POINTS, HIGH_WATERMARKS])
-def test_a_gap_is_left_alone_once_kafka_has_written_either_checkpoint(name: str) -> None:
+def test_a_gap_is_accepted_once_kafka_has_written_either_checkpoint(name: str) -> None:
     disk = without_second_segment(filled())
     rewritten_by_kafka(disk, name)
     assert values_of(started(disk).logs[ORDERS]) == VALUES[:2] + VALUES[4:]
 
 
-def test_what_another_has_compacted_is_still_there_after_quire_has_crashed() -> None:
+def test_a_log_that_another_program_compacted_is_complete_after_quire_has_crashed() -> None:
     disk = without_second_segment(filled())
     rewritten_by_kafka(disk, RECOVERY_POINTS)
     started(disk)
@@ -123,7 +123,7 @@ def test_a_crash_at_any_step_of_taking_a_directory_over_loses_nothing(loses: str
     pytest.fail("taking over does not end")
 
 
-def test_with_a_log_that_cannot_be_opened_the_directory_stays_anothers() -> None:
+def test_while_a_log_cannot_be_opened_the_directory_is_not_marked() -> None:
     disk = filled()
     rewritten_by_kafka(disk, RECOVERY_POINTS)
     path = "data/orders-0/00000000000000000004.log"

@@ -1,4 +1,4 @@
-"""Power loss at any moment: what was flushed is there, and nothing is there that was not written.
+"""Power loss at any moment: what was flushed is there, and nothing that was never written.
 
 A directory with one log is used for a while: appended to, rolled, flushed, truncated, cut at its start, stopped and
 started. Then power goes, the simulated disk forgets what it may, and the directory is opened again. Afterwards

@@ -136,7 +136,7 @@ class TestCleanly:
         disk = disk.crash(SimRandom(1))
         assert disk.read_file(name(base, suffix)) == right
 
-    def test_epochs_are_found_in_the_log_when_their_file_is_gone(self, disk: SimDisk) -> None:
+    def test_epochs_are_found_in_the_log_when_their_file_is_missing(self, disk: SimDisk) -> None:
         log = written(disk)
         before = state_of(log)
         log.close()
@@ -266,7 +266,9 @@ class TestAfterACrash:
         found = values_of(open_log(disk, config, recovery_point=recovery_point, foreign=foreign))
         assert found == [*letters(4), *([] if ends else letters(12)[6:])]
 
-    def test_a_compacted_log_goes_on_where_it_was_on_disk_though_its_last_batches_are_gone(self, disk: SimDisk) -> None:
+    def test_a_compacted_log_continues_where_it_was_on_disk_though_its_last_batches_are_missing(
+        self, disk: SimDisk
+    ) -> None:
         log = written(disk, 7, COMPACTED)
         log.close()
         disk.open(name(4)).truncate(118)
@@ -352,7 +354,7 @@ class TestFolders:
         log = open_log(disk, clean=True, log_start_offset=7)
         assert (log.start_offset, log.end_offset, log.size_bytes, values_of(log)) == (7, 7, 0, [])
 
-    def test_files_of_others_are_left_alone(self, disk: SimDisk) -> None:
+    def test_foreign_files_are_not_touched(self, disk: SimDisk) -> None:
         strangers = ["00000000000000000000-0000000000.checkpoint", "quorum-state", "partition.metadata", "notes.txt"]
         for stranger in strangers:
             disk.open(f"{FOLDER}/{stranger}", create=True).pwritev([b"content"], 0)

@@ -1,4 +1,4 @@
-"""A batch whose offset or leader epoch was damaged, which no checksum tells, with intact batches all around it.
+"""A batch with a damaged offset or leader epoch, which no checksum covers, between intact batches.
 
 Whatever bit it is, the batch is not served, and nothing else goes for it: not what was on disk, nor what a crash cannot
 have left as it is.
@@ -113,7 +113,7 @@ def test_a_wrong_epoch_costs_nothing_but_its_batch_where_all_was_on_disk(clean: 
 
 @pytest.mark.parametrize("config", [PLAIN, COMPACTED], ids=["plain", "compacted"])
 @pytest.mark.parametrize("recovery_point", [0, 8])
-def test_beyond_the_recovery_point_too_a_wrong_offset_costs_nothing_that_stands_behind_it(
+def test_beyond_the_recovery_point_too_a_wrong_offset_loses_nothing_behind_it(
     config: LogConfig, recovery_point: int
 ) -> None:
     right = filled(config)
@@ -130,7 +130,7 @@ def test_beyond_the_recovery_point_too_a_wrong_offset_costs_nothing_that_stands_
                 assert found[: len(others)] == others, "nobody speaks for the last one"
 
 
-def test_a_gap_that_was_always_there_is_no_damage() -> None:
+def test_a_gap_that_was_always_there_is_not_damage() -> None:
     right = filled(COMPACTED, gaps=True)
     for recovery_point in (0, 21, 58):
         log = open_log(copy_of(right), COMPACTED, recovery_point=recovery_point)
@@ -164,7 +164,7 @@ def test_a_batch_that_does_not_check_out_below_the_recovery_point_costs_nothing_
     assert [base for base, _ in dict.fromkeys(served(again))] == others
 
 
-def test_a_whole_segment_of_rubbish_below_the_recovery_point_costs_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_garbage_segment_below_the_recovery_point_affects_no_other(caplog: pytest.LogCaptureFixture) -> None:
     disk = filled(PLAIN)
     second = logs(disk)[1]
     file = disk.open(second)
@@ -213,7 +213,7 @@ def test_a_write_that_was_torn_before_what_a_batchs_checksum_covers_ends_the_log
 
 @pytest.mark.parametrize("only_torn", [False, True])
 @pytest.mark.parametrize("recovery_point", [0, 2, 8])
-def test_what_a_power_cut_brings_back_of_a_failed_write_costs_no_segment_behind_it(
+def test_a_failed_write_that_reappears_after_a_power_loss_loses_no_later_segment(
     disk: SimDisk, recovery_point: int, only_torn: bool
 ) -> None:
     """A disk is full, a part of a batch is written and cut off again, the log rolls, and the cut was not on disk."""

@@ -31,7 +31,7 @@ def test_batches_of_all_sizes_are_found(disk: SimDisk, scan: Scan) -> None:
     assert positions == [sum(map(len, BATCHES[:at])) for at in range(len(BATCHES))]
 
 
-def test_scanning_begins_and_ends_where_it_is_told_to(disk: SimDisk) -> None:
+def test_scanning_begins_and_ends_as_requested(disk: SimDisk) -> None:
     file = file_of(disk, *BATCHES)
     start, end = len(BATCHES[0]), sum(map(len, BATCHES[:3]))
     assert [header.base_offset for _, header in batch_scan.headers(file, start, end)] == [1, 2]
@@ -62,7 +62,7 @@ def test_a_checksum_that_does_not_match_is_found_where_every_byte_is_read(disk: 
     ],
 )
 @pytest.mark.parametrize("scan", [batch_scan.headers, batch_scan.checked])
-def test_what_cannot_be_a_header_ends_the_scan(
+def test_bytes_that_cannot_be_a_header_end_the_scan(
     disk: SimDisk, scan: Scan, position: int, value: bytes, reason: str
 ) -> None:
     damaged = batch(base_offset=1)

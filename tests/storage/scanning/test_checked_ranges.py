@@ -46,7 +46,7 @@ def test_reading_at_a_damage_raises() -> None:
         ranges.intact_from(20, 0)
 
 
-def test_what_was_lost_before_a_batch_is_not_skipped() -> None:
+def test_a_lost_range_before_a_batch_is_not_skipped() -> None:
     ranges = CheckedRanges()
     ranges.add(10, 20)
     ranges.lost_before(10, 7, DamagedBatchError("x", 5, "bad"))

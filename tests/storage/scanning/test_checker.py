@@ -32,7 +32,7 @@ class Checking:
         self.checker.check(self.needed(), lambda: self.told.append(who))
 
 
-def test_everybody_who_needs_a_range_waits_for_one_check(disk: SimDisk) -> None:
+def test_all_readers_of_a_range_wait_for_one_check(disk: SimDisk) -> None:
     checking = Checking(disk)
     checking.check("first")
     checking.check("second")
@@ -43,7 +43,7 @@ def test_everybody_who_needs_a_range_waits_for_one_check(disk: SimDisk) -> None:
     assert checking.log.read(0, 1) is not None
 
 
-def test_a_disk_that_fails_is_reported_and_those_who_wait_go_on(disk: SimDisk) -> None:
+def test_a_disk_that_fails_is_reported_and_the_waiters_continue(disk: SimDisk) -> None:
     checking = Checking(disk)
     checking.check("first")
     disk.fail_when(lambda operation: operation.kind == "read")
@@ -53,7 +53,7 @@ def test_a_disk_that_fails_is_reported_and_those_who_wait_go_on(disk: SimDisk) -
     assert checking.told == ["first"]
 
 
-def test_a_file_that_was_closed_meanwhile_is_no_failure(disk: SimDisk) -> None:
+def test_closing_a_file_during_its_check_is_not_a_failure(disk: SimDisk) -> None:
     checking = Checking(disk)
     checking.check("first")
     checking.log.close_files()

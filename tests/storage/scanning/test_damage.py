@@ -1,4 +1,4 @@
-"""What lies behind a batch that is not intact: nothing, what a crash left, or what was durable once."""
+"""What follows a damaged batch: nothing, the remains of a crash, or records that were durable."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Damage in what was found on disk: it is never served, said once, and what is around it is served as ever."""
+"""Damage in existing files is never served and reported once; records around it are served."""
 
 import logging
 
@@ -55,13 +55,13 @@ def offsets_of(log: Log, offset: int) -> list[int]:
 
 
 class TestWhatHasToBeChecked:
-    def test_what_this_process_wrote_is_served_at_once(self, disk: SimDisk) -> None:
+    def test_records_that_this_process_wrote_are_served_at_once(self, disk: SimDisk) -> None:
         log = open_log(disk, CONFIG)
         append_values(log, *VALUES)
         for offset in range(20):
             assert log.read(offset, 1) is not None
 
-    def test_what_was_scanned_is_served_at_once_and_what_was_not_is_checked(self, disk: SimDisk) -> None:
+    def test_scanned_records_are_served_at_once_and_others_are_checked(self, disk: SimDisk) -> None:
         closed(disk)
         log = open_log(disk, CONFIG, recovery_point=15)
         second = [segment for segment in disk.list_dir(FOLDER) if segment.endswith(".log")][1]
@@ -85,7 +85,7 @@ class TestWhatHasToBeChecked:
         assert values_of(log) == VALUES
         assert log.read(0, 1) is not None
 
-    def test_what_is_appended_to_a_segment_from_disk_needs_no_check(self, disk: SimDisk) -> None:
+    def test_records_appended_to_a_segment_from_disk_need_no_check(self, disk: SimDisk) -> None:
         closed(disk, LogConfig())
         log = reopened(disk, LogConfig())
         append(log, batch(b"new"))
@@ -123,7 +123,7 @@ class TestWhatHasToBeChecked:
         assert offsets_of(log, 10) == [10, 11, 12, 13, 14, 15]
         assert values_of(log) == [*VALUES[:15], b"new"]
 
-    def test_a_segment_that_went_meanwhile_is_no_trouble(self, disk: SimDisk) -> None:
+    def test_deleting_a_segment_during_its_check_is_not_a_failure(self, disk: SimDisk) -> None:
         closed(disk)
         log = reopened(disk)
         with pytest.raises(NotCheckedError) as caught:
@@ -133,7 +133,7 @@ class TestWhatHasToBeChecked:
             caught.value.check.run()
         assert values_of(log) == VALUES[12:]
 
-    def test_what_was_compacted_away_is_no_damage(self, disk: SimDisk) -> None:
+    def test_offsets_removed_by_compaction_are_not_damage(self, disk: SimDisk) -> None:
         config = LogConfig(compact=True)
         log = open_log(disk, config)
         for offset in (0, 1, 2, 10, 11, 12):
@@ -204,7 +204,7 @@ class TestDamage:
             log.close_files()
             flip(disk, name(0), slot * SIZE + at, bit)
 
-    def test_who_asks_for_what_a_damaged_batch_held_is_not_led_past_it(self, disk: SimDisk) -> None:
+    def test_a_reader_of_a_damaged_batch_is_not_sent_past_it(self, disk: SimDisk) -> None:
         closed(disk)
         flip(disk, name(0), 7 * SIZE + 7, 4)
         for offset in (7, 8):

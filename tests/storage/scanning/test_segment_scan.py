@@ -1,4 +1,4 @@
-"""The scan of a segment: what it accepts, where it stops, and whom it tells of what; compiled and interpreted alike."""
+"""The scan of a segment: what it accepts, where it stops, and what it reports; compiled and interpreted alike."""
 
 import pytest
 from hypothesis import given, settings
@@ -74,7 +74,7 @@ def numbered(*offsets: int, size: int = 50, leader_epoch: int = 0) -> list[bytea
     return [batch(bytes(size), base_offset=offset, leader_epoch=leader_epoch) for offset in offsets]
 
 
-def test_batches_that_go_on_where_the_last_one_ended_are_nobodys_business(disk: SimDisk, way: type[BatchWalk]) -> None:
+def test_consecutive_batches_are_not_reported(disk: SimDisk, way: type[BatchWalk]) -> None:
     walk, witness = new_walk(way=way), Witness()
     assert scanned(file_of(disk, *numbered(*range(100))), walk, witness) is None
     assert walk.next_offset == 100
@@ -93,7 +93,7 @@ def test_batches_larger_than_what_is_read_at_once_are_checked_whole(disk: SimDis
     assert "checksum" in damage.reason
 
 
-def test_a_gap_a_step_back_and_another_epoch_are_told(disk: SimDisk, way: type[BatchWalk]) -> None:
+def test_gaps_steps_back_and_epoch_changes_are_reported(disk: SimDisk, way: type[BatchWalk]) -> None:
     batches = [*numbered(0, 1, 5), *numbered(3), *numbered(4, 5, leader_epoch=2), *numbered(6, leader_epoch=1)]
     witness = Witness()
     assert scanned(file_of(disk, *batches), new_walk(way=way), witness) is None
@@ -114,7 +114,7 @@ def test_batches_without_an_epoch_are_regular_in_any(disk: SimDisk, way: type[Ba
     assert witness.irregular == []
 
 
-def test_what_is_refused_ends_the_scan_with_the_reason(disk: SimDisk, way: type[BatchWalk]) -> None:
+def test_a_refused_batch_ends_the_scan_with_the_reason(disk: SimDisk, way: type[BatchWalk]) -> None:
     witness = Witness()
     witness.refuse = "not of its colour"
     file = file_of(disk, *numbered(0, 1, 5, 6))
@@ -161,7 +161,7 @@ def test_no_flipped_byte_is_overlooked(disk: SimDisk, way: type[BatchWalk], at: 
         assert damage is not None and damage.position == size
 
 
-def test_of_a_producers_many_batches_the_first_and_the_last_five_are_told(disk: SimDisk, way: type[BatchWalk]) -> None:
+def test_the_first_and_the_last_five_batches_of_a_producer_are_reported(disk: SimDisk, way: type[BatchWalk]) -> None:
     batches = [
         batch(b"v", base_offset=at, leader_epoch=0, producer_id=at % 2, producer_epoch=0, sequence=at // 2)
         for at in range(40)
@@ -172,7 +172,7 @@ def test_of_a_producers_many_batches_the_first_and_the_last_five_are_told(disk: 
     assert witness.told == [0, 30, 32, 34, 36, 38, 1, 31, 33, 35, 37, 39]
 
 
-def test_producers_before_a_damage_are_told(disk: SimDisk, way: type[BatchWalk]) -> None:
+def test_producers_before_a_damaged_batch_are_reported(disk: SimDisk, way: type[BatchWalk]) -> None:
     first = batch(b"v", base_offset=0, leader_epoch=0, producer_id=5, producer_epoch=0, sequence=0)
     witness = Witness()
     assert scanned(file_of(disk, first, bytearray(100)), new_walk(way=way), witness) is not None

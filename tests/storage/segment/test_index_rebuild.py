@@ -58,7 +58,7 @@ def test_two_reads_need_the_same_rebuild(disk: SimDisk, right: bytes) -> None:
     assert repr(needed(log, 15)) == repr(needed(log, 16))
 
 
-def test_one_of_a_segment_that_was_truncated_meanwhile_is_dropped(disk: SimDisk, right: bytes) -> None:
+def test_the_result_for_a_segment_that_was_truncated_during_the_job_is_dropped(disk: SimDisk, right: bytes) -> None:
     log = open_log(disk, CONFIG, clean=True)
     rebuild = needed(log, 15)
     rebuild.run()

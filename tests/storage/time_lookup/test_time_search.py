@@ -1,4 +1,4 @@
-"""Searches that no index shortens: in pieces, in a job, while the log goes on, and with the same answers."""
+"""Searches that no index shortens: in pieces, in a job, during appends, and with the same results."""
 
 from collections.abc import Iterator
 
@@ -53,7 +53,7 @@ def begun(log: Log, timestamp: int) -> TimeSearch:
     return raised.value.search
 
 
-def test_only_a_little_is_gone_through_at_once(log: Log, disk: SimDisk) -> None:
+def test_a_search_reads_only_a_little_at_once(log: Log, disk: SimDisk) -> None:
     reads: list[DiskCall] = []
 
     def note(operation: DiskCall) -> bool:
@@ -67,7 +67,7 @@ def test_only_a_little_is_gone_through_at_once(log: Log, disk: SimDisk) -> None:
     assert log.find_timestamp(149) == (149, 50, 3), "this is near, and found at once"
 
 
-def test_what_a_job_has_searched_is_answered(log: Log) -> None:
+def test_the_result_of_a_job_is_used(log: Log) -> None:
     search = begun(log, 150)
     assert search.run()
     assert log.find_timestamp(150, search) is None
@@ -83,7 +83,7 @@ def test_a_search_finds_what_is_far_behind(log: Log) -> None:
     assert search_now(log.find_max_timestamp) == (6000, MANY + 2, 4)
 
 
-def test_other_segments_are_looked_at_when_the_search_was_in_vain(log: Log) -> None:
+def test_other_segments_are_searched_when_the_first_search_finds_nothing(log: Log) -> None:
     log.roll(0)
     append_timestamps(log, 200)
     append_timestamps(log, FUTURE + 1)
@@ -91,14 +91,14 @@ def test_other_segments_are_looked_at_when_the_search_was_in_vain(log: Log) -> N
     assert search_now(log.find_max_timestamp) == (FUTURE + 1, MANY + 2, 3)
 
 
-def test_what_is_appended_meanwhile_came_later_than_the_question_and_is_not_waited_for(log: Log) -> None:
+def test_records_appended_during_the_search_came_after_the_request_and_are_not_waited_for(log: Log) -> None:
     search = begun(log, 150)
     append_timestamps(log, 5000)
     search.run()
     assert log.find_timestamp(150, search) is None
 
 
-def test_what_was_found_and_is_deleted_by_then_is_no_answer(log: Log) -> None:
+def test_a_record_found_but_deleted_since_is_not_returned(log: Log) -> None:
     append_timestamps(log, 5000)
     append_timestamps(log, 5001)
     search = begun(log, 150)
@@ -108,7 +108,7 @@ def test_what_was_found_and_is_deleted_by_then_is_no_answer(log: Log) -> None:
 
 
 @pytest.mark.usefixtures("little_at_once")
-def test_segments_that_were_compacted_meanwhile_are_searched_again(disk: SimDisk) -> None:
+def test_segments_that_were_compacted_during_the_search_are_searched_again(disk: SimDisk) -> None:
     log = open_log(disk, COMPACTED._replace(segment_bytes=10_000))
     append(log, keyed((b"future", b""), timestamp=FUTURE))
     for number in range(30):
@@ -188,7 +188,7 @@ class Asked:
         return answer
 
 
-def test_a_search_whose_segment_is_closed_meanwhile_begins_anew(log: Log) -> None:
+def test_a_search_whose_segment_is_closed_during_it_starts_again(log: Log) -> None:
     search = begun(log, 150)
     asked = Asked(search)
     log.close_files()
@@ -205,7 +205,7 @@ def test_damage_is_reported_to_the_caller_and_logged(log: Log, disk: SimDisk, ca
     assert "not serving a damaged batch" in caplog.text
 
 
-def test_a_disk_that_fails_is_told_to_both(log: Log, disk: SimDisk) -> None:
+def test_both_callers_are_told_of_a_failing_disk(log: Log, disk: SimDisk) -> None:
     search = begun(log, 150)
     asked = Asked(search)
     disk.fail_when(lambda operation: operation.kind == "read")

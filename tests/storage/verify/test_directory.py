@@ -1,4 +1,4 @@
-"""Checking a directory offline: an intact one has no findings, and each kind of damage has one that names its place."""
+"""Checking a directory offline: an intact one has no findings, and each kind of damage has one with its location."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_each_flipped_byte_of_a_log_is_found(directory: SimDisk) -> None:
         overwrite(directory, name(0), right)
 
 
-def test_of_a_wrong_offset_and_the_batch_behind_it_the_wrong_one_is_named(directory: SimDisk) -> None:
+def test_a_batch_with_a_wrong_offset_is_named_and_not_the_one_behind_it(directory: SimDisk) -> None:
     second = walk_batches(directory.read_file(name(0)))[1]
     overwrite(directory, name(0), (second.base_offset + 1).to_bytes(8, "big"), second.position)
     (found,) = [finding for finding in findings(directory) if finding.path == name(0)]
@@ -113,7 +113,7 @@ def test_each_missing_index_is_named(directory: SimDisk, suffix: str) -> None:
     assert {finding.path for finding in findings(directory)} == {name(0, suffix)}
 
 
-def test_what_a_crash_leaves_beside_a_log_is_no_damage_where_the_next_start_makes_it_anew(directory: SimDisk) -> None:
+def test_files_left_by_a_crash_are_not_damage_if_the_next_start_rebuilds_them(directory: SimDisk) -> None:
     bases = [int(each[:20]) for each in directory.list_dir(FOLDER) if each.endswith(".log")]
     scanned = bases[2:]
     overwrite(directory, CHECKPOINT, b"0\n1\norders 0 %d\n" % (scanned[0] + 1))
@@ -136,7 +136,7 @@ def test_what_a_crash_leaves_beside_a_log_is_no_damage_where_the_next_start_make
     )
 
 
-def test_the_next_start_makes_anew_what_a_roll_has_marked(directory: SimDisk) -> None:
+def test_files_that_a_roll_has_marked_are_rebuilt_by_the_next_start(directory: SimDisk) -> None:
     second = sorted(int(each[:20]) for each in directory.list_dir(FOLDER) if each.endswith(".log"))[1]
     make_mark(directory, FOLDER, second)
     directory.remove(name(0, ".index"))
@@ -163,13 +163,13 @@ def test_a_torn_snapshot_and_an_index_without_a_log_are_named(directory: SimDisk
     assert {finding.path for finding in findings(directory)} == {f"{FOLDER}/{snapshot}", name(9999, ".index")}
 
 
-def test_a_foreign_file_is_nobodys_business(directory: SimDisk) -> None:
+def test_foreign_files_are_ignored(directory: SimDisk) -> None:
     directory.open(f"{FOLDER}/notes.txt", create=True).pwritev([b"hello"], 0)
     directory.open("data/notes.txt", create=True)
     assert findings(directory) == []
 
 
-def test_a_directory_in_use_or_not_there_is_refused(directory: SimDisk) -> None:
+def test_a_directory_in_use_or_missing_is_refused(directory: SimDisk) -> None:
     lock = directory.lock("data/.lock")
     assert lock is not None
     with pytest.raises(DataDirectoryError, match="in use"):

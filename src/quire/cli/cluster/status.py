@@ -11,7 +11,7 @@ from quire.client.errors import TimedOutError, UnsupportedError
 from quire.client.metadata import NO_LEADER
 from quire.client.shell_blocking import BlockingClient
 from quire.console.live_screen import watch
-from quire.console.options import FloatRange, cluster_options, connect, json_option
+from quire.console.options import cluster_options, connect, json_option, watch_options
 from quire.console.output import count, print_json
 from quire.console.terminal import echo, to_json
 from quire.protocol.errors import ApiError
@@ -36,16 +36,7 @@ def is_title(line: str) -> bool:
 @click.command(
     epilog="\b\nExamples:\n  quire cluster status\n  quire cluster status --watch\n  quire cluster status --json"
 )
-@click.option("-w", "--watch", "live", is_flag=True, help="Refresh the view until Ctrl-C.")
-@click.option(
-    "--interval",
-    "interval_s",
-    type=FloatRange(min=0.1),
-    default=2,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often --watch refreshes.",
-)
+@watch_options
 @json_option
 @cluster_options
 def status(live: bool, interval_s: float, as_json: bool, servers: str, timeout_s: float) -> None:

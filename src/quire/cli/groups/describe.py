@@ -12,7 +12,7 @@ from quire.client.admin.group_lag import GroupDetail, group_details
 from quire.client.admin.groups import list_groups
 from quire.client.shell_blocking import BlockingClient
 from quire.console.live_screen import watch
-from quire.console.options import FloatRange, cluster_options, connect, json_option
+from quire.console.options import cluster_options, connect, json_option, watch_options
 from quire.console.output import print_json
 from quire.console.printable import printable
 from quire.console.terminal import echo, to_json
@@ -29,16 +29,7 @@ Examples:
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_groups)
 @click.option("-m", "--members", is_flag=True, help="The members and what each reads, instead of the offsets.")
-@click.option("-w", "--watch", "live", is_flag=True, help="Refresh the view until Ctrl-C.")
-@click.option(
-    "--interval",
-    "interval_s",
-    type=FloatRange(min=0.1),
-    default=2,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often --watch refreshes.",
-)
+@watch_options
 @json_option
 @cluster_options
 def describe(

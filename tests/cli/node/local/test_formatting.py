@@ -1,4 +1,4 @@
-"""The folder of a local cluster: what is formatted once, and never again."""
+"""The folder of a local cluster is formatted once, and never again."""
 
 import logging
 import shutil

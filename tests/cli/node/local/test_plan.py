@@ -126,6 +126,6 @@ def test_free_ports_are_chosen_for_all() -> None:
         (["num.partitions=none"], None, "num.partitions"),
     ],
 )
-def test_what_cannot_be_a_cluster_is_refused(assignments: list[str], listen: str | None, why: str) -> None:
+def test_impossible_clusters_are_refused(assignments: list[str], listen: str | None, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         planned(3, *assignments, listen=listen)

@@ -147,7 +147,7 @@ def test_a_second_signal_kills_the_nodes(tmp_path: Path) -> None:
         (["--nodes", "3", "--set", "no.such.setting=4"], 2, "no.such.setting is not a setting"),
     ],
 )
-def test_what_cannot_be_started_is_said(arguments: list[str], code: int, why: str) -> None:
+def test_a_failure_to_start_is_reported(arguments: list[str], code: int, why: str) -> None:
     done = quire("start", "--ephemeral", *arguments)
     assert done.returncode == code and why in done.stderr.decode(), done.stderr
 

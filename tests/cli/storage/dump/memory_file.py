@@ -1,4 +1,4 @@
-"""A file that is only in memory, for whatever reads files."""
+"""A file in memory."""
 
 
 class MemoryFile:

@@ -48,7 +48,7 @@ def test_records_come_below_their_batch_whatever_the_codec(codec: Compression) -
     assert facts[-1].fields == {"batches": 2, "records": 3, "first_offset": 10, "last_offset": 12}
 
 
-def test_without_records_only_batches_are_told() -> None:
+def test_without_records_only_batches_are_shown() -> None:
     assert [fact.kind for fact in dump(batch(0, b"a", b"b"), Wanted())] == ["batch", "log_end"]
 
 
@@ -60,7 +60,7 @@ def test_a_part_of_a_log_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize("position", [3, 8, 16, 40, 61])
-def test_a_damaged_log_is_told_up_to_the_damage(position: int) -> None:
+def test_a_damaged_log_is_shown_up_to_the_damage(position: int) -> None:
     good = batch(0, b"a") + batch(1, b"b")
     bad = bytearray(batch(2, b"c"))
     bad[position] ^= 0x80
@@ -93,7 +93,7 @@ def test_records_that_cannot_be_decoded_are_a_problem_and_no_end() -> None:
     assert kinds == ["batch", "problem", "batch", "record", "log_end"]
 
 
-def test_the_end_of_a_transaction_is_told_without_asking_for_records() -> None:
+def test_the_end_of_a_transaction_is_shown_even_without_records() -> None:
     value = (0).to_bytes(2, "big") + encode(EndTxnMarker(coordinator_epoch=7), 0)
     content = build_control_batch([(ControlRecordType.ABORT, value)], TIME, producer_id=5, producer_epoch=1)
     (told,) = of_kind("batch", dump(bytes(content), Wanted()))

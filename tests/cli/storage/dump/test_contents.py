@@ -38,7 +38,7 @@ def test_a_committed_offset() -> None:
     }
 
 
-def test_what_classic_consumers_say_in_bytes_of_their_own() -> None:
+def test_the_encodings_of_classic_consumers_are_decoded() -> None:
     subscription = prefixed(0, ConsumerProtocolSubscription(topics=["orders"]), 0)
     member = MemberMetadata(member_id="m", subscription=subscription, assignment=b"?")
     group = GroupMetadataValue(protocol_type="consumer", generation=3, members=[member])
@@ -95,7 +95,7 @@ def test_share_group_state() -> None:
     assert (decoded["record"], decoded["value"]) == ("ShareSnapshot", None)
 
 
-def test_what_cannot_be_decoded_is_shown_as_it_is_with_the_reason() -> None:
+def test_undecodable_content_is_shown_raw_with_the_reason() -> None:
     unknown = Record(key=b"\x00\x63rest", value=b"v")
     for contents in (Contents.OFFSETS, Contents.TRANSACTIONS, Contents.SHARES, Contents.METADATA):
         decoded = decoder_of(contents)(unknown)
@@ -117,5 +117,5 @@ def test_no_bytes_at_all_keep_a_record_from_being_shown(contents: Contents, key:
     assert "value" in decode_control(Record(key=key, value=value))
 
 
-def test_plain_records_are_left_alone() -> None:
+def test_plain_records_are_not_interpreted() -> None:
     assert decoder_of(Contents.PLAIN)(Record(key=None, value=b"\xff")) == {"key": None, "value": b"\xff"}

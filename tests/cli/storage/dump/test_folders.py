@@ -46,7 +46,7 @@ def test_a_file_is_known_by_its_name(name: str, kind: Kind | None) -> None:
         ("not__consumer_offsets-0", Contents.PLAIN),
     ],
 )
-def test_what_records_mean_is_known_by_the_folder(folder: str, contents: Contents) -> None:
+def test_the_folder_decides_how_records_are_decoded(folder: str, contents: Contents) -> None:
     assert contents_of(f"data/{folder}/{SEGMENT}.log") is contents
 
 
@@ -55,7 +55,7 @@ def test_a_file_without_a_folder_is_plain_unless_it_is_a_metadata_snapshot() -> 
     assert contents_of("bootstrap.checkpoint") is Contents.METADATA
 
 
-def test_an_index_stands_beside_its_log() -> None:
+def test_an_index_is_shown_beside_its_log() -> None:
     assert log_beside(f"a.b/{SEGMENT}.index") == f"a.b/{SEGMENT}.log"
     assert log_beside(f"{SEGMENT}.timeindex.deleted") == f"{SEGMENT}.log.deleted"
     assert log_beside(f"{SEGMENT}.timeindex.1.deleted") == f"{SEGMENT}.log.1.deleted"
@@ -63,7 +63,7 @@ def test_an_index_stands_beside_its_log() -> None:
     assert base_offset_of("bootstrap.checkpoint") is None
 
 
-def test_a_folder_is_told_in_the_order_in_which_one_would_read_it() -> None:
+def test_a_folder_is_shown_in_reading_order() -> None:
     names = [
         "00000000000000000009.log",
         "00000000000000000000.timeindex",
@@ -85,6 +85,6 @@ def test_a_folder_is_told_in_the_order_in_which_one_would_read_it() -> None:
     ]
 
 
-def test_partitions_are_told_by_number_after_the_files() -> None:
+def test_partitions_are_shown_by_number_after_the_files() -> None:
     names = ["b-0", "a-10", "a-2", "meta.properties"]
     assert in_order("d", names, lambda path: "-" in path) == ["d/meta.properties", "d/a-2", "d/a-10", "d/b-0"]

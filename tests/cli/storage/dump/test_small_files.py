@@ -76,5 +76,5 @@ def test_properties() -> None:
         (Kind.CLEAN_SHUTDOWN, b"{}"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_a_problem(kind: Kind, content: bytes) -> None:
+def test_a_malformed_file_is_a_problem(kind: Kind, content: bytes) -> None:
     assert [fact.kind for fact in told(kind, content)][-1] == "problem"

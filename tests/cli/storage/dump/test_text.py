@@ -35,7 +35,7 @@ def lines(*facts: Fact) -> list[str]:
     return [line for fact in facts for line in text.lines("orders-0/x.log", fact)]
 
 
-def test_batches_stand_in_columns_under_one_row_of_titles() -> None:
+def test_batches_are_aligned_in_columns_under_one_row_of_titles() -> None:
     head, titles, first, second = lines(FILE, BATCH, BATCH)
     assert head == "orders-0/x.log  (segment, 624 bytes)"
     assert first == second

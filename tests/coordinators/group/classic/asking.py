@@ -1,4 +1,4 @@
-"""Requests to a shard of classic groups, for tests that look at more than a story tells."""
+"""Requests to a shard of classic groups, for tests that check more than a transcript shows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A consumer as the coordinator sees one: it joins, syncs, beats, and does what it is told. It never gives up.
+"""A consumer as the coordinator sees it: it joins, syncs, sends heartbeats, and obeys. It never gives up.
 
 It sends one request at a time. It repeats a request that gets no response in time, as a client would after its
 connection broke; answers to what it has given up on do not reach it.
@@ -14,6 +14,7 @@ from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupReques
 from quire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from simulator.clock import SimClock, SimTimer
+from tests.coordinators.group.classic.classic_machine import Request
 
 GROUP = "g"
 PARTITIONS = 6
@@ -24,7 +25,6 @@ JOIN_PATIENCE_MS = REBALANCE_TIMEOUT_MS + 5_000
 PATIENCE_MS = 5_000
 RETRY_MS = 100
 
-Request = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 
 _START_OVER = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
 _JOIN_AGAIN = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS)

@@ -1,20 +1,19 @@
-"""Consumers and a coordinator, and a network in between in which anything can happen; what must hold whatever does."""
+"""Consumers, a coordinator, and an unreliable network between them; and the invariants that must hold."""
 
-from collections.abc import Callable
 from typing import Any
 
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.group.classic.state import ClassicState
 from quire.coordinators.runtime.machine import Caller
-from quire.coordinators.runtime.result import CoordinatorResult
+from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.group_records import GroupMetadataValue
 from quire.protocol.messages.heartbeat import HeartbeatRequest
 from quire.protocol.messages.join_group import JoinGroupRequest
 from quire.protocol.messages.leave_group import LeaveGroupRequest
 from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.coordinators.group.classic.classic_machine import ClassicMachine, classic_shard
-from tests.coordinators.group.classic.model_consumer import GROUP, PARTITIONS, Attempt, ModelConsumer, Request
+from tests.coordinators.group.classic.classic_machine import ClassicMachine, Request, classic_shard
+from tests.coordinators.group.classic.model_consumer import GROUP, PARTITIONS, Attempt, ModelConsumer
 
 CONSUMERS = 5
 SETTLING_MS = 180_000
@@ -51,7 +50,7 @@ class ModelWorld:
     def arrive_again(self, place: int) -> None:
         """As a duplicate: its response is lost."""
         attempt = self.on_its_way[place]
-        self.shard.run(self._operation(attempt.request, attempt.consumer))
+        self._handle(attempt.request, attempt.consumer)
 
     def lose_answer(self, number: int) -> None:
         """The connection of a consumer that waits breaks."""
@@ -80,30 +79,17 @@ class ModelWorld:
             self.on_its_way.append(attempt)
 
     def _deliver(self, attempt: Attempt) -> None:
-        answer = self.shard.run(self._operation(attempt.request, attempt.consumer))
+        answer = self._handle(attempt.request, attempt.consumer)
         if attempt.is_given_up:
             answer.abandon()
             return
         attempt.answer = answer
         answer.when_done(lambda response: self._answered(attempt, response))
 
-    def _operation(self, request: Request, consumer: ModelConsumer) -> Callable[[int], CoordinatorResult[Any]]:
+    def _handle(self, request: Request, consumer: ModelConsumer) -> Pending[Any]:
         version = {JoinGroupRequest: consumer.version, SyncGroupRequest: 5, HeartbeatRequest: 4, LeaveGroupRequest: 5}
         caller = Caller(f"client{consumer.number}", "host", version[type(request)])
-
-        def operation(now_ms: int) -> CoordinatorResult[Any]:
-            classic = self.shard.machine.classic
-            match request:
-                case JoinGroupRequest():
-                    return classic.join(request, caller, now_ms)
-                case SyncGroupRequest():
-                    return classic.sync(request, caller, now_ms)
-                case HeartbeatRequest():
-                    return classic.heartbeat(request, caller, now_ms)
-                case LeaveGroupRequest():
-                    return classic.leave(request, caller, now_ms)
-
-        return operation
+        return self.shard.run(lambda now_ms: self.shard.machine.handle(request, caller, now_ms))
 
     def _answered(self, attempt: Attempt, response: object) -> None:
         if isinstance(attempt.request, SyncGroupRequest) and isinstance(response, SyncGroupResponse):

@@ -1,4 +1,4 @@
-"""The stage for stories about classic groups: clients with names, one group, virtual time.
+"""The stage for transcripts of classic groups: named clients, one group, virtual time.
 
 shard [setting=value ...]       begins
 join NAME [option=value ...]    JoinGroup; options are remembered: version, instance, protocols=range,roundrobin,
@@ -21,7 +21,6 @@ from typing import Any
 from quire.coordinators.group.classic.classic_group import ClassicGroup
 from quire.coordinators.runtime.machine import Caller
 from quire.coordinators.runtime.record import StateRecord
-from quire.coordinators.runtime.result import CoordinatorResult
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.group_records import GroupMetadataValue
@@ -29,10 +28,9 @@ from quire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespons
 from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from quire.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.coordinators.group.classic.classic_machine import classic_shard
+from tests.coordinators.group.classic.classic_machine import Request, classic_shard
 
 GROUP = "readers"
-Request = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 
 _DEFAULTS = {
     "version": "9",
@@ -222,19 +220,7 @@ class ClassicStage:
     def _send(self, client: Client, version: int, request: Request) -> None:
         caller = Caller(client.name, "host", version)
 
-        def operation(now_ms: int) -> CoordinatorResult[Any]:
-            classic = self.shard.machine.classic
-            match request:
-                case JoinGroupRequest():
-                    return classic.join(request, caller, now_ms)
-                case SyncGroupRequest():
-                    return classic.sync(request, caller, now_ms)
-                case HeartbeatRequest():
-                    return classic.heartbeat(request, caller, now_ms)
-                case LeaveGroupRequest():
-                    return classic.leave(request, caller, now_ms)
-
-        answer = self.shard.run(operation)
+        answer = self.shard.run(lambda now_ms: self.shard.machine.handle(request, caller, now_ms))
         if not answer.done:
             client.waits_for = answer
             self._tell(f"{client.name} waits")

@@ -1,4 +1,4 @@
-"""What a classic group is to those who need not know its protocol."""
+"""A classic group as callers see it that do not know its protocol."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def group_of_one_that_commits() -> ClassicGroup:
 # --- Committing
 
 
-def test_whoever_assigns_itself_commits_without_being_a_member() -> None:
+def test_a_consumer_that_assigns_its_own_partitions_commits_without_being_a_member() -> None:
     assert commit_error(group_of_one_that_commits()) is ErrorCode.NONE
     assert commit_error(group_of_one_that_commits(), "made up", 3) is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -72,7 +72,7 @@ def test_a_transaction_of_an_old_client_names_no_member_and_may_commit() -> None
     assert commit_error(group, member_id, 0, is_transactional=True) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_what_was_read_is_committed_while_the_group_gathers_but_not_while_it_assigns() -> None:
+def test_offsets_are_committed_while_members_join_but_not_while_the_leader_assigns() -> None:
     shard = shard_at_once()
     group = rebalancing(shard)
     leader, follower = group.members
@@ -113,7 +113,7 @@ def test_only_an_empty_group_can_be_deleted() -> None:
     assert refused.value.code is ErrorCode.NON_EMPTY_GROUP
 
 
-def test_anybody_may_fetch_offsets() -> None:
+def test_any_client_may_fetch_offsets() -> None:
     group_of_one_that_commits().check_offset_fetch(None, -1)
 
 
@@ -127,7 +127,7 @@ def test_a_topic_is_in_use_when_a_member_reads_it() -> None:
     assert group.is_subscribed_to("c") and not group.is_subscribed_to("a")
 
 
-def test_a_static_member_that_comes_back_for_other_topics_counts() -> None:
+def test_a_static_member_that_returns_for_other_topics_counts() -> None:
     shard = shard_at_once()
     stable(shard, instance_id="one", version=9, metadata=subscription(3, "a"))
     assert not group_of(shard).is_subscribed_to("b")
@@ -136,7 +136,7 @@ def test_a_static_member_that_comes_back_for_other_topics_counts() -> None:
     assert group_of(shard).is_subscribed_to("b") and not group_of(shard).is_subscribed_to("a")
 
 
-def test_where_members_do_not_say_what_they_read_every_topic_may_be_in_use() -> None:
+def test_if_members_do_not_say_what_they_read_every_topic_may_be_in_use() -> None:
     shard = shard_at_once()
     stable(shard, protocol_type="connect")
     assert group_of(shard).is_subscribed_to("a")

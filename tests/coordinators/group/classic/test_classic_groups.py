@@ -1,4 +1,4 @@
-"""What the shard asks of its classic groups besides requests: records, loading, unloading, other protocols."""
+"""What a shard needs of its classic groups besides requests: records, loading, unloading, other protocols."""
 
 from quire.coordinators.group.classic.state import ClassicState
 from quire.coordinators.runtime.result import CoordinatorResult
@@ -27,12 +27,12 @@ def test_a_deleted_group_leaves_nothing_behind() -> None:
     assert not shard.machine.groups
 
 
-def test_a_tombstone_of_a_group_that_nobody_knows_is_fine() -> None:
+def test_a_tombstone_of_an_unknown_group_is_accepted() -> None:
     shard = shard_at_once()
     shard.machine.classic.replay(GroupMetadataKey(group="gone"), None)
 
 
-def test_a_group_that_becomes_one_of_another_protocol_sends_back_who_waits() -> None:
+def test_waiting_members_are_sent_back_when_the_group_changes_its_protocol() -> None:
     shard = shard_at_once()
     leader, follower = stable(shard, 2)
     waiting = join(shard, leader)
@@ -54,7 +54,7 @@ def test_a_group_of_another_protocol_that_becomes_classic_has_sessions_from_then
     assert refusal(beat(shard, "b", 7)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_when_unloaded_everybody_who_waits_is_told_why() -> None:
+def test_when_unloaded_every_waiting_request_gets_the_reason() -> None:
     shard = shard_at_once()
     leader, _ = stable(shard, 2)
     in_join = join(shard, leader)

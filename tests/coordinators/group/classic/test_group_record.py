@@ -1,4 +1,4 @@
-"""A group as it is written down: the bytes, and that nothing of it is lost."""
+"""The record of a group: its bytes, and that it keeps everything."""
 
 from quire.coordinators.runtime.record import encode_key, encode_value
 from quire.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -59,7 +59,7 @@ def test_an_empty_group_keeps_its_generation_and_what_it_was() -> None:
     assert (group_of(shard).generation, group_of(shard).protocol_type) == (3, "connect")
 
 
-def test_what_is_replayed_is_what_was_there() -> None:
+def test_a_replayed_record_restores_the_group() -> None:
     shard = shard_at_once()
     stable(shard, 3, metadata=b"topics")
     join(shard)

@@ -1,4 +1,4 @@
-"""JoinGroup, where the stories end: limits, records that do not fit, coming back twice."""
+"""JoinGroup, beyond the transcripts: limits, records that do not fit, repeated returns."""
 
 from quire.coordinators.group.classic.join_group import MEMBERS_LIMIT, PENDING_LIMIT, SIZE_LIMIT_RECORDS
 from quire.protocol.errors import ErrorCode
@@ -24,7 +24,7 @@ def test_members_are_bounded_whatever_the_setting_says() -> None:
     assert join(shard).value.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_what_members_tell_is_bounded_and_those_who_are_in_stay() -> None:
+def test_the_metadata_of_members_is_bounded_and_existing_members_stay() -> None:
     shard = shard_at_once(message_max_bytes="10000")
     half = SIZE_LIMIT_RECORDS * 10_000 // 2
     (member,) = stable(shard, metadata=bytes(100))
@@ -42,7 +42,7 @@ def test_many_protocols_count_although_none_says_anything() -> None:
     assert refusal(join(shard, protocols=many)) is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_what_a_group_counts_is_what_its_members_told() -> None:
+def test_the_size_of_a_group_is_the_sum_of_its_members_sizes() -> None:
     shard = shard_at_once()
     ids = stable(shard, 3, metadata=bytes(50))
     join(shard, ids[0], metadata=bytes(500))
@@ -83,7 +83,7 @@ def test_version_0_has_no_rebalance_timeout_and_gets_the_session_timeout() -> No
     assert group_of(shard).rebalance_timeout_ms == 10_000
 
 
-def test_a_static_member_that_comes_back_with_more_than_fits_changes_nothing() -> None:
+def test_a_static_member_that_returns_with_too_much_metadata_changes_nothing() -> None:
     shard = shard_at_once()
     (old,) = stable(shard, instance_id="one", version=9)
     shard.max_batch_bytes = 1_000
@@ -111,7 +111,7 @@ def test_a_static_member_rejoins_during_a_rebalance_although_the_group_is_larger
     assert sync(shard, returned.value.member_id, 2).value.assignment == b"its own"
 
 
-def test_a_static_member_may_come_back_again_before_the_first_time_is_written() -> None:
+def test_a_static_member_may_return_again_before_the_first_return_is_committed() -> None:
     shard = shard_at_once()
     stable(shard, instance_id="one", version=9)
     shard.holding = True
@@ -138,7 +138,7 @@ def test_a_static_member_that_rejoins_while_a_rebalance_starts_joins_it() -> Non
     assert returned.value.generation_id == leader.value.generation_id == 2
 
 
-def test_a_static_member_with_an_empty_name_is_not_taken_for_those_who_have_none() -> None:
+def test_an_empty_instance_id_is_not_the_same_as_none() -> None:
     shard = shard_at_once()
     (static,) = stable(shard, instance_id="", version=9)
     given = join(shard, version=9).value

@@ -57,7 +57,7 @@ def test_a_static_member_is_removed_by_its_instance_id_alone() -> None:
     assert group_of(shard).is_empty
 
 
-def test_leaving_a_group_that_nobody_knows_names_the_members() -> None:
+def test_leaving_an_unknown_group_names_the_members() -> None:
     shard = shard_at_once()
     request = LeaveGroupRequest(group_id="g", member_id="m")
     answer = shard.run(lambda now_ms: shard.machine.classic.leave(request, Caller("c", "h", 2), now_ms))

@@ -1,5 +1,5 @@
-"""Consumers that come, go, die and change their minds, while requests are late, lost, doubled and out of order, records
-are committed late or never, the coordinator moves and clocks jump: what holds all the time, and what once it is over.
+"""Consumers that join, leave, die and resubscribe, while requests are late, lost, duplicated and out of order, records
+are committed late or never, the coordinator moves and clocks jump: what holds all the time, and what at the end.
 """
 
 from hypothesis import given, settings

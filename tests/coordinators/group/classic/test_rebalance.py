@@ -65,7 +65,7 @@ def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
     assert refusal(beat(shard, follower, 1)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_rebalance_during_the_sync_phase_calls_back_who_waits_for_the_assignment() -> None:
+def test_a_rebalance_during_the_sync_phase_recalls_members_that_wait_for_the_assignment() -> None:
     shard = shard_at_once()
     answers = [join(shard) for _ in range(2)]
     shard.wait(0)

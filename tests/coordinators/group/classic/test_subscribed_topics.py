@@ -1,4 +1,4 @@
-"""What consumers say they read."""
+"""Which topics consumers say they read."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ def test_a_version_of_the_future_is_read_as_far_as_it_is_known() -> None:
     assert subscribed_topics([(9).to_bytes(2, "big") + subscription(3, "a")[2:] + b"and more"]) == frozenset("a")
 
 
-def test_what_cannot_be_read_leaves_open_what_is_read() -> None:
+def test_unreadable_metadata_means_that_the_topics_are_unknown() -> None:
     assert subscribed_topics([subscription(0, "a"), b"\0\0\0\0\0\5abc"]) is None
     assert subscribed_topics([b"\0"]) is None
 

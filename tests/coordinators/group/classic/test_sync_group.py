@@ -1,4 +1,4 @@
-"""SyncGroup, where the stories end: assignments that do not fit."""
+"""SyncGroup, beyond the transcripts: assignments that do not fit."""
 
 from quire.coordinators.runtime.machine import Caller
 from quire.pending import Pending
@@ -7,7 +7,7 @@ from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 from tests.coordinators.group.classic.asking import beat, group_of, join, refusal, shard_at_once, stable, sync
 
 
-def test_an_assignment_too_large_to_be_written_fails_for_all_and_the_group_gathers_anew() -> None:
+def test_an_assignment_too_large_to_be_written_fails_for_all_and_starts_a_rebalance() -> None:
     shard = shard_at_once()
     answers = [join(shard) for _ in range(2)]
     shard.wait(0)
@@ -48,5 +48,5 @@ def test_from_version_5_on_the_protocol_is_named() -> None:
     assert isinstance(ask("range").value, SyncGroupResponse)
 
 
-def test_a_group_that_nobody_knows_has_no_members() -> None:
+def test_an_unknown_group_has_no_members() -> None:
     assert refusal(sync(shard_at_once(), "m", 1)) is ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,4 +1,4 @@
-"""A consumer of the new protocol for random schedules: what it knows, what it has, and what it says next."""
+"""A consumer of the new protocol for random schedules: what it knows, what it owns, and what it sends next."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Consumers as a story tells of them: they say what they know, do as they are told, and their coordinator writes.
+"""The commands of the transcripts: consumers that send what they know, obey, and a coordinator that writes records.
 
 A member remembers its epoch, what it was told to have and what it has; with each `beat` it takes and gives up
 partitions as it was told, and says so. `keeping` lets it hold on to what it has.

@@ -1,4 +1,4 @@
-"""Members of the classic protocol in a consumer group, where the stories end: names and records that are too long."""
+"""Members of the classic protocol in a consumer group, beyond the transcripts: names and records that are too long."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def test_a_group_whose_classic_record_would_not_fit_stays_a_consumer_group(shard
     assert enter(shard, "ada", padding=2000).generation_id == shard.group.group_epoch
 
 
-def test_a_member_of_such_a_group_that_is_not_heard_of_is_out(shard: ConsumerShard) -> None:
+def test_a_silent_classic_member_is_removed(shard: ConsumerShard) -> None:
     for name in ("ada", "bea"):
         enter(shard, name, padding=2000)
     for _ in range(6):
@@ -84,7 +84,7 @@ def test_a_member_whose_removal_failed_still_has_a_session(shard: ConsumerShard)
     assert shard.groups[GROUP].is_empty
 
 
-def test_whose_end_does_not_fit_into_the_log_is_given_up_when_it_does(shard: ConsumerShard) -> None:
+def test_a_member_whose_removal_does_not_fit_into_the_log_is_removed_when_it_fits(shard: ConsumerShard) -> None:
     shard.max_batch_bytes = 10
     shard.wait(60_000)
     assert list(shard.group.members) == ["alice"]

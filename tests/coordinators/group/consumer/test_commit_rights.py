@@ -1,4 +1,4 @@
-"""Who may commit and read a consumer group's offsets."""
+"""Which clients may commit and read a consumer group's offsets."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_in_an_older_epoch_only_what_it_has_had_since_then(group: ConsumerGroup)
     assert commit(group, "alice", 3, 7) is ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_nobody_commits_in_an_epoch_to_come(group: ConsumerGroup) -> None:
+def test_a_commit_with_a_future_epoch_is_refused(group: ConsumerGroup) -> None:
     assert commit(group, "alice", 5) is ErrorCode.STALE_MEMBER_EPOCH
 
 
@@ -89,7 +89,7 @@ def test_a_request_that_knows_no_epochs_is_too_old(group: ConsumerGroup) -> None
         (None, 4, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_member_reads_offsets_in_its_epoch_and_anybody_without_one(
+def test_a_member_reads_offsets_in_its_epoch_and_any_client_without_one(
     group: ConsumerGroup, member_id: str | None, epoch: int, expected: ErrorCode
 ) -> None:
     try:

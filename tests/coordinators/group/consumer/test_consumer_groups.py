@@ -1,4 +1,4 @@
-"""Consumer groups as a whole: what they replay, what they show, and what they take from clients that mean no good."""
+"""Consumer groups as a whole: what they replay, what they show, and what they accept from hostile clients."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_tombstones_of_what_is_not_known_are_ignored(shard: ConsumerShard) -> No
     assert shard.group.members == {}
 
 
-def test_a_partition_that_changed_hands_belongs_to_who_has_it_now(shard: ConsumerShard) -> None:
+def test_a_partition_that_changed_hands_belongs_to_its_new_owner(shard: ConsumerShard) -> None:
     """Bob's record is older than alice's, in which she no longer has the partition."""
     replay(
         shard,
@@ -142,7 +142,7 @@ def test_a_member_in_a_state_of_a_newer_coordinator_may_join_again(shard: Consum
     assert assigned(answered(shard.heartbeat(join("alice", "orders")))) == {ORDERS: {0, 1, 2, 3}}
 
 
-def test_what_was_refused_has_changed_nothing(shard: ConsumerShard) -> None:
+def test_a_refused_request_changes_nothing(shard: ConsumerShard) -> None:
     """The topics changed, but the heartbeat that would have noticed was refused: the next one notices."""
     answered(shard.heartbeat(join("alice", "orders")))
     answered(shard.heartbeat(join("bob")))
@@ -154,7 +154,7 @@ def test_what_was_refused_has_changed_nothing(shard: ConsumerShard) -> None:
     assert shard.group.group_epoch == 3
 
 
-def test_a_deleted_group_is_gone_after_a_reload_too(shard: ConsumerShard) -> None:
+def test_a_deleted_group_stays_deleted_after_a_reload(shard: ConsumerShard) -> None:
     answered(shard.heartbeat(join("alice", subscribed_topic_regex="orders", subscribed_topic_names=None)))
     answered(shard.heartbeat(beat("alice", -1)))
     shard.run(lambda now_ms: CoordinatorResult(None, shard.group.tombstones()))

@@ -1,4 +1,4 @@
-"""The builder shows the group as its records will leave it, and changes no group that others see."""
+"""The builder shows the group as its records will leave it, without changing the group that others see."""
 
 from quire.coordinators.group.consumer import records
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup

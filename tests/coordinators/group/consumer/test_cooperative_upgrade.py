@@ -1,4 +1,4 @@
-"""A classic group becomes a consumer group in the middle of its own rebalance: what members still have is theirs."""
+"""A classic group becomes a consumer group during its own rebalance: members keep what they still own."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def owned_in_group(shard: ConsumerShard, member_id: str) -> set[int]:
     return {number for numbers in shard.group.members[member_id].current.assigned.values() for number in numbers}
 
 
-def test_what_a_member_is_about_to_hear_that_it_lost_is_not_free_yet(shard: ConsumerShard) -> None:
+def test_a_partition_that_a_member_is_about_to_lose_is_not_free_yet(shard: ConsumerShard) -> None:
     ada = with_everything(shard)
     cooperative(shard, "bea").join()
     ada.beat()
@@ -69,7 +69,7 @@ def test_members_keep_what_they_had_when_a_rebalance_was_interrupted(shard: Cons
     assert owned_in_group(shard, ada.member_id) == ALL
 
 
-def test_of_two_who_claim_the_same_the_one_who_knows_the_later_generation_is_believed(shard: ConsumerShard) -> None:
+def test_if_two_members_claim_a_partition_the_later_generation_wins(shard: ConsumerShard) -> None:
     ada, bea = cooperative(shard, "ada"), cooperative(shard, "bea")
     ada.has, ada.generation = {"orders": {0, 1}}, 3
     bea.has, bea.generation = {"orders": {1, 2}}, 4

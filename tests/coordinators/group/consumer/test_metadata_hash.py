@@ -1,4 +1,4 @@
-"""The group's metadata hash is Apache Kafka's: values that its own code gives for the same topics."""
+"""The group's metadata hash equals Apache Kafka's: values that its own code gives for the same topics."""
 
 import pytest
 

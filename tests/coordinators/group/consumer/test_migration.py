@@ -1,4 +1,6 @@
-"""What keeps a group from changing its protocol, and what members of the classic protocol may not do in the newer."""
+"""What prevents a group from changing its protocol, and what members of the classic protocol may not do in the
+newer.
+"""
 
 from typing import Any
 
@@ -113,7 +115,7 @@ def test_a_partition_that_two_classic_members_were_given_has_one_owner() -> None
     assert shard.group.members["b"].current.assigned == {ORDERS: {2: 7}}
 
 
-def test_what_a_classic_group_was_assigned_of_topics_that_are_gone_is_gone() -> None:
+def test_assignments_of_deleted_topics_are_dropped_when_a_classic_group_is_converted() -> None:
     shard = classic_shard(member("a", 0, 1))
     shard.delete_topic("orders")
     shard.heartbeat(join("alice", "orders"))
@@ -170,7 +172,7 @@ def mixed_shard(**settings: str) -> ConsumerShard:
     return shard
 
 
-def test_the_generation_goes_on_where_the_epoch_was() -> None:
+def test_the_generation_continues_from_the_epoch() -> None:
     shard = mixed_shard()
     shard.heartbeat(beat("alice", -1))
     group = shard.groups[GROUP]
@@ -212,7 +214,7 @@ def test_a_dynamic_member_is_given_an_id_first_and_nothing_is_remembered_of_it()
         ({"group_instance_id": "nobody's"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_join_that_makes_no_sense_is_refused(wrong: dict[str, Any], code: ErrorCode) -> None:
+def test_a_malformed_join_is_refused(wrong: dict[str, Any], code: ErrorCode) -> None:
     assert classic_join(mixed_shard(), "a", **wrong) is code
 
 
@@ -233,7 +235,7 @@ def test_only_members_of_the_classic_protocol_may_speak_it(who: str, generation:
     assert ask(shard, "sync_group", syncs, 4) is code
 
 
-def test_a_full_group_takes_nobody_in() -> None:
+def test_a_full_group_accepts_no_member() -> None:
     assert classic_join(mixed_shard(group_consumer_max_size="3"), "c") is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
@@ -284,7 +286,7 @@ def test_a_join_that_comes_late_confirms_nothing() -> None:
 # --- What waits meanwhile
 
 
-def test_whoever_waits_in_a_group_that_becomes_another_is_answered_although_that_cannot_be_written() -> None:
+def test_requests_that_wait_in_a_converted_group_are_answered_even_if_the_conversion_cannot_be_written() -> None:
     shard = classic_shard(member("ada", 0, 1, 2, 3))
     request = JoinGroupRequest(
         group_id=GROUP,

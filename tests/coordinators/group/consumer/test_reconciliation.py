@@ -44,7 +44,7 @@ def test_a_stable_member_goes_to_the_targets_epoch_with_what_is_free() -> None:
     assert reconcile(current, goal(0, 1), None) == CurrentAssignment(6, 5, STABLE, {T: {0: 3, 1: 6}})
 
 
-def test_what_others_still_have_is_waited_for() -> None:
+def test_partitions_of_other_members_are_waited_for() -> None:
     current = CurrentAssignment(5, 4, STABLE, held(0))
     after = reconcile(current, goal(0, 1, 2, taken=(2,)), None)
     assert after == CurrentAssignment(6, 5, UNRELEASED, {T: {0: 5, 1: 6}})
@@ -61,7 +61,7 @@ def test_a_member_stays_in_its_epoch_until_it_has_given_up_what_it_should_not_ha
 
 
 @pytest.mark.parametrize("owned", [[], owning(0), owning(0, 7), [(U, [1])]])
-def test_a_member_that_has_given_it_up_goes_on(owned: Owned) -> None:
+def test_a_member_that_has_revoked_its_partitions_continues(owned: Owned) -> None:
     current = CurrentAssignment(5, 5, UNREVOKED, held(0), held(1))
     assert reconcile(current, goal(0, 2), owned) == CurrentAssignment(6, 5, STABLE, {T: {0: 5, 2: 6}})
 
@@ -82,13 +82,13 @@ def test_a_member_gets_back_what_it_has_just_given_up_when_the_target_says_so() 
     assert reconcile(current, goal(0, 1, epoch=7), owning(0)) == CurrentAssignment(7, 5, STABLE, {T: {0: 5, 1: 7}})
 
 
-def test_what_is_no_longer_subscribed_to_goes_even_if_the_target_is_older() -> None:
+def test_unsubscribed_partitions_are_revoked_even_if_the_target_is_older() -> None:
     current = CurrentAssignment(6, 5, STABLE, {**held(0, 1), **held(0, topic=U)})
     after = reconcile(current, goal(0, 1, subscribed=(U,), changed=True), None)
     assert after == CurrentAssignment(6, 6, UNREVOKED, held(0, topic=U), held(0, 1))
 
 
-def test_what_is_no_longer_subscribed_to_is_not_waited_for_when_it_is_given_up_already() -> None:
+def test_unsubscribed_partitions_that_are_being_revoked_are_not_waited_for() -> None:
     current = CurrentAssignment(6, 5, STABLE, {**held(0, 1), **held(0, topic=U)})
     after = reconcile(current, goal(0, 1, subscribed=(U,), changed=True), [(U, [0])])
     assert after == CurrentAssignment(6, 6, STABLE, held(0, topic=U))

@@ -27,7 +27,7 @@ class Watched:
         self.sessions.renew_session("group", member_id, timeout_ms, self.clock.now_ms())
 
 
-def test_a_silent_member_is_gone_when_its_session_ends() -> None:
+def test_a_silent_member_is_removed_when_its_session_ends() -> None:
     watched = Watched()
     watched.renew("alice")
     watched.clock.run_for(SESSION_MS - 1)
@@ -36,7 +36,7 @@ def test_a_silent_member_is_gone_when_its_session_ends() -> None:
     assert watched.gone == [("alice", SESSION_MS)]
 
 
-def test_a_member_is_gone_a_session_after_it_was_last_heard() -> None:
+def test_a_member_is_removed_a_session_after_its_last_heartbeat() -> None:
     watched = Watched()
     watched.renew("alice")
     for _ in range(7):
@@ -56,7 +56,7 @@ def test_a_heartbeat_sets_no_timer() -> None:
     assert [timer.when_ms for timer in watched.timers._timers.values()] == set_for
 
 
-def test_who_left_is_not_waited_for() -> None:
+def test_a_member_that_left_is_not_waited_for() -> None:
     watched = Watched()
     watched.renew("alice")
     watched.sessions.forget("group", "alice")

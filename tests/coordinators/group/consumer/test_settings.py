@@ -23,7 +23,7 @@ def test_assignors_may_be_called_as_kafkas_classes_are() -> None:
     assert settings(group_consumer_assignors=f"{KAFKAS}.RangeAssignor,uniform").assignors == ["range", "uniform"]
 
 
-def test_an_assignor_that_is_not_there_is_refused_at_the_start() -> None:
+def test_an_unknown_assignor_is_refused_at_the_start() -> None:
     with pytest.raises(ConfigError, match="uniform and range"):
         settings(group_consumer_assignors="uniform,com.example.MyAssignor")
 
@@ -51,7 +51,7 @@ def test_the_migration_policy_says_in_which_direction_groups_may_go(
     assert (of_policy.may_upgrade, of_policy.may_downgrade) == (upgrade, downgrade)
 
 
-def test_a_group_goes_by_its_own_settings_from_the_next_heartbeat_on() -> None:
+def test_a_group_uses_its_own_settings_from_the_next_heartbeat_on() -> None:
     shard = ConsumerShard({"group.consumer.min.session.timeout.ms": "1000"})
     shard.put_topic("orders", 1)
     answer = shard.heartbeat(join("alice", "orders"))

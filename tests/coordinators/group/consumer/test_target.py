@@ -1,4 +1,4 @@
-"""When a group gets a new target, and what members are told while they wait for it."""
+"""When a group gets a new target, and what members get while they wait for it."""
 
 from quire.protocol.errors import ApiError
 from quire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -12,7 +12,7 @@ def answered(answer: ConsumerGroupHeartbeatResponse | ApiError) -> ConsumerGroup
     return answer
 
 
-def test_whoever_joins_a_group_right_after_its_last_member_has_left_does_not_wait() -> None:
+def test_a_member_that_joins_right_after_the_last_one_left_does_not_wait() -> None:
     shard = ConsumerShard({"group.consumer.assignment.interval.ms": "1000"})
     shard.put_topic("orders", 4)
     answered(shard.heartbeat(join("alice", "orders")))

@@ -1,4 +1,4 @@
-"""A target that takes long is made in turns: others are served between them, and the group changes meanwhile."""
+"""A long computation of a target takes turns: other requests run between them, and may change the group."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def owned(shard: ConsumerShard, member_id: str) -> set[int]:
     return {number for numbers in shard.group.targets.get(member_id, {}).values() for number in numbers}
 
 
-def test_whoever_needs_a_target_is_answered_before_it_is_there_and_asked_back_soon(shard: ConsumerShard) -> None:
+def test_a_member_that_needs_a_target_is_answered_before_it_exists_and_called_back_soon(shard: ConsumerShard) -> None:
     first = answered(shard.heartbeat(join("alice", "orders")))
     assert not assigned(first)
     assert first.member_epoch == 1, "in epoch 0 it would not be a member"
@@ -62,7 +62,7 @@ def test_heartbeats_are_answered_between_turns(shard: ConsumerShard) -> None:
     assert owned(shard, "alice") == set(range(6))
 
 
-def test_those_who_join_meanwhile_get_theirs_from_the_next_target(shard: ConsumerShard) -> None:
+def test_members_that_join_during_the_computation_get_their_share_from_the_next_target(shard: ConsumerShard) -> None:
     answered(shard.heartbeat(join("alice", "orders")))
     shard.clock.step()
     answered(shard.heartbeat(join("bob", "orders")))
@@ -75,7 +75,7 @@ def test_those_who_join_meanwhile_get_theirs_from_the_next_target(shard: Consume
     assert len(owned(shard, "alice")) == len(owned(shard, "bob")) == 3
 
 
-def test_those_who_leave_meanwhile_get_nothing(shard: ConsumerShard) -> None:
+def test_members_that_leave_during_the_computation_get_nothing(shard: ConsumerShard) -> None:
     answered(shard.heartbeat(join("alice", "orders")))
     answered(shard.heartbeat(join("bob", "orders")))
     shard.clock.step()
@@ -87,7 +87,9 @@ def test_those_who_leave_meanwhile_get_nothing(shard: ConsumerShard) -> None:
     assert owned(shard, "alice") == set(range(6))
 
 
-def test_a_static_member_that_comes_back_under_another_id_meanwhile_keeps_its_place(shard: ConsumerShard) -> None:
+def test_a_static_member_that_returns_under_another_id_during_the_computation_keeps_its_share(
+    shard: ConsumerShard,
+) -> None:
     """Its target went from the old id to the new one: what was computed for the old one is of no use."""
     answered(shard.heartbeat(join("alice", "orders")))
     answered(shard.heartbeat(join("bob-1", "orders", instance_id="bob")))
@@ -109,7 +111,7 @@ def test_a_static_member_that_comes_back_under_another_id_meanwhile_keeps_its_pl
     assert set.union(*targets) == set(range(6))
 
 
-def test_a_coordinator_that_takes_over_meanwhile_makes_the_target_from_the_start(shard: ConsumerShard) -> None:
+def test_a_coordinator_that_takes_over_during_the_computation_starts_it_again(shard: ConsumerShard) -> None:
     for number in range(3):
         answered(shard.heartbeat(join(f"member-{number}", "orders")))
     while not shard.group.targets:
@@ -140,7 +142,7 @@ def test_a_target_that_the_log_does_not_take_is_not_computed_again_until_the_gro
     assert sum(map(len, shard.group.targets["alice"].values())) == 206
 
 
-def test_four_hundred_members_and_eighty_thousand_partitions_hold_up_nobody() -> None:
+def test_four_hundred_members_and_eighty_thousand_partitions_do_not_block_the_loop() -> None:
     """In turns whose work is bounded, for members whose subscriptions all differ; all of it is assigned in the end."""
     shard = ConsumerShard(AT_ONCE | {"group.consumer.max.size": "400"})
     image = ClusterImage(offset=1)

@@ -1,4 +1,4 @@
-"""The stories in `transcripts/`, played and compared word for word.
+"""The transcripts in `transcripts/`, replayed and compared word for word.
 
 Each block of a file is a command, a line of dashes and what happened: records as they are written (+) and taken back
 (-), and what a consumer was answered (<-). `tests.transcripts` says how to write them again.
@@ -37,5 +37,5 @@ def options_in(words: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", stories(Path(__file__).parent / "transcripts"), ids=lambda path: path.stem)
-def test_the_coordinator_acts_as_told_in_the_transcript(path: Path) -> None:
+def test_the_coordinator_follows_the_transcript(path: Path) -> None:
     check(path, begin)

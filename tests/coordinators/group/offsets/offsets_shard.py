@@ -1,4 +1,4 @@
-"""A shard with committed offsets and nothing else: its groups do as they are told."""
+"""A shard with committed offsets and nothing else: the test decides what its groups answer."""
 
 from collections.abc import Mapping, Sequence
 

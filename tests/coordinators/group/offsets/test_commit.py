@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit: who may commit what, and what is written."""
+"""OffsetCommit and TxnOffsetCommit: who may commit, and what is written."""
 
 from quire.coordinators.runtime.record import RecordTypes, StateRecord
 from quire.coordinators.runtime.result import WrittenBy
@@ -91,7 +91,7 @@ def test_topics_and_partitions_that_do_not_exist_are_refused_one_by_one() -> Non
     assert shard.all_offsets("g") == {A: 1}
 
 
-def test_where_nothing_exists_the_group_is_not_asked_and_not_made() -> None:
+def test_commits_only_to_missing_partitions_neither_consult_nor_create_the_group() -> None:
     shard = shard_of()
     assert shard.commit_offsets("g", {("x", 0): 1}, member="m", generation=3) == {("x", 0): UNKNOWN}
     assert not shard.machine.groups
@@ -116,7 +116,7 @@ def test_topics_have_ids_from_version_10_on() -> None:
     assert shard.offset("g", *A) == 9
 
 
-def test_who_is_no_member_makes_a_group_by_committing() -> None:
+def test_a_client_that_is_no_member_creates_a_group_by_committing() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 1})
     assert list(shard.machine.groups) == ["g"]
@@ -124,7 +124,7 @@ def test_who_is_no_member_makes_a_group_by_committing() -> None:
     assert list(shard.machine.groups) == ["g"]
 
 
-def test_a_member_of_a_group_that_does_not_exist_is_told_so_as_well_as_its_version_can() -> None:
+def test_a_member_of_a_missing_group_gets_the_best_error_of_its_version() -> None:
     shard = shard_of()
     old = shard.commit_offsets("g", {A: 1}, member="m", generation=3, version=8)
     new = shard.commit_offsets("g", {A: 1}, member="m", generation=3, version=9)
@@ -187,7 +187,7 @@ def test_errors_in_a_transaction_are_as_without_one() -> None:
     assert not shard.log
 
 
-def test_a_transaction_of_somebody_who_claims_to_be_a_member_is_checked() -> None:
+def test_a_transaction_that_claims_a_member_is_checked() -> None:
     shard = shard_of()
     assert (
         shard.commit_in_transaction("g", {A: 1}, producer_id=8, member="m", generation=1)
@@ -198,7 +198,7 @@ def test_a_transaction_of_somebody_who_claims_to_be_a_member_is_checked() -> Non
     assert shard.group("g").asked == [("m", None, 1, True, 5)]
 
 
-def test_producers_hear_of_an_old_epoch_as_of_an_old_generation() -> None:
+def test_producers_get_the_same_error_for_an_old_epoch_as_for_an_old_generation() -> None:
     shard = shard_of()
     shard.group("g").join("m", 5)
     refused = shard.commit_in_transaction("g", {A: 1}, producer_id=8, member="m", generation=4)

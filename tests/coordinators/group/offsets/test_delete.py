@@ -12,7 +12,7 @@ def shard_of() -> OffsetsShard:
     return shard
 
 
-def test_what_is_deleted_is_gone_and_stays_gone() -> None:
+def test_deleted_offsets_stay_deleted() -> None:
     shard = shard_of()
     assert shard.delete_offsets("g", [A]) == ok(A)
     assert shard.all_offsets("g") == {B: 6}
@@ -20,14 +20,14 @@ def test_what_is_deleted_is_gone_and_stays_gone() -> None:
     assert shard.all_offsets("g") == {B: 6}
 
 
-def test_deleting_what_is_not_there_writes_nothing() -> None:
+def test_deleting_a_missing_offset_writes_nothing() -> None:
     shard = shard_of()
     before = len(shard.log)
     assert shard.delete_offsets("g", [("b", 0)]) == ok(("b", 0))
     assert len(shard.log) == before
 
 
-def test_what_does_not_exist_is_said() -> None:
+def test_missing_offsets_are_reported() -> None:
     answer = shard_of().delete_offsets("g", [("x", 0), ("b", 2)])
     assert answer == dict.fromkeys([("x", 0), ("b", 2)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

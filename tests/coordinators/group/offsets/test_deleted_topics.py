@@ -1,4 +1,4 @@
-"""The offsets of a topic go with it, and only with it."""
+"""The offsets of a topic are deleted with it, and only with it."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_the_new_topics_offsets_stay() -> None:
     assert shard.all_offsets("g") == {A: 1} and shard.all_offsets("h") == {}
 
 
-def test_what_a_transaction_wants_to_commit_for_the_new_topic_stays_too() -> None:
+def test_pending_offsets_of_a_transaction_for_the_new_topic_stay() -> None:
     shard = shard_of()
     shard.change_image(topics({"a": 1}, incarnation=1))
     shard.commit_in_transaction("g", {A: 1}, producer_id=3)
@@ -64,7 +64,7 @@ def test_what_a_transaction_wants_to_commit_for_the_new_topic_stays_too() -> Non
     assert shard.all_offsets("g") == {A: 1}
 
 
-def test_what_a_transaction_wants_to_commit_for_the_deleted_topic_goes() -> None:
+def test_pending_offsets_of_a_transaction_for_the_deleted_topic_are_dropped() -> None:
     shard = shard_of()
     shard.commit_in_transaction("g", {A: 9}, producer_id=3)
     change(shard, topics({"b": 1}))
@@ -72,7 +72,7 @@ def test_what_a_transaction_wants_to_commit_for_the_deleted_topic_goes() -> None
     assert shard.all_offsets("g") == {B: 6}
 
 
-def test_what_was_not_committed_before_the_coordinator_failed_goes_when_it_has_loaded_its_log() -> None:
+def test_tombstones_that_were_not_committed_before_a_failover_are_written_after_loading() -> None:
     shard = shard_of()
     shard.holding = True
     change(shard, topics({"b": 1}))
@@ -125,7 +125,7 @@ def test_the_offset_that_waited_for_a_transaction_of_the_new_topic_goes_when_tha
     assert shard.all_offsets("g") == {}
 
 
-def test_a_topic_that_this_node_has_not_heard_of_yet_is_not_a_deleted_one() -> None:
+def test_a_topic_that_this_node_does_not_know_yet_is_not_a_deleted_one() -> None:
     """Where the offset does not say which topic it belongs to."""
     shard = OffsetsShard({"a": 1, "b": 1})
     shard.commit_offsets("g", {A: 5, B: 6}, version=4, retention_ms=10_000)

@@ -1,4 +1,4 @@
-"""Offsets that nobody uses go after a while; those in use never do."""
+"""Unused offsets expire; those in use never do."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_the_time_of_an_empty_group_begins_when_its_last_member_goes() -> None:
     assert shard.all_offsets("g") == {}
 
 
-def test_where_it_cannot_be_told_what_members_read_everything_stays() -> None:
+def test_if_it_is_unknown_what_members_read_all_offsets_stay() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 5})
     group = shard.group("g")
@@ -94,7 +94,7 @@ def test_a_commit_may_name_its_own_end_of_life(retention_ms: int, lives_ms: int)
     assert shard.all_offsets("g") == {}
 
 
-def test_what_an_open_transaction_may_change_stays_with_its_group() -> None:
+def test_offsets_that_an_open_transaction_may_change_stay_with_their_group() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 5, B: 6})
     shard.commit_in_transaction("g", {A: 7}, producer_id=1)
@@ -120,7 +120,7 @@ def test_a_clock_that_is_set_back_makes_nothing_older() -> None:
     assert shard.all_offsets("g") == {A: 5}
 
 
-def test_the_time_goes_on_through_a_restart() -> None:
+def test_the_time_continues_across_a_restart() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 5})
     shard.wait(RETENTION_MS - MINUTE_MS)

@@ -1,4 +1,4 @@
-"""OffsetFetch for one group: what is asked for, what is not there, who may ask."""
+"""OffsetFetch for one group: present and missing offsets, and who may fetch them."""
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.offset_fetch import (
@@ -15,7 +15,7 @@ def shard_of() -> OffsetsShard:
     return OffsetsShard({"a": 1, "b": 2})
 
 
-def test_what_was_never_committed_has_offset_minus_one_and_no_error() -> None:
+def test_a_partition_without_a_committed_offset_has_offset_minus_one_and_no_error() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 5})
     for group_id, partition in (("g", ("b", 0)), ("g", ("x", 0)), ("nobody", A)):

@@ -1,5 +1,5 @@
-"""Committed offsets against the list of what was done: commits, transactions, deletes, in any order, with appends that
-fail, reloads of whole and of compacted logs, and time that jumps.
+"""Committed offsets against a model: commits, transactions and deletes in any order, with appends that fail, reloads of
+whole and of compacted logs, and time that jumps.
 
 An offset is what the last commit in the log says, of those that were not in a transaction or in one that is committed;
 a delete ends what stands before it.

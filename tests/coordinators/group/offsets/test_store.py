@@ -1,4 +1,4 @@
-"""Which of several commits counts: plain ones, in transactions, gone ones; and after a restart."""
+"""Which of several commits counts: plain, transactional and deleted ones; and after a restart."""
 
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.runtime.record import Origin
@@ -46,7 +46,7 @@ def test_a_commit_in_a_transaction_that_is_aborted_never_was() -> None:
     assert shard.offset("g", *A) == 1
 
 
-def test_who_requires_stable_offsets_is_told_to_wait_for_the_transaction() -> None:
+def test_a_fetch_of_stable_offsets_must_wait_for_the_transaction() -> None:
     shard = shard_of()
     shard.commit_in_transaction("g", {A: 5}, producer_id=8)
     assert stable(shard) == -UNSTABLE and shard.offset("g", *A) == -1
@@ -148,7 +148,7 @@ def test_records_of_old_versions_are_understood() -> None:
     assert (second.offset, second.leader_epoch, second.expire_timestamp_ms, second.log_offset) == (4, -1, 99, 8)
 
 
-def test_nothing_is_left_of_what_is_gone() -> None:
+def test_deleted_offsets_leave_nothing_in_memory() -> None:
     store = OffsetStore()
     key = OffsetCommitKey(group="g", topic="a", partition=0)
     value = OffsetCommitValue(offset=4, metadata="", commit_timestamp=9)

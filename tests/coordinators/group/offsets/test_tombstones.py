@@ -1,4 +1,4 @@
-"""A step of tombstones ends at so many records, or at half of what the log takes."""
+"""A portion of tombstones ends at a number of records, or at half of the largest append."""
 
 from quire.coordinators.group.offsets.tombstones import MAX_RECORDS, TombstoneStep
 from quire.coordinators.runtime.record import encode_key

@@ -1,4 +1,4 @@
-"""Groups for the assignors to work on, and what must be true of any answer."""
+"""Groups for the assignors, and what must be true of every assignment."""
 
 from collections.abc import Iterable, Mapping
 

@@ -28,7 +28,7 @@ def test_members_that_have_nothing_yet_get_ranges_in_order() -> None:
     }
 
 
-def test_a_member_that_is_there_keeps_the_first_numbers_of_its_range() -> None:
+def test_an_existing_member_keeps_the_first_numbers_of_its_range() -> None:
     group = members("a", "b", topics=[0])
     before = assign_ranges(group, {topic(0): 6})
     after = assign_ranges(holding(group, before) | members("c", topics=[0]), {topic(0): 6})
@@ -53,7 +53,7 @@ def test_every_partition_has_one_owner_that_subscribes_to_it(group: Members, cou
 
 
 @given(any_group(), counts_of_topics())
-def test_of_each_topic_subscribers_differ_by_at_most_one_partition(group: Members, counts: PartitionCounts) -> None:
+def test_subscribers_of_a_topic_differ_by_at_most_one_partition(group: Members, counts: PartitionCounts) -> None:
     assigned = assign_ranges(group, counts)
     for each in counts:
         sizes = [len(assigned[name].get(each, ())) for name, member in group.items() if each in member.topics]

@@ -1,4 +1,4 @@
-"""Uniform: complete, as even as subscriptions allow, and moving no more than that takes."""
+"""Uniform: complete, as even as subscriptions allow, with as few moves as possible."""
 
 from itertools import product
 
@@ -34,7 +34,7 @@ def test_each_topic_is_spread_over_members_that_have_nothing_yet() -> None:
     }
 
 
-def test_whoever_gives_something_up_keeps_some_of_every_topic() -> None:
+def test_a_member_that_gives_up_partitions_keeps_some_of_every_topic() -> None:
     everything = {topic(0): frozenset(range(4)), topic(1): frozenset(range(4))}
     assigned = assign_uniformly(members("a", "b", topics=[0, 1], held={"a": everything}), {topic(0): 4, topic(1): 4})
     assert assigned["a"] == {topic(0): frozenset([0, 1]), topic(1): frozenset([0, 1])}
@@ -109,7 +109,7 @@ def test_when_a_member_leaves_the_others_keep_what_they_have(
 
 
 @given(st.integers(1, 8), counts_of_topics(), st.lists(st.integers(0, 5), min_size=5, max_size=5))
-def test_when_topics_grow_nobody_loses_a_partition(size: int, counts: dict[bytes, int], more: list[int]) -> None:
+def test_when_topics_grow_no_member_loses_a_partition(size: int, counts: dict[bytes, int], more: list[int]) -> None:
     group = members(*map(str, range(size)), topics=range(5))
     before = assign_uniformly(group, counts)
     grown = {topic(number): counts.get(topic(number), 0) + extra for number, extra in enumerate(more)}
