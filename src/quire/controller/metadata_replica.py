@@ -92,9 +92,12 @@ class MetadataReplica:
         What is written is committed first, if possible: otherwise its clients would have to ask again.
         """
         handed_over: Pending[None] = Pending()
+        has_resigned = False
 
         def resign() -> None:
-            if not handed_over.done:
+            nonlocal has_resigned
+            if not has_resigned:
+                has_resigned = True  # at once: the end of the term completes what waits for a commit
                 timer.cancel()
                 self.log.resign()
                 handed_over.complete(None)
