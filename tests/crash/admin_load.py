@@ -76,6 +76,7 @@ class AdminLoad:
         self.acknowledged = Acknowledged()
         self.attempted: set[str] = set()
         self.failures: list[str] = []
+        self._askers = [Asker(self._addresses, number) for number in range(clients)]
         self._threads = [threading.Thread(target=self._run, args=(number,), daemon=True) for number in range(clients)]
         for thread in self._threads:
             thread.start()
@@ -88,6 +89,14 @@ class AdminLoad:
             assert not self.failures, self.failures
             assert enough, f"{self.acknowledged.requests} requests were acknowledged, and not {wanted}"
 
+    def wait_for_refusals(self, count: int) -> None:
+        """Until `count` requests more reached a node, and were refused there or not answered in time."""
+        deadline = time.monotonic() + MORE_S
+        wanted = sum(asker.refusals for asker in self._askers) + count
+        while sum(asker.refusals for asker in self._askers) < wanted:
+            assert time.monotonic() < deadline, "the requests are neither acknowledged nor refused"
+            time.sleep(BACKOFF_S)
+
     def finish(self) -> Acknowledged:
         self._stopping = True
         for thread in self._threads:
@@ -97,7 +106,7 @@ class AdminLoad:
         return self.acknowledged
 
     def _run(self, client: int) -> None:
-        asker = Asker(self._addresses, client)
+        asker = self._askers[client]
         number = 0
         try:
             while not self._stopping:
@@ -140,6 +149,8 @@ class Asker:
         self._silent: dict[str, float] = {}
         """When each node that did not answer may be asked again."""
         self._connection: WireConnection | None = None
+        self.refusals = 0
+        """Requests that a node refused, or did not answer in time."""
 
     def close(self) -> None:
         if self._connection is not None:
@@ -155,6 +166,7 @@ class Asker:
                     self.move_on()
                     return response
                 assert error in TRY_AGAIN, f"{attempt.request} was refused with {error!r}"
+                self.refusals += 1
             self.move_on()
             time.sleep(BACKOFF_S)
 
@@ -171,6 +183,7 @@ class Asker:
             self._connection = WireConnection(address, timeout_s=ANSWER_S)
             return self._connection.call(attempt.request, attempt.version, attempt.response_class)
         except TimeoutError:
+            self.refusals += 1
             self._silent[address] = time.monotonic() + AVOIDED_S
             return None
         except OSError:

@@ -4,10 +4,11 @@ Clients reach every node, also an isolated one.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quire.testing import Cluster
+from quire.testing.node_process import ClusterError
 from tests.crash.real_cluster import SETTINGS, RealCluster, RealNode, wait_until
 
 
@@ -34,8 +35,15 @@ class ProxiedCluster(RealCluster):
 
     def wait_for_controller(self, *, other_than: int | None = None) -> int:
         """As the nodes that are not isolated know it."""
-        wait_until(lambda: self._cluster.controller != other_than, "no other controller is active")
-        return self._cluster.controller
+        found: list[int] = []
+
+        def is_there() -> bool:
+            with suppress(ClusterError):
+                found.append(self._cluster.controller)
+            return bool(found) and found[-1] != other_than
+
+        wait_until(is_there, "no other controller is active")
+        return found[-1]
 
     def isolate_from_nodes(self, node_id: int, *, one_way: bool) -> None:
         self._cluster.isolate(node_id, from_clients=False, one_way=one_way)

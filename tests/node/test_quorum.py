@@ -1,8 +1,15 @@
 """Three nodes agree: they elect a controller, replicate the metadata log, and survive the loss of one."""
 
+import pytest
+
+from quire.controller.metadata_replica import HAND_OVER_MS
 from quire.node.quorum_progress import HIGH_WATERMARK
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from quire.protocol.messages.metadata_records import ConfigRecord
 from tests.node.sim_cluster import SimCluster
+
+NEW_TOPIC = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
 
 
 def started(settings: dict[str, str] | None = None) -> SimCluster:
@@ -48,6 +55,36 @@ def test_the_others_elect_a_controller_when_theirs_is_cut_off_and_it_resigns() -
     cluster.network.heal()
     cluster.until(lambda: all(setting(cluster, node_id) == "2000" for node_id in (1, 2, 3)))
     assert cluster[old].metadata.log.epoch == max(cluster[node_id].metadata.log.epoch for node_id in others)
+
+
+def test_a_controller_that_stops_hands_over_what_it_has_written() -> None:
+    cluster = started()
+    (old,) = cluster.active
+    cluster.until(lambda: any(broker.is_active for broker in cluster[old].image.brokers.values()))
+    active = cluster[old].metadata.active
+    assert active is not None
+    written = active.create_topics(NEW_TOPIC)
+    handed_over = cluster[old].metadata.hand_over()
+    cluster.until(lambda: handed_over.done)
+    assert written.value.topics[0].error_code == ErrorCode.NONE
+    cluster.until(lambda: len(cluster.active) == 1)
+    assert cluster.active != [old]
+
+
+def test_a_controller_without_a_majority_hands_over_soon() -> None:
+    cluster = started()
+    (old,) = cluster.active
+    cluster.until(lambda: any(broker.is_active for broker in cluster[old].image.brokers.values()))
+    active = cluster[old].metadata.active
+    assert active is not None
+    for other in {1, 2, 3} - {old}:
+        cluster.network.cut(f"node-{old}", f"node-{other}")
+    written = active.create_topics(NEW_TOPIC)
+    began_ms = cluster.clock.monotonic_ms()
+    handed_over = cluster[old].metadata.hand_over()
+    cluster.until(lambda: handed_over.done)
+    assert cluster.clock.monotonic_ms() - began_ms == pytest.approx(HAND_OVER_MS, abs=1)
+    assert written.value.topics[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
 def test_a_follower_that_was_away_too_long_gets_a_snapshot() -> None:

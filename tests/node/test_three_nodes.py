@@ -231,6 +231,22 @@ def test_a_request_survives_the_end_of_the_active_controller(nodes: SimNodes) ->
     assert nodes.nodes[survivor].image.topic("before") is not None
 
 
+@pytest.mark.parametrize("passed_ms", [4, 8, 11])
+def test_a_controller_that_is_killed_while_others_sync_what_it_sent_is_replaced_at_once(passed_ms: int) -> None:
+    nodes = SimNodes(seed=passed_ms + 1).start()
+    leader_id = nodes.leader_id
+    assert leader_id is not None
+    survivor = nodes.others(leader_id)[0]
+    topic = CreatableTopic(name="t", num_partitions=2, replication_factor=1)
+    pending = nodes.send(survivor, CreateTopicsRequest(topics=[topic], timeout_ms=20_000))
+    nodes.clock.run_for(passed_ms)
+    killed_ms = nodes.clock.monotonic_ms()
+    nodes.kill(leader_id)
+    nodes.settle(pending)
+    nodes.until(lambda: nodes.leader_id is not None)
+    assert nodes.clock.monotonic_ms() - killed_ms < 600
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_partitions_of_a_broker_that_is_down_wait_for_it(nodes: SimNodes, clean: bool) -> None:
     nodes.create_topic(1, "t", leaders=[1, 2, 3])
@@ -297,6 +313,17 @@ def test_a_cluster_that_stops_as_a_whole_does_not_wait_for_a_controller(nodes: S
     stopped = [node.stop() for node in nodes.nodes.values()]
     nodes.until(lambda: all(each.done for each in stopped))
     assert nodes.clock.monotonic_ms() - started_ms < 9_000
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_the_last_two_nodes_stop_without_waiting_for_each_other(seed: int) -> None:
+    """Not even if one, as the controller, waits for a commit that the other can no longer help with."""
+    nodes = SimNodes(seed=seed).start()
+    nodes.stop(nodes.others(nodes.leader_id)[0])
+    started_ms = nodes.clock.monotonic_ms()
+    stopped = [node.stop() for node in nodes.nodes.values()]
+    nodes.until(lambda: all(each.done for each in stopped))
+    assert nodes.clock.monotonic_ms() - started_ms < 1_000
 
 
 def test_a_broker_that_is_unregistered_while_it_runs_registers_again(nodes: SimNodes) -> None:

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from quire.testing import Cluster, ClusterError, UnusedFaultError, WireConnection
+from quire.testing import Cluster, ClusterError, UnusedFaultError, WireConnection, records
 
 PATIENCE_S = 60.0
 
@@ -102,6 +102,13 @@ def test_records_survive_that_all_nodes_are_killed_at_once(cluster: Cluster) -> 
         _ = cluster.controller
     cluster.restart()
     assert [record.value for record in cluster.read_all(topic)] == [b"a", b"b", b"c"]
+
+
+def test_without_a_majority_of_the_controllers_none_is_active(cluster: Cluster) -> None:
+    for node in cluster.nodes[1:]:
+        cluster.kill(node)
+    with pytest.raises(ClusterError, match="there was no active controller within 1 s"):
+        records.controller(cluster._nodes.serving_directly(), timeout_s=1.0)
 
 
 def test_a_paused_controller_is_replaced_and_follows_after_resuming(cluster: Cluster) -> None:

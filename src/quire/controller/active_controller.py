@@ -98,6 +98,10 @@ class ActiveController:
         """Everything below `offset` is committed, and this node's image has it."""
         self._commands.committed(offset)
 
+    def when_written(self) -> Pending[None]:
+        """Completes when everything that this term has written so far is committed, or when the term ends."""
+        return self._commands.when_written()
+
     def stop(self) -> None:
         logger.info("controller resigned")
         self._sessions.stop()

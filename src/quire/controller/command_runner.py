@@ -86,6 +86,10 @@ class CommandRunner:
             self._log.append(self._versioned(records), self._clock.now_ms())
             self._apply(records)
 
+    def when_written(self) -> Pending[None]:
+        """Completes when everything written so far is committed, and its responses are sent; or when the term ends."""
+        return self._queue.answer(None, self._log.next_offset, lambda: None)
+
     def committed(self, offset: int) -> None:
         """Everything below `offset` is committed and published: sends the responses that waited for it."""
         self._queue.committed(offset)

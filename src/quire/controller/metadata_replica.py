@@ -17,6 +17,7 @@ from quire.metadata.features import UnsupportedMetadataError, record_version
 from quire.metadata.image import ClusterImage
 from quire.metadata.loader import MetadataLoader
 from quire.metadata.snapshot import image_of, records_of
+from quire.pending import Pending
 from quire.protocol.schema import Message
 from quire.raft.errors import MetadataLogError
 from quire.raft.log_store import CommittedBatch
@@ -26,6 +27,9 @@ from quire.raft.replicas import ReplicaKey
 from quire.raft.snapshot_file import Snapshot
 from quire.raft.snapshot_taker import SnapshotContent
 from quire.seams import Clock, Connector, Disk, Jobs, Random
+
+HAND_OVER_MS = 200.0
+"""How long an active controller that stops waits at most for what it has written to be committed."""
 
 
 class MetadataReplica:
@@ -81,6 +85,29 @@ class MetadataReplica:
         """Blocks while files are read; MetadataLogError if they cannot be used. Catching up comes later."""
         self._bootstrap = read_bootstrap(self._disk, self._config.metadata_log_dir)
         self.log.open()
+
+    def hand_over(self) -> Pending[None]:
+        """Leaves the lead to another voter before this node stops answering; completes within `HAND_OVER_MS`.
+
+        What is written is committed first, if possible: otherwise its clients would have to ask again.
+        """
+        handed_over: Pending[None] = Pending()
+        has_resigned = False
+
+        def resign() -> None:
+            nonlocal has_resigned
+            if not has_resigned:
+                has_resigned = True  # at once: the end of the term completes what waits for a commit
+                timer.cancel()
+                self.log.resign()
+                handed_over.complete(None)
+
+        timer = self._clock.call_later(HAND_OVER_MS, resign)
+        if self.active is None:
+            resign()
+        else:
+            self.active.when_written().when_done(lambda _: resign())
+        return handed_over
 
     def close(self) -> None:
         """Ends the term of the active controller, if it is here, and closes the log."""

@@ -43,7 +43,7 @@ from quire.node.slices import Slices
 from quire.node.start import NodeStart, each_of
 from quire.node.throttle import Throttle
 from quire.node.to_controller import ToController
-from quire.pending import Pending
+from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from quire.seams import Clock, Disk, Jobs, Network, Random, Timer
@@ -328,7 +328,9 @@ class Node:
 
         def left() -> None:
             self.replicas.stop()
-            self.server.stop(STOP_DEADLINE_MS, flush)
+            # First of all: when the other voters cannot connect any more, nothing that requests wait for is committed.
+            handed_over = self.metadata.hand_over() if is_started else completed(None)
+            handed_over.when_done(lambda _: self.server.stop(STOP_DEADLINE_MS, flush))
 
         if self.broker is not None:
             self.broker.leave(left)

@@ -244,6 +244,11 @@ class MetadataLog:
                 "format it with `quire storage format --standalone`"
             )
 
+    def resign(self) -> None:
+        """Leaves the lead to another voter, if there is one, and never leads again; goes on as a follower."""
+        if not self._stopped and self._core is not None and self._core.voters.others(self._key):
+            self._step(Resign())
+
     def close(self) -> None:
         """Leaves the quorum, makes everything durable and closes the files. The listener is not called any more."""
         if self._stopped:

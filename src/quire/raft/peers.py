@@ -23,7 +23,8 @@ class Purpose(Enum):
 
 
 class NoAnswer(NamedTuple):
-    """No response came. If an established connection was closed, the other process may have ended."""
+    """No response came. If an established connection was closed, now or since the last response, the other process may
+    have ended."""
 
     reason: str
     connection_lost: bool

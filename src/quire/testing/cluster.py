@@ -95,7 +95,7 @@ class Cluster:
 
     @property
     def controller(self) -> int:
-        """The id of the active controller. Waits until there is one, and raises ClusterError after 30 seconds."""
+        """The id of the active controller. Waits until there is one; ClusterError after `start_timeout_s`."""
         from quire.testing import records
 
         return records.controller(self._nodes.serving_directly(), self._nodes.timeout_s)

@@ -27,6 +27,8 @@ from quire.testing.node_process import ClusterError
 Content = str | bytes | None
 Headers = Mapping[str, Content] | Sequence[tuple[str, Content]]
 _POLL_S = 0.02
+_ASK_S = 5.0
+"""How long one broker is asked for the active controller: it may itself wait for one, while others know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,12 @@ def create_topic(
 def controller(servers: str, timeout_s: float) -> int:
     """The active controller; waits until there is one."""
     deadline = time.monotonic() + timeout_s
-    with _client(servers, timeout_s) as client:
+    with _client(servers, min(timeout_s, _ASK_S)) as client:
         while True:
-            leader_id = client.run(describe_quorum(client.cluster), timeout_s * 1000).leader_id
+            try:
+                leader_id = client.run(describe_quorum(client.cluster)).leader_id
+            except TimedOutError:
+                leader_id = -1
             if leader_id >= 0:
                 return leader_id
             if time.monotonic() >= deadline:

@@ -34,7 +34,7 @@ LOGS_PER_TURN = 8
 _TURN_MS = 5.0
 """How many logs are created or deleted, and for about how long, before other requests are served."""
 
-QUIET_MS = 20.0
+QUIET_MS = 100.0
 LONGEST_WAIT_MS = 1_000.0
 """New logs are created when no other partition was postponed for `QUIET_MS`, or the first has waited for the longer
 time. To create a log can take milliseconds, and the request that created the topics is to be answered before."""
