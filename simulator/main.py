@@ -5,6 +5,7 @@ python -m simulator --seed 17 --trace    every event as it happens
 python -m simulator --seeds 2000         the first 2,000 seeds; or a range, --seeds 100-199
 """
 
+import gc
 import json
 import os
 import sys
@@ -28,6 +29,7 @@ def main() -> None:
     if os.environ.get("PYTHONHASHSEED") != FIXED_HASH_SEED:
         os.environ["PYTHONHASHSEED"] = FIXED_HASH_SEED
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    gc.disable()  # a run creates little cyclic garbage: collecting it between runs is a sixth faster
     command(prog_name=COMMAND)
 
 
@@ -58,6 +60,7 @@ def command(
     kind = Kind(nodes, clusters, quorums, scale)
     started = time.monotonic()
     for count, each in enumerate(chosen, 1):
+        gc.collect()
         report = World(each, kind.plan(each), echo=click.echo if trace else None).run()
         if as_json:
             click.echo(json.dumps(asdict(report)))

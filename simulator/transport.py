@@ -14,6 +14,9 @@ from zlib import crc32
 from quire.seams import FileSlice, Part, Receiver
 from simulator.disk import SimFile
 
+ACKNOWLEDGED_BYTES = 500
+"""The receiver tells the sender of this many bytes at once. No window is smaller than twice as many."""
+
 
 class Link(Protocol):
     """What a transport needs of the network between its host and the other one."""
@@ -48,6 +51,7 @@ class SimTransport:
         "_queue",
         "_queued_bytes",
         "_receiver",
+        "_unacknowledged",
         "arrival_ms",
         "host",
         "name",
@@ -68,6 +72,7 @@ class SimTransport:
         self._queue: deque[bytes | FileSlice] = deque()
         self._queued_bytes = 0
         self._in_flight = 0
+        self._unacknowledged = 0
         self._inbox: deque[bytes] = deque()
         self._paused = False
         self._left: Callable[[], None] | None = None
@@ -272,7 +277,11 @@ class SimTransport:
         receiver.received(size)
 
     def _acknowledge(self, size: int) -> None:
-        self._link.transmit(self, "", lambda: self.other._taken(size))
+        """Acknowledges bytes together: less than half a window never holds up the sender."""
+        self._unacknowledged += size
+        if self._unacknowledged >= ACKNOWLEDGED_BYTES:
+            taken, self._unacknowledged = self._unacknowledged, 0
+            self._link.transmit(self, "", lambda: self.other._taken(taken))
 
     def _is_reading(self) -> bool:
         return not (self._paused or self._closing or self._ended)

@@ -341,8 +341,10 @@ class World:
 
     def _is_nursed_well(self) -> bool:
         """As `_is_well`; restarts a node with a failed directory, as an operator would who replaced the disk."""
+        if not all(machine.state is MachineState.SERVING for machine in self.machines):
+            return False
         for machine in self.machines:
-            if machine.state is MachineState.SERVING and machine.has_failed_directory:
+            if machine.has_failed_directory:
                 machine.die(Death.KILL)
         return self._is_well()
 

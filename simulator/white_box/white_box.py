@@ -14,6 +14,7 @@ from simulator.white_box.committed_check import CommittedCheck
 from simulator.white_box.image_digest import image_digest
 from simulator.white_box.partition_check import PartitionCheck
 from simulator.white_box.quorum_check import QuorumCheck
+from simulator.white_box.vote_check import VoteCheck
 
 INTERVAL_MS = 20.0
 EVERY_NTH_OFFSET = 8
@@ -25,6 +26,7 @@ class WhiteBox:
         self.quorum = QuorumCheck()
         self.committed = CommittedCheck()
         self.partitions = PartitionCheck()
+        self.votes = VoteCheck()
         self._machines = machines
         self._ledger = ledger
         self._next_ms = 0.0
@@ -45,6 +47,7 @@ class WhiteBox:
             self._ledger.counts.checks += 1
             log = node.metadata.log
             self.quorum.look(machine.life, log, has_controller=node.metadata.active is not None and log.is_leader)
+            self.votes.look(log)
             self.committed.look(machine.life, machine.disk, node.config.metadata_log_dir, log.high_watermark)
             self.partitions.look(machine.name, node.partitions)
             image = node.image

@@ -7,6 +7,7 @@ import pytest
 
 from quire.raft.log_store import LogStore
 from quire.raft.messages import VoteRequest
+from quire.raft.quorum_state import Election
 from quire.raft.replica import Replica
 from quire.raft.replicas import VoterSet
 from quire.raft.roles.candidate import Candidate
@@ -16,6 +17,7 @@ from simulator.cluster_plan import quorum_plan_of
 from simulator.white_box.committed_check import SAME_IMAGE, SAME_LOG
 from simulator.white_box.quorum_check import ONE_CONTROLLER, ONE_LEADER, WATERMARK
 from simulator.white_box.scribe import IN_ORDER, KEPT
+from simulator.white_box.vote_check import ONE_VOTE
 from simulator.world import World
 
 MOST_SEEDS = 25
@@ -61,3 +63,11 @@ def test_a_voter_that_votes_for_every_candidate_is_found(monkeypatch: pytest.Mon
     for role in (Role, Candidate, Unattached):
         monkeypatch.setattr(role, "grants", generous)
     assert broken_promise(5, kill=1, partition=2) in (ONE_LEADER, ONE_CONTROLLER, SAME_LOG)
+
+
+def test_a_vote_that_is_not_persisted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(self: LogStore, election: Election, voters: VoterSet) -> None:
+        """As without the call."""
+
+    monkeypatch.setattr(LogStore, "write_election", forgetful)
+    assert broken_promise(kill=1) == ONE_VOTE

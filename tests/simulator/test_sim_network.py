@@ -234,7 +234,7 @@ def test_writing_to_a_closed_side_ends_in_a_reset() -> None:
 
 
 def test_both_sides_closing_at_once_both_end() -> None:
-    scene = Scene(conditions=Conditions(window_bytes=100))
+    scene = Scene(conditions=Conditions(window_bytes=1000))
     client, server = scene.connect()
     for peer in (client, server):
         peer.transport.write([b"x" * 5000])
