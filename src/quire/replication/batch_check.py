@@ -14,6 +14,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import BatchHeader, Compression, check_plain, read_header, rewrite, validate
 from quire.protocol.records.batch import CODEC_MASK, CODEC_POSITION, HEADER_BYTES, LOG_APPEND_TIME, set_max_timestamp
 from quire.protocol.records.expansion import Expansion, TakesLongError
+from quire.replication.scratch import give_back_scratch, take_scratch
 from quire.replication.settings import PartitionSettings
 from quire.seams import Buffer
 
@@ -58,8 +59,19 @@ class BatchCheck:
         return self._view, self._header
 
     def _run(self, expansion: Expansion) -> None:
+        view = self._view
+        if len(view) > CODEC_POSITION and view[CODEC_POSITION] & CODEC_MASK:
+            scratch = take_scratch()
+            try:
+                self._run_with(expansion, scratch)
+            finally:
+                give_back_scratch(scratch)
+        else:
+            self._run_with(expansion, None)
+
+    def _run_with(self, expansion: Expansion, scratch: bytearray | None) -> None:
         settings = self.settings
-        header, section = self._checked(expansion)
+        header, section = self._checked(expansion, scratch)
         codec = settings.compression
         if codec is not None and codec is not header.compression:
             header = self._recompress(header, section, codec, expansion)
@@ -67,7 +79,7 @@ class BatchCheck:
             set_max_timestamp(self._view, header, LOG_APPEND_TIME, self._now_ms)
         self._header = header
 
-    def _checked(self, expansion: Expansion) -> tuple[BatchHeader, Buffer]:
+    def _checked(self, expansion: Expansion, scratch: bytearray | None) -> tuple[BatchHeader, Buffer]:
         settings, view = self.settings, self._view
         expansion.take_at_once(len(view) // PLAIN_BYTES_PER_COST)
         header = check_plain(
@@ -80,7 +92,7 @@ class BatchCheck:
         )
         if header is not None:
             return header, view[HEADER_BYTES:]
-        if len(view) > CODEC_POSITION and view[CODEC_POSITION] & CODEC_MASK:
+        if scratch is not None:
             expansion.take_at_once(len(view) * _COMPRESSED_BYTE_COST)
         sections: list[Buffer] = []
         headers = validate(
@@ -92,6 +104,7 @@ class BatchCheck:
             timestamp_after_max_ms=settings.timestamp_after_max_ms,
             expansion=expansion,
             sections=sections,
+            scratch=scratch,
         )
         return headers[0], sections[0]
 

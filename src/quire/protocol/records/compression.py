@@ -18,16 +18,13 @@ from struct import Struct
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.records.invalid import InvalidRecords, corrupt
+from quire.protocol.records.lz4_frames import decompress_lz4
+from quire.protocol.records.output import Output, too_large
 from quire.protocol.records.zstd_frames import steps_of_frame
 from quire.seams.disk import Buffer
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 """The default limit: over a hundred times the default of message.max.bytes."""
-
-PIECE_BYTES = 2048
-"""The least that a member, frame or block counts: setting up a codec takes as long as this many bytes.
-
-Writers end a piece after tens of kilobytes; the smallest that snappy-java can be set to is a kilobyte."""
 
 
 class Compression(IntEnum):
@@ -65,46 +62,15 @@ def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buff
     return _compress_zstd(data, level)
 
 
-class Output:
-    """The output of one batch: at most `limit` bytes, in pieces that count as at least `PIECE_BYTES`."""
-
-    __slots__ = ("_pieces_left", "data", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.data = bytearray()
-        self._pieces_left = 1 + limit // PIECE_BYTES
-
-    @property
-    def cost_bytes(self) -> int:
-        """How much of the limit is used, by the bytes or by the number of pieces."""
-        pieces = 1 + self.limit // PIECE_BYTES - self._pieces_left
-        return max(len(self.data), (pieces - 1) * PIECE_BYTES)
-
-    @property
-    def room_bytes(self) -> int:
-        return self.limit - len(self.data)
-
-    def begin_piece(self) -> None:
-        self._pieces_left -= 1
-        if self._pieces_left < 0:
-            raise _too_large(self.limit, f", counting each compressed piece as {PIECE_BYTES}")
-
-    def add(self, decompressed: Buffer) -> None:
-        self.data += decompressed
-        if len(self.data) > self.limit:
-            raise _too_large(self.limit)
-
-
 def decompress(codec: Compression, data: Buffer, limit: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
     """Decompresses; raises `InvalidRecords`: CORRUPT_MESSAGE if broken, MESSAGE_TOO_LARGE if over `limit` bytes."""
     if codec is Compression.NONE:
         if len(data) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         return data
     output = Output(limit)
     decompress_to(output, codec, data)
-    return output.data
+    return output.taken()
 
 
 def decompress_to(output: Output, codec: Compression, data: Buffer) -> None:
@@ -115,16 +81,9 @@ def decompress_to(output: Output, codec: Compression, data: Buffer) -> None:
     elif codec is Compression.SNAPPY:
         _decompress_snappy(view, output)
     elif codec is Compression.LZ4:
-        _decompress_lz4(view, output)
+        decompress_lz4(view, output)
     else:
         _decompress_zstd(view, output)
-
-
-def _too_large(limit: int, counted: str = "") -> InvalidRecords:
-    return InvalidRecords(
-        ErrorCode.MESSAGE_TOO_LARGE,
-        f"The records of a batch take more than {limit} bytes when decompressed{counted}; send smaller batches.",
-    )
 
 
 def _broken(codec: str, reason: object) -> InvalidRecords:
@@ -217,15 +176,14 @@ def _decompress_snappy_block(block: memoryview, output: Output) -> None:
         if claimed > len(block) * _SNAPPY_MAX_RATIO:
             raise _broken("snappy", f"{len(block)} bytes claim to become {claimed}")
         if claimed > output.room_bytes:
-            raise _too_large(output.limit)
-        output.add(bytes(cramjam.snappy.decompress_raw(block)))
+            raise too_large(output.limit)
+        with output.room(claimed) as room:
+            produced = cramjam.snappy.decompress_raw_into(block, room)
+        output.fill(output.size + produced)
     except cramjam.DecompressionError as error:
         raise _broken("snappy", error) from None
 
 
-_LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_INDEPENDENT_BLOCKS = 0x20
-_LZ4_STEP_BYTES = 256 * 1024
 _LZ4_JAVA_DEFAULT_LEVEL = 9
 _LZ4_MAX_LEVEL = 12
 
@@ -244,30 +202,6 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
         store_size=False,
     )
     return compressed
-
-
-def _decompress_lz4(data: memoryview, output: Output) -> None:
-    from lz4 import frame
-
-    position = 0
-    while True:
-        output.begin_piece()
-        descriptor = bytes(data[position : position + 5])
-        if len(descriptor) == 5 and descriptor[:4] == _LZ4_MAGIC and not descriptor[4] & _LZ4_INDEPENDENT_BLOCKS:
-            raise _broken("lz4", "its blocks depend on each other, which Kafka's consumers cannot read")
-        context = frame.create_decompression_context()
-        complete = False
-        while not complete:
-            try:
-                piece, taken, complete = frame.decompress_chunk(context, data[position:], max_length=_LZ4_STEP_BYTES)
-            except RuntimeError as error:
-                raise _broken("lz4", error) from None
-            if not piece and not taken and not complete:
-                raise _broken("lz4", "it is cut off")
-            output.add(piece)
-            position += taken
-        if position == len(data):
-            return
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:

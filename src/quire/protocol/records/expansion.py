@@ -8,8 +8,9 @@ The event loop can afford much less than that. An `Expansion` for the event loop
 """
 
 from quire.protocol.errors import ErrorCode
-from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, Output, decompress_to
+from quire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, decompress_to
 from quire.protocol.records.invalid import InvalidRecords
+from quire.protocol.records.output import Output
 from quire.seams.disk import Buffer
 
 FREE_BYTES = 16 * 1024 * 1024
@@ -31,10 +32,13 @@ class Expansion:
         self.left_bytes = limit_bytes
         self.at_once_bytes = at_once_bytes
 
-    def decompress(self, codec: Compression, data: Buffer) -> Buffer:
-        """Decompresses with a codec other than NONE. A TakesLongError does not change the allowance."""
+    def decompress(self, codec: Compression, data: Buffer, scratch: bytearray | None = None) -> memoryview:
+        """Decompresses with a codec other than NONE. A TakesLongError does not change the allowance.
+
+        With `scratch`, the result is a view of it, which is made larger if necessary.
+        """
         allowed = min(self.left_bytes, max(FREE_BYTES, MAX_RATIO * len(data)))
-        output = Output(min(allowed, self.at_once_bytes))
+        output = Output(min(allowed, self.at_once_bytes), scratch)
         try:
             decompress_to(output, codec, data)
         except InvalidRecords as error:
@@ -44,7 +48,7 @@ class Expansion:
             raise
         self.left_bytes -= output.cost_bytes
         self.at_once_bytes -= output.cost_bytes
-        return output.data
+        return output.view()
 
     def take_at_once(self, cost_bytes: int) -> None:
         """Counts other work that takes as long as decompressing this size; TakesLongError if that is too long."""

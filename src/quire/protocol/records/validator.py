@@ -48,12 +48,14 @@ def validate(
     inspect_compressed: bool = True,
     expansion: Expansion | None = None,
     sections: list[Buffer] | None = None,
+    scratch: bytearray | None = None,
 ) -> list[BatchHeader]:
     """Checks what a client sent for one partition; returns the header of its batch, or of all if several are allowed.
 
     `require_key` is for compacted topics; the two timestamp limits are message.timestamp.before.max.ms and
     .after.max.ms, which apply to CreateTime. `buffer` is writable. The decompressed records of each batch are added to
-    `sections`, if given. Raises `InvalidRecords`, or the TakesLongError of `expansion`.
+    `sections`, if given; with `scratch`, which only one batch may use, they are a view of it. Raises `InvalidRecords`,
+    or the TakesLongError of `expansion`.
     """
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     total = len(view)
@@ -85,7 +87,7 @@ def validate(
             _check_records(view, header, section, require_key, lowest, highest)
         elif inspect_compressed:
             expansion = expansion or Expansion()
-            section = expansion.decompress(codec, section)
+            section = expansion.decompress(codec, section, scratch)
             _check_records(view, header, section, require_key, lowest, highest)
         if sections is not None:
             sections.append(section)
