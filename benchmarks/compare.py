@@ -79,6 +79,7 @@ def by_latency(side: Side, work: Callable[[], loads.Latency]) -> Figures:
 
 ACKS_1: dict[str, object] = {"acks": 1}
 IDEMPOTENT: dict[str, object] = {"enable.idempotence": True}
+LZ4: dict[str, object] = {**IDEMPOTENT, "compression.type": "lz4"}
 
 
 def produce_1k(side: Side, settings: dict[str, object]) -> Figures:
@@ -124,6 +125,7 @@ def subscribe(side: Side, protocol: str) -> Figures:
 MEASURES: dict[str, Callable[[Side], Figures]] = {
     "produce 1 KB, acks=1": lambda side: produce_1k(side, ACKS_1),
     "produce 1 KB, acks=all idempotent": lambda side: produce_1k(side, IDEMPOTENT),
+    "produce 1 KB, lz4, acks=all idempotent": lambda side: produce_1k(side, LZ4),
     "produce 100 B, three producers": produce_100,
     "consume 1 KB": consume_1k,
     "one record, wait for the ack": one_ack,

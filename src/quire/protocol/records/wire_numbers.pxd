@@ -46,8 +46,12 @@ cdef inline (long long, Py_ssize_t) varint(
 ) noexcept nogil:
     cdef long long value
     cdef Py_ssize_t after
+    cdef unsigned int raw
     if position < end and data[position] < 0x80:  # most are this short
         return <long long> (data[position] >> 1) ^ -<long long> (data[position] & 1), position + 1
+    if end - position >= 2 and data[position + 1] < 0x80:  # and most others of this length
+        raw = data[position] & 0x7F | <unsigned int> data[position + 1] << 7
+        return <long long> (raw >> 1) ^ -<long long> (raw & 1), position + 2
     value, after = varlong(data, position, end)
     if after - position > 5 or value > 0x7FFFFFFF or value < -0x80000000LL:
         return 0, -1
