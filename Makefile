@@ -100,6 +100,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.many_partitions
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.replication
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark

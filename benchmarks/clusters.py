@@ -132,8 +132,10 @@ class QuireNodes:
 class ApacheKafkaNodes:
     name = "Apache Kafka"
 
-    def __init__(self, folder: Path, jars: Path) -> None:
+    def __init__(self, folder: Path, jars: Path, *, replicas: int = 1) -> None:
+        """`replicas` is the replication factor of the internal topics."""
         self._folder = folder
+        self._replicas = replicas
         self._jars = f"{jars}/*"
         ports = free_ports(6)
         self.ports = dict(zip(NODES, ports[:3], strict=True))
@@ -153,9 +155,9 @@ controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{self.ports[node]},CONTROLLER://127.0.0.1:{controller_port}
 controller.listener.names=CONTROLLER
 log.dirs={self._folder}/node-{node}
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+offsets.topic.replication.factor={self._replicas}
+transaction.state.log.replication.factor={self._replicas}
+transaction.state.log.min.isr={min(self._replicas, 2)}
 """
         )
         tool = ["java", "-cp", self._jars, "kafka.tools.StorageTool"]
