@@ -51,7 +51,7 @@ LIMITS = (
     Limit("quire.node.slices", "STEPS_PER_SLICE", 1, 3),
     Limit("quire.node.slices", "UNDER_WAY_MAX", 1, 2),
     Limit("quire.protocol.records.compression", "_GZIP_FEED_BYTES", 1, 100),
-    Limit("quire.protocol.records.compression", "_LZ4_STEP_BYTES", 1, 100),
+    Limit("quire.protocol.records.lz4_frames", "_STEP_BYTES", 1, 100),
     Limit("quire.protocol.records.zstd_frames", "STEP_BYTES", 1, 1000),
     Limit("quire.raft.log_store", "READ_BYTES", 1, 1000),
     Limit("quire.raft.snapshot_file", "HEADER_READ_BYTES", HEADER_BYTES, 100),
