@@ -101,7 +101,7 @@ def flush(client: BlockingClient, producer: Producer) -> None:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_everything_is_read_as_it_was_written(client: BlockingClient, topic: str, compression: Compression) -> None:
+def test_everything_is_read_unchanged(client: BlockingClient, topic: str, compression: Compression) -> None:
     producer = prepared(client, topic, ProducerConfig(compression=compression, batch_bytes=4000))
     for number in range(RECORDS):
         producer.send(topic, b"%d" % number, partition=number % PARTITIONS, key=b"k", headers=[("h", b"x")])

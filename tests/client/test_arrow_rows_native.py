@@ -136,9 +136,7 @@ ROWS = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(rows=ROWS, batch_bytes=st.integers(100, 2000), start=st.integers(0, 11))
-def test_rows_become_the_records_that_were_meant(
-    native: ModuleType, rows: list[Row], batch_bytes: int, start: int
-) -> None:
+def test_rows_become_the_intended_records(native: ModuleType, rows: list[Row], batch_bytes: int, start: int) -> None:
     batches = encode(native, rows, batch_bytes, start)
     for partition in range(PARTITIONS):
         mine = [row for row in rows if expected_partition(row) == partition]

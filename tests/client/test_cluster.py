@@ -130,7 +130,7 @@ def test_an_unknown_node_cannot_be_called() -> None:
     assert isinstance(outcome, UnreachableError)
 
 
-def test_closing_fails_what_waits_and_what_comes_later() -> None:
+def test_closing_fails_waiting_and_later_requests() -> None:
     model = ModelCluster()
     model.swallow("InitProducerId")
     cluster = model.client()

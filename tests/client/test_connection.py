@@ -131,7 +131,7 @@ def test_ranges_that_do_not_meet_are_an_error_that_names_both() -> None:
         negotiated(Metadata=(90, 99)).version_for(METADATA)
 
 
-def test_a_request_that_only_some_versions_can_carry_goes_out_in_the_highest_of_those() -> None:
+def test_a_request_is_sent_in_the_highest_version_that_can_carry_it() -> None:
     connection = negotiated(Metadata=(0, 12))
     connection.send(MetadataRequest(topics=[]), versions=(8, 9))
     ((header, _),) = sent(connection)

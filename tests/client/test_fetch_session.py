@@ -56,7 +56,7 @@ def test_partitions_are_named_in_the_order_given_also_where_topics_alternate() -
     assert [topic.topic_id for topic in request.topics] == [T, U, T]
 
 
-def test_later_fetches_name_what_moved_came_or_went() -> None:
+def test_later_fetches_name_partitions_that_moved_or_were_added_or_removed() -> None:
     session = begun({A: at(1), B: at(2)})
     request = ask(session, {A: at(1), B: at(5), C: at(0)})
     assert (request.session_id, request.session_epoch) == (7, 1)

@@ -57,7 +57,7 @@ def test_numbers_wrap_after_the_last_positive_int() -> None:
     assert queue._next_sequence == 0
 
 
-def test_a_refused_batch_goes_out_again_first_and_only_when_the_others_are_back() -> None:
+def test_a_refused_batch_is_resent_first_and_only_after_the_responses_to_the_others() -> None:
     queue, (a, b, c) = introduced(1, 1, 1)
     take_all(queue)
     assert queue.retry(a, uncertain=False)

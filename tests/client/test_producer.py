@@ -43,7 +43,7 @@ def test_records_arrive_whole_and_receipts_say_where() -> None:
     assert (receipt.delivered, receipt.partition, receipt.offset) == (True, 0, 1)
 
 
-def test_records_that_come_together_travel_together() -> None:
+def test_records_produced_together_are_sent_together() -> None:
     model = ModelCluster()
     model.create("t")
     producer = producer_for(model, "t")
@@ -166,7 +166,7 @@ def test_acks_and_idempotence_must_go_together() -> None:
         ProducerConfig(acks=7)
 
 
-def test_a_topic_that_does_not_come_about_is_an_error_after_the_timeout() -> None:
+def test_a_topic_that_is_not_created_in_time_is_an_error() -> None:
     model = ModelCluster()
     producer = Producer(model.client(request_timeout_ms=2000))
     with pytest.raises(ApiError, match="cannot be written to"):

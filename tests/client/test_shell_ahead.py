@@ -33,7 +33,7 @@ def test_no_more_are_made_than_may_wait() -> None:
     assert list(reader) == list(range(1, 10))
 
 
-def test_a_failure_comes_behind_the_items_that_came_before_it() -> None:
+def test_a_failure_is_raised_after_the_items_before_it() -> None:
     def items() -> Generator[int, None, None]:
         yield 1
         raise ValueError("broken")

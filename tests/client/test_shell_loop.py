@@ -84,12 +84,12 @@ def test_waiting_ends_when_the_time_is_up() -> None:
         BlockingLoop().run_until(Pending(), timeout_ms=20)
 
 
-def test_a_refused_connection_says_so_in_words() -> None:
+def test_a_refused_connection_is_reported_in_words() -> None:
     with pytest.raises(OSError, match="connection refused"):
         connect(BlockingLoop(), "127.0.0.1", 1)
 
 
-def test_a_name_that_does_not_resolve_says_so_in_words() -> None:
+def test_an_unresolvable_name_is_reported_in_words() -> None:
     with pytest.raises(OSError, match=r"name nowhere\.invalid does not resolve"):
         connect(BlockingLoop(), "nowhere.invalid", 9092)
 

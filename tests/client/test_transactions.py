@@ -107,7 +107,7 @@ def test_an_empty_transaction_sends_no_request(client: BlockingClient, cluster: 
     cluster.clear_faults()
 
 
-def test_offsets_come_with_the_commit_and_go_with_the_abort(client: BlockingClient, topic: str) -> None:
+def test_offsets_become_visible_at_the_commit_and_are_dropped_at_the_abort(client: BlockingClient, topic: str) -> None:
     producer = producer_of(client, topic)
     group, topic_partition = f"group-{topic}", TopicPartition(topic, 0)
     producer.begin()

@@ -43,7 +43,7 @@ def test_no_control_sequence_reaches_the_terminal(sequence: str, capfd: pytest.C
     assert seen.out.count("after") == 2 and seen.err.count("after") == 2
 
 
-def test_people_can_tell_what_was_there() -> None:
+def test_escapes_are_unambiguous() -> None:
     assert escaped("a\x1b[31mb\x9b\u202e\ud800\nc\td") == "a\\x1b[31mb\\x9b\\u202e\\ud800\nc\td"
     assert printable("a\nb\tc\r") == "a\\nb\\tc\\r"
     assert escaped("Zürich, 東京, 🙂") == "Zürich, 東京, 🙂"

@@ -207,7 +207,7 @@ def test_a_sender_with_another_registration_changes_nothing(sender: int, epoch: 
     assert result.records == []
 
 
-def test_what_does_not_exist_is_refused() -> None:
+def test_missing_topics_and_partitions_are_refused() -> None:
     assert refusal(three(), asked(1), topic_id=b"u" * 16) is ErrorCode.UNKNOWN_TOPIC_ID
     assert refusal(three(), asked(1), topic_id=bytes(16)) is ErrorCode.UNKNOWN_TOPIC_ID
     assert refusal(three(), asked(1, index=1)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

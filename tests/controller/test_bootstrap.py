@@ -33,7 +33,7 @@ def test_before_transactions_there_are_none() -> None:
     assert activation_records(ClusterImage(), CONFIG, features, in_transaction=False) == features
 
 
-def test_a_cluster_that_has_begun_gets_nothing() -> None:
+def test_a_cluster_with_records_gets_no_bootstrap_records() -> None:
     features = [level("metadata.version", 30)]
     assert activation_records(cluster(), CONFIG, features, in_transaction=False) == []
 

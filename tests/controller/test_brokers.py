@@ -115,7 +115,7 @@ def test_registrations_that_cannot_be(fields: dict[str, Any], code: ErrorCode) -
     assert (result.response.error_code, result.records) == (code, [])
 
 
-def test_two_brokers_with_one_id_are_not_let_in() -> None:
+def test_two_brokers_with_one_id_are_refused() -> None:
     result = register(cluster(), registration(), may_replace=False)
     assert (result.response.error_code, result.records) == (ErrorCode.DUPLICATE_BROKER_REGISTRATION, [])
 
@@ -128,7 +128,7 @@ def test_without_a_clean_stop_a_replica_is_no_longer_eligible() -> None:
     assert clean.topics_by_name["orders"].partitions[0].elr == (1,)
 
 
-def test_a_broker_is_let_in_when_it_has_read_its_registration() -> None:
+def test_a_broker_is_unfenced_when_it_has_read_its_registration() -> None:
     image = cluster(topic(), partition(0, (1,), leader=-1), broker(1, fenced=True), brokers=0)
     early = beat(image, current_metadata_offset=4)
     assert (early.response.is_caught_up, early.response.is_fenced, early.records) == (False, True, [])
@@ -164,7 +164,7 @@ def test_only_the_registered_life_is_heard(fields: dict[str, int], code: ErrorCo
     assert heartbeats.silent(1e9) == []
 
 
-def test_a_broker_that_stops_hands_over_first_and_goes_then() -> None:
+def test_a_broker_that_stops_hands_over_its_leaderships_before_it_leaves() -> None:
     heartbeats = Heartbeats(9000)
     heartbeats.heard(2, 5, 100, metadata_offset=79)
     image = cluster(topic(), partition(0, (1, 2)), brokers=2)

@@ -21,7 +21,7 @@ IMAGE = cluster(topic(), partition(), setting(2, "orders", "retention.ms", "1"),
     ],
     ids=["a list of names", "by name", "by id"],
 )
-def test_a_topic_goes_with_its_settings(request_: DeleteTopicsRequest) -> None:
+def test_deleting_a_topic_deletes_its_settings(request_: DeleteTopicsRequest) -> None:
     result = collected(delete_topics(IMAGE, CONFIG, request_))
     answered = result.response.responses[0]
     assert (answered.name, answered.topic_id, answered.error_code) == ("orders", TOPIC_ID, ErrorCode.NONE)

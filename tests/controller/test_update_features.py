@@ -40,7 +40,7 @@ def test_a_feature_goes_up_and_down() -> None:
     assert (code, "group.version" in image.features) == (0, False)
 
 
-def test_a_level_that_is_reached_already_is_fine() -> None:
+def test_the_current_level_is_accepted() -> None:
     assert update(cluster(), ("metadata.version", 30, UPGRADE), ("kraft.version", 1, UPGRADE))[0] == 0
 
 

@@ -81,7 +81,7 @@ def kill_under_load(cluster: Cluster, settings: dict[str, Any], kills: int) -> N
             assert [value for _, value in stored] == load.sent[partition], "each once, in the order sent"
 
 
-def test_a_torn_tail_is_cut_and_said_aloud(cluster: Cluster) -> None:
+def test_a_torn_tail_is_truncated_and_logged(cluster: Cluster) -> None:
     create_topic(cluster.bootstrap_servers, TOPIC, partitions=1)
     with WireConnection(cluster.bootstrap_servers) as connection:
         for number in range(10):

@@ -68,13 +68,13 @@ class Load:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_thirty_consumers_come_and_go_under_load(cluster: Cluster, protocol: str) -> None:
+def test_thirty_consumers_join_and_leave_under_load(cluster: Cluster, protocol: str) -> None:
     come_and_go(cluster, CHANGES, PROTOCOLS[protocol])
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_thirty_consumers_come_and_go_for_long(cluster: Cluster, protocol: str) -> None:
+def test_thirty_consumers_join_and_leave_for_a_long_time(cluster: Cluster, protocol: str) -> None:
     come_and_go(cluster, 20 * CHANGES, PROTOCOLS[protocol])
 
 

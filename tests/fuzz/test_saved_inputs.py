@@ -10,7 +10,7 @@ SAVED = sorted((Path(__file__).parent / "saved").glob("*.hex"))
 
 
 @pytest.mark.parametrize("path", SAVED, ids=lambda path: path.stem)
-def test_a_saved_input_does_no_harm_any_more(victim: Victim, path: Path) -> None:
+def test_a_saved_input_is_harmless(victim: Victim, path: Path) -> None:
     for line in path.read_text().splitlines():
         victim.throw(bytes.fromhex(line))
         victim.assert_unharmed()

@@ -41,7 +41,7 @@ def test_it_follows_every_record() -> None:
     assert (on(image, 1), on(image, 2), on(image, 3)) == ([], [("orders", 1), ("orders", 0)], [("orders", 0)])
 
 
-def test_partitions_may_go_between_two_of_them() -> None:
+def test_partitions_may_be_removed_during_the_iteration() -> None:
     image = ClusterImage()
     for record in HISTORY[:5]:
         replay(image, record, ImageDelta())

@@ -35,7 +35,7 @@ def test_the_smallest_kept_buffer_that_fits_is_used() -> None:
     assert taken(pool, MB + 1) is two
 
 
-def test_growing_takes_a_buffer_that_fits_all_if_one_lies_about_and_a_modest_one_if_not() -> None:
+def test_growing_reuses_a_buffer_that_fits_all_or_takes_a_modest_one() -> None:
     pool = BufferPool(100 * MB)
     modest = pool.large(50 * MB, 128 * 1024, instead_of=pool.small())
     assert modest is not None

@@ -1,83 +1,19 @@
 """Connections: answers in order, one request at a time, bounds in both directions, no effect on others."""
 
 import logging
-from collections.abc import Callable
 
 import pytest
 
 from quire.network.buffers import SMALL_BYTES
 from quire.network.connection import Connection
-from quire.network.handler import CloseConnection, ConnectionInfo, EncodedResponse
 from quire.network.limits import Limits
-from quire.network.server import Server
-from quire.pending import Pending
 from quire.throttled_log import FEW, PERIOD_MS
-from simulator.clock import HostClock, SimClock
-from tests.network.memory import MemoryNetwork, MemoryTransport, frame, frames_in
-
-MB = 1024 * 1024
-
-
-class World:
-    """A server whose handler does what the request says, and a client of it.
-
-    echo: answers with the request; slow: the same, after ten milliseconds; park: answers when `complete` is called;
-    big: answers with a megabyte; silent: does not answer; close and bug: raise.
-    """
-
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.clock = SimClock()
-        self.host_clock = HostClock(self.clock)
-        self.network = MemoryNetwork(self.clock)
-        self.limits = limits or Limits()
-        self.server = Server(self.network, self.host_clock, self.handle, self.limits)
-        self.server.listen("PLAINTEXT", "127.0.0.1", 0)
-        self.parked: list[tuple[bytes, Pending[EncodedResponse]]] = []
-        self.handled: list[bytes] = []
-        self.infos: list[ConnectionInfo] = []
-
-    def handle(self, info: ConnectionInfo, request: memoryview) -> EncodedResponse | Pending[EncodedResponse]:
-        text = bytes(request)
-        self.handled.append(text)
-        self.infos.append(info)
-        verb = text[:6].rstrip(b".")
-        actions: dict[bytes, Callable[[], EncodedResponse | Pending[EncodedResponse]]] = {
-            b"park": lambda: self.park(text),
-            b"big": lambda: [frame(text), b"", frame(b"x" * MB)],
-            b"silent": lambda: None,
-            b"done": lambda: self.done(text),
-        }
-        if verb == b"close":
-            raise CloseConnection("the request said so")
-        if verb == b"slow":
-            self.host_clock.stall(10)
-        if verb == b"bug":
-            raise RuntimeError("a bug")
-        return actions.get(verb, lambda: [frame(text)])()
-
-    def park(self, text: bytes) -> Pending[EncodedResponse]:
-        pending: Pending[EncodedResponse] = Pending()
-        self.parked.append((text, pending))
-        return pending
-
-    def done(self, text: bytes) -> Pending[EncodedResponse]:
-        pending: Pending[EncodedResponse] = Pending()
-        pending.complete([frame(text)])
-        return pending
-
-    def complete(self) -> None:
-        text, pending = self.parked.pop(0)
-        pending.complete([frame(text)])
-
-    def client(self, takes: int | None = None) -> MemoryTransport:
-        return self.network.client(takes=takes)
-
-    def settle(self) -> None:
-        self.clock.run_for(0)
+from tests.network.memory import frame, frames_in
+from tests.network.server_world import MB, ServerWorld
 
 
 def test_a_request_is_answered() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"echo...1"))
     assert frames_in(client.taken) == [b"echo...1"]
@@ -87,7 +23,7 @@ def test_a_request_is_answered() -> None:
 
 
 def test_the_info_of_a_connection_is_the_same_object_for_all_its_requests() -> None:
-    world = World()
+    world = ServerWorld()
     one, other = world.client(), world.client()
     one.send(frame(b"echo...1") + frame(b"echo...2"))
     other.send(frame(b"echo...3"))
@@ -98,7 +34,7 @@ def test_the_info_of_a_connection_is_the_same_object_for_all_its_requests() -> N
 def test_requests_torn_at_every_byte_are_answered_once_each() -> None:
     data = frame(b"echo...1") + frame(b"echo....................2")
     for cut in range(len(data) + 1):
-        world = World()
+        world = ServerWorld()
         client = world.client()
         client.send(data[:cut])
         client.send(data[cut:])
@@ -106,7 +42,7 @@ def test_requests_torn_at_every_byte_are_answered_once_each() -> None:
 
 
 def test_small_answers_to_requests_of_one_receive_are_one_write() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     requests = [b"echo...%d" % i for i in range(50)]
     client.send(b"".join(map(frame, requests)))
@@ -115,7 +51,7 @@ def test_small_answers_to_requests_of_one_receive_are_one_write() -> None:
 
 
 def test_a_parked_request_holds_the_later_ones_back_and_answers_stay_in_order() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(b"".join(map(frame, [b"echo...1", b"park...2", b"echo...3", b"park...4", b"echo...5"])))
     assert frames_in(client.taken) == [b"echo...1"]
@@ -130,7 +66,7 @@ def test_a_parked_request_holds_the_later_ones_back_and_answers_stay_in_order() 
 
 
 def test_a_pending_that_is_done_already_is_an_answer() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"done...1") + frame(b"echo...2"))
     assert frames_in(client.taken) == [b"done...1", b"echo...2"]
@@ -138,7 +74,7 @@ def test_a_pending_that_is_done_already_is_an_answer() -> None:
 
 
 def test_a_parked_request_of_one_client_does_not_hold_another_back() -> None:
-    world = World()
+    world = ServerWorld()
     one, other = world.client(), world.client()
     one.send(frame(b"park...1"))
     other.send(frame(b"echo...2"))
@@ -147,15 +83,15 @@ def test_a_parked_request_of_one_client_does_not_hold_another_back() -> None:
 
 
 def test_a_parked_connection_holds_no_buffer() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     room = client.receiver.buffer()  # type: ignore[union-attr]
     client.send(frame(b"park...1"))
     assert world.server.pool.small() is room
 
 
-def test_room_that_nothing_came_into_is_given_back_after_a_while() -> None:
-    world = World(Limits(idle_ms_max=1000))
+def test_unused_memory_is_returned_after_a_while() -> None:
+    world = ServerWorld(Limits(idle_ms_max=1000))
     client = world.client()
     world.settle()
     room = client.receiver.buffer()  # type: ignore[union-attr]
@@ -166,7 +102,7 @@ def test_room_that_nothing_came_into_is_given_back_after_a_while() -> None:
 
 
 def test_requests_without_an_answer_get_no_bytes() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"silent.1") + frame(b"silent.2"))
     assert client.writes == 0
@@ -175,7 +111,7 @@ def test_requests_without_an_answer_get_no_bytes() -> None:
 
 
 def test_a_handler_may_close_the_connection_and_earlier_answers_still_arrive(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+    world = ServerWorld()
     client, other = world.client(), world.client()
     client.send(frame(b"echo...1") + frame(b"close..2") + frame(b"echo...3"))
     world.settle()
@@ -189,7 +125,7 @@ def test_a_handler_may_close_the_connection_and_earlier_answers_still_arrive(cap
 
 
 def test_a_bug_in_a_handler_costs_its_connection_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+    world = ServerWorld()
     client, other = world.client(), world.client()
     client.send(frame(b"echo...1") + frame(b"bug....2"))
     world.settle()
@@ -207,7 +143,7 @@ def test_a_bug_in_a_handler_costs_its_connection_and_is_logged_once(caplog: pyte
 def test_an_invalid_request_closes_the_connection_with_one_log_line(
     announced: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"echo...1") + announced)
     world.settle()
@@ -218,7 +154,7 @@ def test_an_invalid_request_closes_the_connection_with_one_log_line(
 
 
 def test_thousands_of_bad_connections_are_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+    world = ServerWorld()
     for _ in range(1000):
         world.client().send(b"\xff" * 20)
         world.client().send(frame(b"close..1"))
@@ -232,7 +168,7 @@ def test_thousands_of_bad_connections_are_a_few_lines(caplog: pytest.LogCaptureF
 
 
 def test_a_client_that_does_not_read_is_not_read_and_not_buffered_for() -> None:
-    world = World(Limits(queued_bytes_pause=100_000))
+    world = ServerWorld(Limits(queued_bytes_pause=100_000))
     client = world.client(takes=0)
     for i in range(10):
         client.send(frame(b"big...%02d" % i))
@@ -253,7 +189,7 @@ def test_a_client_that_does_not_read_is_not_read_and_not_buffered_for() -> None:
 
 
 def test_many_small_answers_that_are_not_read_are_bounded_too() -> None:
-    world = World(Limits(queued_bytes_pause=100_000))
+    world = ServerWorld(Limits(queued_bytes_pause=100_000))
     client = world.client(takes=0)
     request = frame(b"echo" + b"." * 1000)
     client.send(request * 1000)
@@ -267,7 +203,7 @@ def test_many_small_answers_that_are_not_read_are_bounded_too() -> None:
 def test_a_client_that_never_reads_is_closed_when_it_has_been_idle_for_too_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = World(Limits(idle_ms_max=1000))
+    world = ServerWorld(Limits(idle_ms_max=1000))
     client = world.client(takes=0)
     client.send(frame(b"big....1") * 3)
     world.clock.run_for(990)
@@ -279,7 +215,7 @@ def test_a_client_that_never_reads_is_closed_when_it_has_been_idle_for_too_long(
 
 
 def test_a_client_that_reads_slowly_is_not_closed() -> None:
-    world = World(Limits(idle_ms_max=1000))
+    world = ServerWorld(Limits(idle_ms_max=1000))
     client = world.client(takes=0)
     client.send(frame(b"big....1") * 3)
     for _ in range(10):
@@ -289,7 +225,7 @@ def test_a_client_that_reads_slowly_is_not_closed() -> None:
 
 
 def test_half_a_request_and_silence_ends_with_the_idle_timeout(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(Limits(idle_ms_max=1000))
+    world = ServerWorld(Limits(idle_ms_max=1000))
     client = world.client()
     client.send(frame(b"echo...1")[:7])
     world.clock.run_for(999)
@@ -301,7 +237,7 @@ def test_half_a_request_and_silence_ends_with_the_idle_timeout(caplog: pytest.Lo
 
 
 def test_an_idle_client_is_closed_quietly_and_an_active_one_is_not(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(Limits(idle_ms_max=1000))
+    world = ServerWorld(Limits(idle_ms_max=1000))
     idle, active = world.client(), world.client()
     for _ in range(5):
         world.clock.run_for(700)
@@ -312,7 +248,7 @@ def test_an_idle_client_is_closed_quietly_and_an_active_one_is_not(caplog: pytes
 
 
 def test_without_a_limit_no_connection_is_idle_too_long_until_a_limit_is_set() -> None:
-    world = World(Limits(idle_ms_max=-1))
+    world = ServerWorld(Limits(idle_ms_max=-1))
     client = world.client()
     world.clock.run_for(10_000_000)
     assert not client.ended
@@ -322,7 +258,7 @@ def test_without_a_limit_no_connection_is_idle_too_long_until_a_limit_is_set() -
 
 
 def test_a_parked_request_is_not_idle() -> None:
-    world = World(Limits(idle_ms_max=1000))
+    world = ServerWorld(Limits(idle_ms_max=1000))
     client = world.client()
     client.send(frame(b"park...1"))
     world.clock.run_for(5000)
@@ -334,7 +270,7 @@ def test_a_parked_request_is_not_idle() -> None:
 
 
 def test_when_all_queues_together_reach_the_limit_the_longest_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
+    world = ServerWorld(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
     modest, hoarder, other = (world.client(takes=0) for _ in range(3))
     modest.send(frame(b"big....1"))
     hoarder.send(frame(b"big....1") * 2)
@@ -351,7 +287,7 @@ def test_when_all_queues_together_reach_the_limit_the_longest_is_dropped(caplog:
 
 
 def test_many_clients_that_do_not_read_are_not_all_checked_for_each_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Limits(queued_bytes_max=64 * MB))
+    world = ServerWorld(Limits(queued_bytes_max=64 * MB))
     looked = 0
     count_queued = Connection.count_queued
 
@@ -370,7 +306,7 @@ def test_many_clients_that_do_not_read_are_not_all_checked_for_each_response(mon
 
 
 def test_a_client_that_has_read_its_queue_is_not_taken_for_a_hoarder() -> None:
-    world = World(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
+    world = ServerWorld(Limits(queued_bytes_max=7 * MB // 2, queued_bytes_pause=5 * MB))
     slow, other = world.client(takes=0), world.client(takes=0)
     slow.send(frame(b"big....1") * 3)
     world.settle()
@@ -382,7 +318,7 @@ def test_a_client_that_has_read_its_queue_is_not_taken_for_a_hoarder() -> None:
 
 
 def test_a_client_that_reads_is_served_while_others_fill_their_queues() -> None:
-    world = World(Limits(queued_bytes_max=MB))
+    world = ServerWorld(Limits(queued_bytes_max=MB))
     fast = world.client()
     for i in range(5):
         world.client(takes=0).send(frame(b"big....1"))
@@ -392,69 +328,8 @@ def test_a_client_that_reads_is_served_while_others_fill_their_queues() -> None:
         assert world.server.counters.queued_bytes <= MB
 
 
-def test_a_client_that_sends_many_requests_at_once_lets_the_others_have_their_turn() -> None:
-    world = World()
-    greedy, other = world.client(), world.client()
-    requests = [b"echo%05d" % i for i in range(1000)]
-    greedy.send(b"".join(map(frame, requests)))
-    other.send(frame(b"echo..other"))
-    assert len(frames_in(greedy.taken)) < 100
-    assert frames_in(other.taken) == [b"echo..other"]
-    world.settle()
-    assert frames_in(greedy.taken) == requests
-    assert not greedy.paused
-
-
-def test_requests_of_several_receives_in_a_row_are_one_turn() -> None:
-    world = World()
-    client = world.client()
-    requests = [b"echo%05d" % i + b"." * 500 for i in range(1000)]
-    client.send(b"".join(map(frame, requests)))
-    assert len(world.handled) < 100
-    world.settle()
-    assert frames_in(client.taken) == requests
-
-
-def test_a_turn_ends_with_many_bytes_of_answers_too() -> None:
-    world = World()
-    client = world.client()
-    # After a large request there is room for many smaller ones at once.
-    client.send(frame(b"echo" + b"." * MB))
-    world.settle()
-    world.handled.clear()
-    client.send(frame(b"echo" + b"." * 5000) * 100)
-    assert len(world.handled) < 20
-    world.settle()
-    assert len(world.handled) == 100
-
-
-def test_a_turn_ends_when_its_requests_have_taken_long() -> None:
-    world = World()
-    slow, other = world.client(), world.client()
-    requests = [b"slow..%05d" % i for i in range(30)]
-    slow.send(b"".join(map(frame, requests)))
-    other.send(frame(b"echo..other"))
-    assert len(world.handled) <= 3
-    assert frames_in(other.taken) == [b"echo..other"]
-    world.settle()
-    assert frames_in(slow.taken) == requests
-    assert not slow.paused
-
-
-def test_a_server_that_stops_gives_no_connection_another_turn() -> None:
-    world = World()
-    client = world.client()
-    client.send(frame(b"echo...1") * 1000)
-    served = len(world.handled)
-    world.server.stop(1000, lambda: None)
-    world.settle()
-    assert len(world.handled) == served
-    assert len(frames_in(client.taken)) == served
-    assert client.ended
-
-
 def test_large_requests_beyond_the_servers_memory_wait_and_are_all_served() -> None:
-    world = World(Limits(request_memory_bytes_max=MB))
+    world = ServerWorld(Limits(request_memory_bytes_max=MB))
     clients = [world.client() for _ in range(10)]
     request = frame(b"echo" + b"." * (MB // 2))
     for begin in range(0, len(request), 50_000):
@@ -468,7 +343,7 @@ def test_large_requests_beyond_the_servers_memory_wait_and_are_all_served() -> N
 
 
 def test_a_client_that_leaves_while_it_waits_for_memory_blocks_no_other() -> None:
-    world = World(Limits(request_memory_bytes_max=MB))
+    world = ServerWorld(Limits(request_memory_bytes_max=MB))
     request = frame(b"echo" + b"." * 200_000)
     holders = [world.client() for _ in range(5)]
     for client in holders:
@@ -486,7 +361,7 @@ def test_a_client_that_leaves_while_it_waits_for_memory_blocks_no_other() -> Non
 
 
 def test_counters_tell_requests_and_bytes() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"echo...1") * 3)
     counters = world.server.counters

@@ -5,11 +5,11 @@ import pytest
 from quire.network.limits import Limits
 from quire.network.turns import DISCONNECTED_MAX
 from tests.network.memory import frame
-from tests.network.test_connection import MB, World
+from tests.network.server_world import MB, ServerWorld
 
 
-def test_requests_that_had_come_are_handled_in_order_when_the_client_has_gone_and_their_answers_dropped() -> None:
-    world = World()
+def test_earlier_requests_of_a_disconnected_client_are_handled_in_order_without_responses() -> None:
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1") + frame(b"park...2") + frame(b"echo...3") + frame(b"echo...4")[:-1])
     client.hang_up()
@@ -27,8 +27,8 @@ def test_requests_that_had_come_are_handled_in_order_when_the_client_has_gone_an
     assert world.server.counters.bytes_out == 0
 
 
-def test_one_request_at_a_time_is_handled_of_what_comes_when_the_client_has_gone() -> None:
-    world = World()
+def test_requests_of_a_disconnected_client_are_handled_one_at_a_time() -> None:
+    world = ServerWorld()
     client = world.client()
     sent = [b"park..%02d" % number + bytes(6000) for number in range(20)]
     client.send(b"".join(map(frame, sent)))
@@ -42,7 +42,7 @@ def test_one_request_at_a_time_is_handled_of_what_comes_when_the_client_has_gone
 
 
 def test_a_request_that_waits_only_for_its_response_does_not_delay_later_requests_of_a_disconnected_client() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1") + frame(b"silent.2"))
     told: list[str] = []
@@ -54,8 +54,8 @@ def test_a_request_that_waits_only_for_its_response_does_not_delay_later_request
     assert world.server.counters.connections == 0
 
 
-def test_half_a_request_of_a_client_that_has_gone_is_not_kept() -> None:
-    world = World()
+def test_half_a_request_of_a_disconnected_client_is_not_kept() -> None:
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1") + frame(b"echo" + b"." * MB)[: MB // 2])
     client.hang_up()
@@ -66,8 +66,8 @@ def test_half_a_request_of_a_client_that_has_gone_is_not_kept() -> None:
     assert world.handled == [b"park...1"]
 
 
-def test_a_request_that_is_never_done_keeps_a_client_that_has_gone_no_longer_than_the_idle_time() -> None:
-    world = World(Limits(idle_ms_max=1000))
+def test_an_endless_request_keeps_a_disconnected_client_no_longer_than_the_idle_timeout() -> None:
+    world = ServerWorld(Limits(idle_ms_max=1000))
     client = world.client()
     client.send(frame(b"park...1") + frame(b"echo...2"))
     client.hang_up()
@@ -81,8 +81,8 @@ def test_a_request_that_is_never_done_keeps_a_client_that_has_gone_no_longer_tha
 
 
 @pytest.mark.parametrize("last", [frame(b"bug....2"), frame(b"close..2"), b"\xff" * 100])
-def test_a_request_that_ends_a_connection_ends_what_a_client_said_before_it_went(last: bytes) -> None:
-    world = World()
+def test_a_request_that_ends_the_connection_drops_later_requests_of_a_disconnected_client(last: bytes) -> None:
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1") + last + frame(b"echo...3"))
     client.hang_up()
@@ -94,8 +94,8 @@ def test_a_request_that_ends_a_connection_ends_what_a_client_said_before_it_went
 
 
 @pytest.mark.parametrize("finishes", [True, False])
-def test_a_server_that_stops_waits_for_the_request_in_progress_of_a_client_that_has_gone(finishes: bool) -> None:
-    world = World()
+def test_a_server_that_stops_waits_for_the_request_in_progress_of_a_disconnected_client(finishes: bool) -> None:
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1") + frame(b"echo...2"))
     client.hang_up()
@@ -113,7 +113,7 @@ def test_a_server_that_stops_waits_for_the_request_in_progress_of_a_client_that_
 
 
 def test_requests_that_wait_for_a_disconnected_client_are_notified() -> None:
-    world = World()
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1"))
     told: list[str] = []
@@ -123,8 +123,8 @@ def test_requests_that_wait_for_a_disconnected_client_are_notified() -> None:
     assert told == ["gone"]
 
 
-def test_a_client_that_goes_before_its_next_turn_is_served_what_had_come_while_others_have_their_turns() -> None:
-    world = World()
+def test_earlier_requests_of_a_client_that_disconnects_before_its_turn_are_served() -> None:
+    world = ServerWorld()
     client, other = world.client(), world.client()
     client.send(frame(b"silent.1") * 1000)
     client.hang_up()
@@ -135,8 +135,8 @@ def test_a_client_that_goes_before_its_next_turn_is_served_what_had_come_while_o
     assert world.server.counters.connections == 1
 
 
-def test_a_client_that_goes_with_bytes_unread_is_heard_to_the_end() -> None:
-    world = World()
+def test_all_requests_of_a_client_that_disconnects_with_bytes_unread_are_handled() -> None:
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1"))
     told: list[str] = []
@@ -150,8 +150,8 @@ def test_a_client_that_goes_with_bytes_unread_is_heard_to_the_end() -> None:
     assert world.server.counters.connections == 0
 
 
-def test_a_client_that_goes_with_bytes_unread_waits_for_the_request_in_progress() -> None:
-    world = World()
+def test_a_client_that_disconnects_with_bytes_unread_waits_for_the_request_in_progress() -> None:
+    world = ServerWorld()
     client = world.client()
     client.send(frame(b"park...1"))
     client.send(frame(b"echo...2"))
@@ -167,7 +167,7 @@ def test_a_client_that_goes_with_bytes_unread_waits_for_the_request_in_progress(
 
 
 def test_a_client_that_closes_with_half_a_large_request_unread_is_released() -> None:
-    world = World(Limits(request_memory_bytes_max=MB))
+    world = ServerWorld(Limits(request_memory_bytes_max=MB))
     holders = [world.client() for _ in range(3)]
     for holder in holders:
         holder.send(frame(b"echo" + b"." * MB)[: MB // 2])
@@ -183,8 +183,8 @@ def test_a_client_that_closes_with_half_a_large_request_unread_is_released() -> 
     assert world.server.pool.in_use_bytes == 0
 
 
-def test_requests_that_change_nothing_are_not_handled_for_a_client_that_has_gone() -> None:
-    world = World()
+def test_requests_that_change_nothing_are_not_handled_for_a_disconnected_client() -> None:
+    world = ServerWorld()
     world.server.matters = lambda request: bytes(request[:6]) == b"silent"
     client = world.client()
     client.send(frame(b"park...1") + frame(b"slow...2") * 500 + frame(b"silent.3") + frame(b"slow...4"))
@@ -196,8 +196,8 @@ def test_requests_that_change_nothing_are_not_handled_for_a_client_that_has_gone
     assert world.server.counters.connections == 0
 
 
-def test_clients_that_have_gone_hold_living_ones_up_for_one_request_per_round() -> None:
-    world = World()
+def test_disconnected_clients_delay_others_by_one_request_per_round() -> None:
+    world = ServerWorld()
     gone = [world.client() for _ in range(50)]
     for client in gone:
         client.send(frame(b"slow...1") * 40)
@@ -218,8 +218,8 @@ def test_clients_that_have_gone_hold_living_ones_up_for_one_request_per_round() 
     assert world.server.counters.connections == 2
 
 
-def test_only_so_many_clients_that_have_gone_are_heard() -> None:
-    world = World()
+def test_the_number_of_disconnected_clients_served_is_limited() -> None:
+    world = ServerWorld()
     clients = [world.client() for _ in range(DISCONNECTED_MAX + 50)]
     for client in clients:
         client.send(frame(b"park...1") + frame(b"silent.2"))

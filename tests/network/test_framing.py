@@ -59,7 +59,7 @@ def test_frames_arrive_one_byte_at_a_time() -> None:
     st.lists(st.sampled_from([8, 11, 700, 5000, SMALL_BYTES - 5, SMALL_BYTES - 4, SMALL_BYTES - 3, 40_000, 200_000])),
     st.lists(st.integers(0, 400_000), max_size=8),
 )
-def test_any_frames_cut_anywhere_come_out_as_they_went_in(sizes: list[int], cuts: list[int]) -> None:
+def test_frames_cut_anywhere_are_reassembled(sizes: list[int], cuts: list[int]) -> None:
     payloads = [payload(size, i) for i, size in enumerate(sizes)]
     data = b"".join(map(frame, payloads))
     pool = BufferPool(1024 * MB)
@@ -109,7 +109,7 @@ def test_memory_grows_with_what_was_sent_not_with_what_was_announced() -> None:
     assert pool.in_use_bytes == 0
 
 
-def test_the_buffer_goes_back_when_nothing_is_in_it() -> None:
+def test_an_empty_buffer_is_returned() -> None:
     pool = BufferPool(1024 * MB)
     frames = reader(pool=pool)
     room = frames.buffer()
@@ -118,7 +118,7 @@ def test_the_buffer_goes_back_when_nothing_is_in_it() -> None:
     assert pool.small() is room
 
 
-def test_after_a_large_frame_the_next_one_is_received_whole_into_a_large_buffer_that_lies_about() -> None:
+def test_after_a_large_frame_the_next_one_reuses_its_buffer() -> None:
     pool = BufferPool(1024 * MB)
     frames = reader(pool=pool)
     request = frame(payload(MB))

@@ -120,7 +120,7 @@ def test_a_node_that_stops_while_it_cleans_leaves_nothing_half_done(later_ms: in
 
 
 @pytest.mark.parametrize("later_ms", range(0, 1000, 100))
-def test_a_topic_can_be_deleted_while_it_is_cleaned_and_come_again(later_ms: int) -> None:
+def test_a_topic_can_be_deleted_while_it_is_cleaned_and_created_again(later_ms: int) -> None:
     node = node_with_keys(50, SLOWLY)
     node.clock.run_until(lambda: is_cleaning(node))
     node.clock.run_for(later_ms)

@@ -96,7 +96,9 @@ def test_a_client_that_may_not_act_as_a_node(leader: SimulatedNode) -> None:
     assert fetched(leader, STRANGER) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_a_broker_that_goes_on_does_not_fill_the_log(leader: SimulatedNode, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_keeps_sending_does_not_fill_the_log(
+    leader: SimulatedNode, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(50):
         fetched(leader, STRANGER)
     assert len(caplog.messages) == 1

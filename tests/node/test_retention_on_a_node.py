@@ -54,7 +54,7 @@ def partition(node: SimulatedNode) -> Partition:
     return node.node.partitions.leader("t", None, 0).partition
 
 
-def test_old_segments_go_when_it_is_their_time() -> None:
+def test_old_segments_are_deleted_when_they_expire() -> None:
     node = node_with_records(10, {"retention.ms": "60000"})
     node.clock.run_for(50 * SECONDS)
     assert partition(node).log_start_offset == 0

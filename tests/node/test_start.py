@@ -224,7 +224,7 @@ def test_a_node_that_fails_while_it_recovers_opens_no_further_log(
 
 
 @pytest.mark.parametrize(("request_type", "is_kept"), [(ApiVersionsRequest, False), (CreateTopicsRequest, True)])
-def test_a_held_request_of_a_client_that_has_gone_is_kept_only_if_it_changes_something(
+def test_a_held_request_of_a_disconnected_client_is_kept_only_if_it_changes_something(
     make_node: MakeNode, request_type: type[Message], is_kept: bool
 ) -> None:
     node = started_to(make_node(used_disk(make_node, cleanly=False), seed=2), NodeState.REGISTERING)

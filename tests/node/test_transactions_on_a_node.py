@@ -153,7 +153,7 @@ def test_a_write_that_comes_after_its_transactions_end_opens_nothing(node: Simul
     assert committed(node) == ([0], 2), "nothing was opened that nobody would end"
 
 
-def test_a_write_that_is_let_in_while_its_transaction_ends_opens_nothing(node: SimulatedNode) -> None:
+def test_a_write_accepted_while_its_transaction_ends_opens_nothing(node: SimulatedNode) -> None:
     """The coordinator said yes, and then the transaction was ended before the records were appended."""
     producer = begun(node, PROTOCOL_1, 0, 1)
     producer.produce(1)
@@ -181,7 +181,7 @@ def test_a_replaced_producer_that_asks_in_vain_does_not_block_its_successor(node
     assert committed(node) == ([0], 2)
 
 
-def test_a_write_that_asks_while_the_last_transaction_is_being_ended_is_let_in_afterwards(node: SimulatedNode) -> None:
+def test_a_write_during_the_end_of_the_last_transaction_is_accepted_afterwards(node: SimulatedNode) -> None:
     markers = node.node.channel = MarkerlessChannel(node.node.channel)
     producer = begun(node, PROTOCOL_2)
     producer.produce(0)

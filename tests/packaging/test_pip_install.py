@@ -31,7 +31,7 @@ def test_a_line_of_pip_becomes_a_line_of_progress_or_none(line: str, shown: str 
     assert progress(line) == shown
 
 
-def test_everything_pip_said_follows_when_it_fails() -> None:
+def test_the_whole_output_of_pip_follows_when_it_fails() -> None:
     arguments = [sys.executable, "install", "--no-index", "no-such-package-at-all"]
     done = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1

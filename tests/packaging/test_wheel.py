@@ -149,7 +149,7 @@ def test_the_import_is_the_installed_package(environment: Path, tmp_path: Path) 
         assert Path(path).is_relative_to(environment.parent)
 
 
-def test_an_installed_node_takes_records_of_every_codec_and_gives_them_back(environment: Path, tmp_path: Path) -> None:
+def test_an_installed_node_stores_and_returns_records_of_every_codec(environment: Path, tmp_path: Path) -> None:
     """A codec's package is imported at its first use: one that is not declared would be missing here."""
     quire = environment / "quire"
     with started(environment, tmp_path) as address:

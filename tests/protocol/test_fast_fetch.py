@@ -79,7 +79,7 @@ def test_malformed_requests_fare_as_with_the_compiled_decoder(version: int) -> N
 
 
 @tuned_requests
-def test_a_request_of_at_most_one_partition_takes_the_short_way(version: int) -> None:
+def test_a_request_of_at_most_one_partition_takes_the_fast_path(version: int) -> None:
     assert_in_use(codec.decoder(FetchRequest, version), request_decoder)
 
     @QUICK
@@ -179,7 +179,7 @@ def test_the_parts_of_random_responses_are_their_bytes(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(13, 19))
-def test_a_response_of_one_slice_takes_the_short_way(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_of_one_slice_takes_the_fast_path(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [compiled_bytes(each, version) for each in plain_responses()]
     monkeypatch.setattr(codec, "encode_parts", never)
     assert [joined(encode_parts(each, version)) for each in plain_responses()] == expected

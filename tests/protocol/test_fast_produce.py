@@ -90,7 +90,7 @@ def test_malformed_requests_fare_as_with_the_compiled_decoder(version: int) -> N
 
 
 @every_version
-def test_a_request_of_one_partition_takes_the_short_way(version: int) -> None:
+def test_a_request_of_one_partition_takes_the_fast_path(version: int) -> None:
     assert_in_use(codec.decoder(ProduceRequest, version), request_decoder)
 
     @QUICK
@@ -123,7 +123,7 @@ def test_responses_of_any_kind_are_written_as_by_the_compiled_encoder(version: i
 
 
 @tuned_responses
-def test_a_response_of_one_partition_takes_the_short_way(version: int) -> None:
+def test_a_response_of_one_partition_takes_the_fast_path(version: int) -> None:
     assert answer_writer(version, never)(made_quickly(), 77) == [compiled_answer(response(), 77, version)]
 
 

@@ -85,7 +85,7 @@ def test_a_snapshot_skips_what_it_contains() -> None:
     assert sim.turns == [[0, 1], [10]]
 
 
-def test_a_stopped_delivery_says_nothing_more() -> None:
+def test_a_stopped_delivery_reports_nothing_more() -> None:
     sim = Sim()
     sim.delivery.committed(5)
     sim.delivery.stop()

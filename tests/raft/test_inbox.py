@@ -16,7 +16,7 @@ def test_two_requests_of_one_replica_get_their_own_answers() -> None:
     assert inbox.holds(first) and not inbox.holds(3)
 
 
-def test_the_answer_to_a_client_that_has_gone_is_dropped() -> None:
+def test_the_response_to_a_disconnected_client_is_dropped() -> None:
     inbox = Inbox()
     number, reply = inbox.add()
     reply.abandon()

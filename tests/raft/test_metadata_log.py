@@ -362,7 +362,7 @@ def test_damage_before_another_segment_is_refused(damaged: str) -> None:
         started(disk, segment_bytes=200)
 
 
-def test_no_power_cut_is_taken_for_damage_in_whatever_order_sectors_reach_the_disk() -> None:
+def test_a_power_loss_is_not_taken_for_damage_in_whatever_order_sectors_reach_the_disk() -> None:
     holes = 0
     for seed in range(200):
         sim = started(segment_bytes=4000)

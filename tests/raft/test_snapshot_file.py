@@ -43,7 +43,7 @@ def written(disk: SimDisk, records: list[Message]) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2500])
-def test_a_snapshot_is_read_as_it_was_written(count: int) -> None:
+def test_a_snapshot_is_read_unchanged(count: int) -> None:
     disk = SimDisk()
     written(disk, topics(count))
     snapshot = read_snapshot(disk, "/meta", NAME)

@@ -107,7 +107,7 @@ def test_requests_sent_before_the_client_closed_are_handled(world: EchoWorld, to
     assert handled == [b"wait...1", b"echo...2"]
 
 
-def test_a_client_that_reset_its_connection_behind_its_request_is_known_to_be_gone_while_that_waits(
+def test_a_reset_behind_a_waiting_request_is_detected(
     world: EchoWorld,
 ) -> None:
     waiting: list[Pending[EncodedResponse]] = []

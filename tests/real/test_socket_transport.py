@@ -34,7 +34,7 @@ def content(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-def test_bytes_go_both_ways(world: RealWorld) -> None:
+def test_bytes_are_sent_in_both_directions(world: RealWorld) -> None:
     client, server = world.client()
     client.send(b"question")
     world.until(lambda: server.data == b"question")
@@ -126,7 +126,7 @@ def test_while_paused_nothing_is_received_and_after_resume_everything(world: Rea
     world.until(lambda: server.data == b"early, later")
 
 
-def test_a_client_that_leaves_is_noticed_while_paused(world: RealWorld) -> None:
+def test_a_disconnect_is_detected_while_paused(world: RealWorld) -> None:
     client, server = world.client()
     server.transport.pause()
     client.close()
@@ -152,7 +152,7 @@ def test_an_end_that_arrives_together_with_bytes_is_detected(
 
 
 @pytest.mark.parametrize("leave", [reset, socket.socket.close])
-def test_an_end_behind_unread_bytes_is_noticed_while_paused(
+def test_an_end_behind_unread_bytes_is_detected_while_paused(
     world: RealWorld, leave: Callable[[socket.socket], None]
 ) -> None:
     client, server = world.client()

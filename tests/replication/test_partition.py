@@ -88,7 +88,7 @@ def test_a_partition_has_one_role_or_none() -> None:
     assert partition.leader is None and partition.follower is None
 
 
-def test_a_partition_that_goes_away_answers_the_requests_that_wait() -> None:
+def test_requests_that_wait_in_a_removed_partition_are_answered() -> None:
     leader = Leader(isr=(1, 2))
     answered: list[str] = []
     FetchWait([leader.role], 1, lambda: answered.append("fetch"))

@@ -86,7 +86,7 @@ def test_producers_forgotten_by_their_partition_are_found(monkeypatch: pytest.Mo
     assert broken_promise(broken_connections=1) == "an idempotent producer's record is in the log once"
 
 
-def test_a_flush_that_only_says_so_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flush_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     run = FlushPlan.run
 
     def lazy(self: FlushPlan) -> None:

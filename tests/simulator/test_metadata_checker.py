@@ -48,7 +48,7 @@ def test_all_topics_with_all_their_partitions_are_as_promised() -> None:
     ],
     ids=["missing", "another id", "too few partitions", "too many partitions", "unasked"],
 )
-def test_anything_else_is_noticed(wrong: MetadataResponse) -> None:
+def test_any_other_state_is_a_violation(wrong: MetadataResponse) -> None:
     checker = MetadataChecker(ledger_with_two_topics())
     with pytest.raises(Violation):
         checker.described(checker.floor(), wrong)
@@ -86,7 +86,7 @@ def test_an_answer_that_was_asked_for_before_a_deletion_may_still_have_the_topic
     checker.described(floor, metadata(("orders", ORDERS, 2), ("events", EVENTS, 2)))
 
 
-def test_a_setting_is_one_of_those_it_can_be() -> None:
+def test_a_setting_has_one_of_its_possible_values() -> None:
     ledger = ledger_with_two_topics()
     check: Callable[[str | None], None] = lambda value: MetadataChecker(ledger).settings(  # noqa: E731
         ledger.topics[ORDERS], {"retention.ms": ["5", "6"]}, {"retention.ms": value}

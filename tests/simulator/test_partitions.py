@@ -24,7 +24,7 @@ def test_overlapping_partitions_heal_one_by_one() -> None:
     assert client.got == b"hello"
 
 
-def test_a_ring_lets_neighbours_talk_and_nothing_go_the_other_way() -> None:
+def test_a_ring_lets_each_host_reach_only_its_next_neighbour() -> None:
     network: SimNetwork = Scene().network
     network.partition("ring", [("a", "c"), ("b", "a"), ("c", "b")])
     assert [network.is_cut(*pair) for pair in (("a", "b"), ("b", "c"), ("c", "a"))] == [False] * 3

@@ -126,7 +126,7 @@ def test_a_stopped_host_is_never_called_again_and_others_are() -> None:
     assert seen == [("other", 30), ("other", 40)]
 
 
-def test_a_host_that_stood_still_finds_its_clock_gone_on_and_its_timers_late() -> None:
+def test_after_a_stall_the_clock_has_advanced_and_timers_are_late() -> None:
     clock = SimClock()
     host = HostClock(clock)
     before = host.now_ms()

@@ -37,7 +37,7 @@ def test_the_last_record_of_a_key_stays() -> None:
             check_survivors(held, records(*left), 0, 2 * KEYS)
 
 
-def test_all_but_the_last_of_each_key_may_be_gone_and_that_too_while_something_is_in_doubt() -> None:
+def test_all_but_the_last_record_of_each_key_may_be_gone_and_the_last_too_while_a_write_is_in_doubt() -> None:
     held = book(2 * KEYS)
     assert may_be_superseded(held) == set(range(KEYS))
     held.send(b"unknown", "plain", 2 * KEYS + 1, idempotent=False)

@@ -117,7 +117,7 @@ class ClassicMember:
         return _partitions(response.assignment)
 
     def _join(self) -> Steps[JoinGroupResponse]:
-        """A new member is told its id first, and joins with it."""
+        """A new member gets its id first, and joins with it."""
         while True:
             request = JoinGroupRequest(
                 group_id=self._group_id,

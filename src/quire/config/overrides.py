@@ -56,7 +56,7 @@ def use_temporary_dir(settings: dict[str, Setting], folder: str) -> None:
 
 
 def use_free_port(settings: dict[str, Setting]) -> None:
-    """--ephemeral without --listen. Clients are told this port, and not one that a file advertises."""
+    """--ephemeral without --listen. Clients get this port, and not one that a file advertises."""
     given = settings.get("listeners")
     if given is not None and given.is_typed:
         return

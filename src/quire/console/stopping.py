@@ -100,7 +100,7 @@ class Stop:
 
     @contextmanager
     def wakes(self) -> "Iterator[socket.socket]":
-        """A socket that is readable after a signal: waiting for events goes on after a handler that returns."""
+        """A socket that is readable after a signal: waiting for events continues after a handler that returns."""
         import socket
 
         readable, written = socket.socketpair()

@@ -105,7 +105,7 @@ def format_node(
 
 
 def _alone(config: BrokerConfig, random: Random) -> VoterSet:
-    """This controller as the only voter, in a new directory; nobody if the settings name the voters."""
+    """This controller as the only voter, in a new directory; no voters if the settings name them."""
     if config.topology.voters or not config.topology.is_controller:
         return NO_VOTERS
     endpoints = (Endpoint(each.name, each.host, each.port) for each in config.topology.advertised_controller_listeners)

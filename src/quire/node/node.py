@@ -82,7 +82,7 @@ class Node:
         self.ready: Pending[str] = Pending()
         """Completed with `host:port` of the first listener for clients when the node serves; of the controller's
         if the node is not a broker."""
-        self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot go on: %s", reason)
+        self.failed: Callable[[str], None] = lambda reason: log.error("the node cannot continue: %s", reason)
         self.ports: dict[str, int] = {}
         """The bound port of each listener."""
         self.slices = Slices(clock)

@@ -58,7 +58,7 @@ def wanted_change(
             if is_replaced
             else None
         )
-    # Nobody reaches the only voter through the voter set, and its port may be another one at each start.
+    # No node reaches the only voter through the voter set, and its port may change with each start.
     is_right = len(voters) == 1 or present == own
     return None if is_right else _update(own, cluster_id, epoch)
 

@@ -151,7 +151,7 @@ class ClusterNodes:
             raise ClusterError(f"the nodes did not find each other within {self.timeout_s:g} s:\n{self.log()}")
 
     def stop(self, ids: Iterable[int]) -> None:
-        """As an operator would. All are told at once: the last one must not wait for a majority that is gone."""
+        """As an operator would. All are stopped at once: the last one must not wait for a majority that has stopped."""
         processes = [self.processes[id_] for id_ in ids if id_ in self.processes]
         for process in processes:
             process.begin_stop()

@@ -128,7 +128,7 @@ Examples:
 @click.option("--listen", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT", help="Of the node.")
 @click.option("--data", default="./quire-data", show_default=True, help="Data directory of the node.")
 def broker(seconds: float, listen: str, data: str) -> None:
-    """Start a node, stream records through it, read them back, and go on serving."""
+    """Start a node, stream records through it, read them back, and keep serving."""
     try:
         _run(seconds, listen, data)
     except KeyboardInterrupt:  # Ctrl-C is the normal end

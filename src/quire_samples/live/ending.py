@@ -68,7 +68,7 @@ def finish(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop)
         if drained:
             demo.check_inventory()
     if not drained:
-        echo("Spark had not read everything yet; the next run goes on there.")
+        echo("Spark had not read everything yet; the next run continues there.")
     if not adds_up:
         raise Failure("the sum does not add up; please report it.")
 

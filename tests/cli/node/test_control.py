@@ -27,7 +27,7 @@ def test_an_invalid_control_line_changes_nothing_and_is_reported(line: str) -> N
         carry_out(Faults(), line)
 
 
-def test_it_says_which_of_the_names_is_wrong_and_what_is_near() -> None:
+def test_errors_name_the_wrong_part_and_suggest_a_similar_name() -> None:
     with pytest.raises(UnknownControlError, match=r"^there is no API 'produce'; did you mean Produce\?$"):
         carry_out(Faults(), "fail_next produce NOT_LEADER_OR_FOLLOWER 1")
     with pytest.raises(UnknownControlError, match=r"^there is no error 'NOT_LEADER'"):

@@ -53,7 +53,7 @@ def test_folders_that_may_be_in_use_stay(place: Path) -> None:
     assert not held_data.parent.exists()
 
 
-def test_a_folder_whose_owner_ended_before_it_had_its_name_goes_when_it_is_old(place: Path) -> None:
+def test_an_old_folder_that_was_never_renamed_is_removed(place: Path) -> None:
     old, new = (place / f"new-{CLUSTER_PREFIX}{name}" for name in ("oldoldol", "newnewne"))
     for folder in (old, new):
         folder.mkdir()

@@ -13,7 +13,7 @@ def topic(servers: str) -> str:
     return new_topic(servers)
 
 
-def test_the_list_counts_by_error_and_tells_waiting_from_sent_back_from_passed_over(servers: str, topic: str) -> None:
+def test_the_list_counts_letters_by_error_and_by_waiting_sent_and_passed_over(servers: str, topic: str) -> None:
     bury(servers, topic, {"error": "a"}, {"error": "b"}, {"error": "b"})
     replay(servers, topic)
     bury(servers, topic, {"error": "a"}, {"error": "a", "attempt": 3}, {"error": "b", "topic": f"{topic}-gone"})
@@ -29,7 +29,7 @@ def test_records_that_are_no_dead_letters_are_named(servers: str, topic: str) ->
     assert "no header dlq.error" in error and found == (1, 0, 0, 1)
 
 
-def test_show_says_why_where_from_and_what_was_in_it(servers: str, topic: str) -> None:
+def test_show_prints_the_error_the_origin_and_the_content(servers: str, topic: str) -> None:
     bury(servers, topic, {"error": "rule a does not hold", "value": b"\xff" + b"x" * 200}, {"error": "b"})
     shown = quire("dlq", "show", topic, "--error", "rule", servers=servers).stdout.decode()
     assert f"{topic}.dlq-1 offset 0" in shown and "rule a does not hold" in shown

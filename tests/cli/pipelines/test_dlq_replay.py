@@ -39,7 +39,7 @@ def test_replaying_sends_each_back_once_to_its_partition_one_attempt_further(ser
     assert len(content(servers, topic)) == 4
 
 
-def test_letters_that_came_in_transactions_are_sent_back_once_too(servers: str, topic: str) -> None:
+def test_letters_written_in_transactions_are_sent_back_once_too(servers: str, topic: str) -> None:
     bury(servers, topic, {}, {}, transactional_id=topic)
     assert replay(servers, topic)["sent"] == 2
     bury(servers, topic, {}, transactional_id=topic)
@@ -60,7 +60,7 @@ def test_letters_that_do_not_match_the_filter_stay(servers: str, topic: str) -> 
     assert values(servers, topic) == ["0", "1", "2"]
 
 
-def test_a_filter_that_matches_nothing_leaves_everything_and_says_so(servers: str, topic: str) -> None:
+def test_a_filter_that_matches_nothing_leaves_everything_and_reports_it(servers: str, topic: str) -> None:
     bury(servers, topic, {}, {})
     done = quire("dlq", "replay", topic, "--error", "typo", servers=servers)
     assert (done.returncode, content(servers, topic)) == (0, [])

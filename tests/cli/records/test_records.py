@@ -23,7 +23,7 @@ def produce(servers: str, topic: str, lines: str, *arguments: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_lines_go_in_and_come_out(servers: str) -> None:
+def test_produced_lines_are_consumed(servers: str) -> None:
     produce(servers, "lines", "one\n\nthree without an end")
     assert sorted(consume(servers, "lines", "--from-beginning")) == ["", "one", "three without an end"]
 
@@ -85,7 +85,7 @@ def test_a_line_of_standard_input_without_the_separator_is_named_too(servers: st
     assert consume(servers, "no-separator", "--from-beginning") == ["b"]
 
 
-def test_lines_of_a_windows_file_come_without_their_carriage_returns(servers: str) -> None:
+def test_carriage_returns_of_a_windows_file_are_removed(servers: str) -> None:
     quire("topics", "create", "windows", "-p", "1", servers=servers)
     produce(servers, "windows", "a\r\nb\r\n")
     assert quire("consume", "windows", "--from-beginning", servers=servers).stdout == b"a\nb\n"
@@ -227,7 +227,7 @@ def follow(servers: str, topic: str, *arguments: str) -> AbstractContextManager[
     return killed_at_the_end(process)
 
 
-def test_following_shows_records_of_all_partitions_as_they_come_and_ctrl_c_is_silent(servers: str) -> None:
+def test_following_shows_new_records_of_all_partitions_and_ctrl_c_is_silent(servers: str) -> None:
     produce(servers, "followed", "first\n", "-p", "0")
     with follow(servers, "followed", "--from-beginning") as process:
         assert process.stdout is not None and process.stderr is not None

@@ -85,7 +85,7 @@ def test_a_directory_is_shown_with_the_partitions_in_it(data: Path) -> None:
     assert str(segments(data)[0]) in result.stdout
 
 
-def test_verifying_says_nothing_of_entries_that_are_right(data: Path) -> None:
+def test_verifying_reports_no_correct_entries(data: Path) -> None:
     result = run("--verify-index-only", data)
     assert result.exit_code == 0, result.output
     assert ".log  " not in result.output and "OFFSET" not in result.output

@@ -91,7 +91,7 @@ def test_programs_get_json(data: Path) -> None:
     assert finding["path"] == str(path) and finding["position"] > 0
 
 
-def test_indexes_that_a_crash_has_left_unwritten_are_summed_up_and_no_failure(data: Path) -> None:
+def test_indexes_left_unwritten_by_a_crash_are_counted_and_are_not_a_failure(data: Path) -> None:
     for path in (data / "orders-0").glob("*index"):
         path.unlink()
     done = verify(data)

@@ -138,7 +138,7 @@ def test_offsets_in_use_do_not_expire_and_the_others_do() -> None:
     assert shard.offsets("g") == {"t": 1}
 
 
-def test_a_group_that_was_left_keeps_its_offsets_for_their_time_and_is_then_gone() -> None:
+def test_an_abandoned_group_keeps_its_offsets_until_they_expire_and_is_then_deleted() -> None:
     shard = shard_of(offsets_retention_minutes="30", offsets_retention_check_interval_ms=str(MINUTE_MS))
     member = shard.stable_classic("g", "t")
     shard.commit_offset("g", 1, member=member, generation=1)
@@ -216,7 +216,7 @@ def test_offsets_of_a_consumer_group_expire_when_its_members_do_not_read_the_top
     assert shard.offsets("g") == {"t": 1}
 
 
-def test_a_consumer_group_goes_with_its_last_offset() -> None:
+def test_a_consumer_group_is_deleted_with_its_last_offset() -> None:
     shard = shard_of(offsets_retention_minutes="10")
     epoch = shard.join_consumer("g", "m", "t")
     shard.commit_offset("g", 1, member="m", generation=epoch)

@@ -239,7 +239,7 @@ def test_a_parked_answer_is_the_machines_own_affair() -> None:
     assert parked.value == 0
 
 
-def test_a_timer_goes_through_the_same_door() -> None:
+def test_a_timer_runs_like_any_operation() -> None:
     desk = Desk()
     desk.notebook.timers.schedule("later", 50, lambda _now: CoordinatorResult(None, [note("a", 1)]))
     desk.clock.run_for(50)

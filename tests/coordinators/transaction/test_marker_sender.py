@@ -109,7 +109,7 @@ class Desk:
     _seen = 0
 
 
-def test_each_leader_gets_one_request_with_all_that_is_its() -> None:
+def test_each_leader_gets_one_request_for_all_its_partitions() -> None:
     desk = Desk()
     desk.write("orders", 7, 0, 1, 2, 3)
     assert desk.sent == [(1, [(7, "t", 0), (7, "t", 2)]), (2, [(7, "t", 1), (7, "t", 3)])]
@@ -316,7 +316,7 @@ def test_two_transactions_of_one_producer_id_in_one_request_are_both_answered() 
     assert len(desk.completed) == 2
 
 
-def test_after_it_was_stopped_nothing_is_sent_and_nothing_said() -> None:
+def test_after_a_stop_nothing_is_sent_or_reported() -> None:
     desk = Desk()
     desk.write("orders", 7, 0)
     desk.write("payments", 8, 1)

@@ -118,7 +118,7 @@ def test_a_single_transaction_larger_than_a_portion_is_still_aborted(monkeypatch
     assert told(cluster, "CompleteAbort") == 1
 
 
-def test_a_clock_that_is_put_back_delays_a_timeout_and_one_that_is_put_forward_hastens_it() -> None:
+def test_setting_the_clock_back_delays_a_timeout_and_setting_it_forward_hastens_it() -> None:
     cluster = SimCluster()
     (producer,) = producers(cluster, 1)
     producer.produce(T0)

@@ -44,7 +44,7 @@ def outcomes(folder: Path, *lines: str, syncs: bool = True) -> set[Outcome]:
     return {tuple(sorted(contents(process.machine.kept(seed)).items())) for seed in SEEDS}
 
 
-def test_what_was_synced_survives(tmp_path: Path) -> None:
+def test_synced_data_survives(tmp_path: Path) -> None:
     for sync in ("os.fsync(file)", "os.fdatasync(file)"):
         lines = [OPEN, "os.pwrite(file, b'first', 0)", "os.pwritev(file, [b'x', b'yz'], 5)", sync, SYNC_NAMES]
         assert outcomes(tmp_path / sync, *lines) == {(("a", b"firstxyz"),)}
@@ -87,7 +87,7 @@ def test_a_kill_alone_loses_nothing_and_syncs_nothing(tmp_path: Path) -> None:
     assert {b"first", b"firstsecond"} < kept
 
 
-def test_what_is_found_after_a_power_loss_is_on_the_disk(tmp_path: Path) -> None:
+def test_data_found_after_a_power_loss_survives_the_next_one(tmp_path: Path) -> None:
     process = Process(tmp_path)
     process.run(OPEN, "os.write(file, b'first')", "os.rename('a', 'b')")
     process.machine.lose_power("a seed")

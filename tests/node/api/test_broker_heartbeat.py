@@ -31,7 +31,7 @@ def test_a_silent_broker_is_fenced_and_its_only_replicas_wait_for_it(node: Simul
     assert (back.leader, back.leader_epoch) == (OTHER_ID, 2)
 
 
-def test_a_stopping_broker_may_go_when_others_know(node: SimulatedNode) -> None:
+def test_a_stopping_broker_may_leave_when_others_know(node: SimulatedNode) -> None:
     epoch = register(node)
     beat(node, epoch)
     node.create_topic("t", partitions=2)

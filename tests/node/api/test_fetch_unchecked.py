@@ -92,7 +92,7 @@ def test_before_a_damaged_batch_everything_is_served_and_at_it_an_error() -> Non
     assert node.failures == []
 
 
-def test_a_client_that_goes_away_during_a_check_leaves_nothing_behind() -> None:
+def test_a_client_that_disconnects_during_a_check_leaves_nothing_behind() -> None:
     node = SimulatedNode(stopped_disk()).start()
     reply = node.dispatch(node.info, node.frame(request("t", min_bytes=1 << 20), 12))
     assert isinstance(reply, Pending)

@@ -84,7 +84,7 @@ def test_blocks_follow_each_other_up_to_the_end_mark(native: ModuleType) -> None
 
 
 @WAYS
-def test_what_has_no_room_is_continued_where_it_stopped(native: ModuleType) -> None:
+def test_a_full_output_can_be_continued_where_it_stopped(native: ModuleType) -> None:
     first, second = framed(compressed(text(1000))), framed(b"plain", plain=True)
     status, position, data = run(native, first + second + bytes(4), room=1003)
     assert (status, position, data) == (native.NO_ROOM, len(first), text(1000))
@@ -100,7 +100,7 @@ def test_it_stops_at_the_block_behind_the_limit(native: ModuleType) -> None:
 
 @WAYS
 @pytest.mark.parametrize("data", [text(5000), bytes(5000)])
-def test_what_is_cut_off_is_no_frame(native: ModuleType, data: bytes) -> None:
+def test_truncated_input_is_reported(native: ModuleType, data: bytes) -> None:
     blocks = framed(compressed(data)) + bytes(4)
     for size in range(len(blocks)):
         assert run(native, blocks[:size])[0] == native.CUT_OFF

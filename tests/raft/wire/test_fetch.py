@@ -30,7 +30,7 @@ def received(answer: FetchAnswer) -> FetchAnswer:
     return fetch.answer(codec.decode(api.FetchResponse, b"".join(map(bytes, parts)), 18), ASKED)  # type: ignore[arg-type]
 
 
-def test_a_request_arrives_as_it_was_sent() -> None:
+def test_a_request_arrives_unchanged() -> None:
     sent = codec.encode(fetch.request(ASKED, "cluster"), 18)
     request = codec.decode(api.FetchRequest, sent, 18)
     assert (request.cluster_id, fetch.read(request)) == ("cluster", ASKED)

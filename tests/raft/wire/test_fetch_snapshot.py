@@ -13,7 +13,7 @@ from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
 ASKED = SnapshotPartRequest(5, ReplicaKey(2, b"d" * 16), LogPosition(4, 20), 100, 64)
 
 
-def test_a_request_arrives_as_it_was_sent() -> None:
+def test_a_request_arrives_unchanged() -> None:
     sent = codec.encode(fetch_snapshot.request(ASKED, "cluster"), 1)
     assert fetch_snapshot.read(codec.decode(api.FetchSnapshotRequest, sent, 1)) == ASKED
 
@@ -21,7 +21,7 @@ def test_a_request_arrives_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     "part", [SnapshotPart(5, 1, 164, b"x" * 64), SnapshotPart(6, None, error=ErrorCode.FENCED_LEADER_EPOCH)]
 )
-def test_a_part_arrives_as_it_was_sent(part: SnapshotPart) -> None:
+def test_a_part_arrives_unchanged(part: SnapshotPart) -> None:
     sent = codec.encode(fetch_snapshot.response(part, ASKED, None), 1)
     assert fetch_snapshot.answer(codec.decode(api.FetchSnapshotResponse, sent, 1), ASKED) == part
 

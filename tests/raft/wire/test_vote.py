@@ -15,7 +15,7 @@ PRE_VOTE = MESSAGE._replace(pre_vote=True)
 
 
 @pytest.mark.parametrize("message", [MESSAGE, PRE_VOTE])
-def test_a_request_arrives_as_it_was_sent(message: VoteRequest) -> None:
+def test_a_request_arrives_unchanged(message: VoteRequest) -> None:
     sent = codec.encode(vote.request(message, "cluster"), 2)
     received = codec.decode(api.VoteRequest, sent, 2)
     assert received.cluster_id == "cluster"

@@ -63,7 +63,7 @@ def test_a_lake_that_is_behind_agrees_as_far_as_it_goes() -> None:
     assert check(EVENTS, []).behind == 5
 
 
-def test_events_too_many_of_one_item_do_not_make_up_for_those_missing_of_another() -> None:
+def test_surplus_events_of_one_item_do_not_offset_missing_ones_of_another() -> None:
     more = history(("pen", 5), ("pen", -3), ("pen", 1), ("pen", 1), ("pen", 1))
     report = check(EVENTS, more)
     assert (report.agrees, report.behind) == (False, 2)

@@ -38,7 +38,7 @@ EVENTS = st.builds(
 
 
 @given(EVENTS)
-def test_an_event_is_read_as_it_was_written(event: StockEvent) -> None:
+def test_an_event_is_read_unchanged(event: StockEvent) -> None:
     assert decode_event(encode_event(event)) == event
 
 

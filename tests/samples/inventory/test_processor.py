@@ -208,7 +208,7 @@ def test_as_processes_the_older_ends_with_one_sentence_on_standard_error(servers
     assert_every_command_was_carried_out_once(client, config.topics)
 
 
-def test_commands_removed_before_they_were_carried_out_are_missed(client: BlockingClient) -> None:
+def test_commands_removed_before_their_execution_are_an_error(client: BlockingClient) -> None:
     config = own_config()
     send(client, config.topics, made_commands(20))
     carry_out(client, config, 20)

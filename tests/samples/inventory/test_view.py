@@ -82,7 +82,7 @@ def test_it_is_not_healthy_while_the_cluster_cannot_be_reached() -> None:
     assert view.answer("/health").status == 200
 
 
-def test_an_event_that_should_have_come_before_is_not_taken_for_news() -> None:
+def test_an_out_of_order_event_is_not_taken_for_a_new_one() -> None:
     events = history(("pen", 5), ("pen", 1))
     view = View(TOPIC)
     view.apply(fetched(events))

@@ -55,7 +55,7 @@ def test_ctrl_c_and_sigterm_end_it_and_its_node(tmp_path: Path, number: int) -> 
     assert nobody_listens(port)
 
 
-def test_the_node_goes_away_even_when_the_demo_is_killed(tmp_path: Path) -> None:
+def test_the_node_ends_even_when_the_demo_is_killed(tmp_path: Path) -> None:
     port = free_port()
     with demo(tmp_path, port=port) as process:
         assert process.stdout is not None

@@ -115,7 +115,7 @@ def test_rows_of_earlier_runs_are_marked() -> None:
     assert "earlier" not in screen("127.0.0.1:9092", 61.2, 60, full(), {}) + line(61.2, full(), {})
 
 
-def test_before_anything_has_come_the_screen_says_so() -> None:
+def test_before_the_first_record_the_screen_says_that_it_waits() -> None:
     text = screen("127.0.0.1:9092", 1, 60, Figures(), {})
     assert "none yet: the first minute must be over" in text and "dead letters  none" in text and "nothing yet" in text
     assert "Spark is starting" in line(1, Figures(), {})

@@ -41,7 +41,7 @@ def test_a_voter_that_forgets_is_found(before: Election, now: Election) -> None:
         (Election(4, 2), Election(4, 2)),
     ],
 )
-def test_what_a_voter_may_learn_is_allowed(before: Election, now: Election) -> None:
+def test_allowed_changes_of_an_election_are_accepted(before: Election, now: Election) -> None:
     check = VoteCheck()
     check.knows(VOTER, before)
     check.knows(VOTER, now)

@@ -20,7 +20,7 @@ def content(table: Path) -> list[int]:
     return sorted(DeltaTable(table).to_pyarrow_table()["number"].to_pylist())
 
 
-def test_a_batch_that_comes_again_is_left_out_and_the_next_is_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_repeated_batch_is_skipped_and_the_next_is_written(spark: SparkSession, tmp_path: Path) -> None:
     sink = DeltaSink(str(tmp_path / "table"), partition_by=["date"])
     assert sink.write(batch(spark, 1, 2), "stream", 0)
     assert sink.write(batch(spark, 3), "stream", 1)
@@ -31,9 +31,7 @@ def test_a_batch_that_comes_again_is_left_out_and_the_next_is_taken(spark: Spark
     assert sorted(path.name for path in (tmp_path / "table").glob("date=*")) == ["date=2026-01-01", "date=2026-01-02"]
 
 
-def test_a_batch_older_than_what_the_table_has_is_not_left_out_without_a_word(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_batch_older_than_the_table_is_not_skipped_silently(spark: SparkSession, tmp_path: Path) -> None:
     sink = DeltaSink(str(tmp_path / "table"))
     sink.write(batch(spark, 1), "stream", 0)
     sink.write(batch(spark, 2), "stream", 1)

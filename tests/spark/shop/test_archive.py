@@ -11,7 +11,7 @@ from pyspark_quire.columns import PLAIN
 from quire.spark.delta import DeltaSink
 
 
-def test_every_key_and_value_is_kept_as_it_was_whether_it_is_text_or_not(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_key_and_value_is_kept_unchanged_whether_it_is_text_or_not(spark: SparkSession, tmp_path: Path) -> None:
     kept = [(b"user-1", b"{}"), (None, None), (b"\xff\xfe", b"\x80"), (b"", b"")]
     rows = [(key, value, "t", 0, offset, datetime(2026, 1, 1), 0) for offset, (key, value) in enumerate(kept)]
     DeltaSink(str(tmp_path / "t"), partition_by=["date"]).write(archive(spark.createDataFrame(rows, PLAIN)), "s", 0)

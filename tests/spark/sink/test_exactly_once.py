@@ -192,9 +192,7 @@ def test_a_new_query_and_a_task_that_is_new_to_it_have_no_marks() -> None:
     ("own", "batch"),
     [(None, None), (None, BatchMark(4, 1)), (TaskMark(3, 1, 1), BatchMark(4, 1)), (TaskMark(4, 1, 1), None)],
 )
-def test_a_mark_that_should_be_there_is_missed_unless_the_user_says_otherwise(
-    own: TaskMark | None, batch: BatchMark | None
-) -> None:
+def test_a_missing_mark_is_an_error_unless_the_user_allows_it(own: TaskMark | None, batch: BatchMark | None) -> None:
     with pytest.raises(QuireError, match=r"does not find its mark of the previous batch.*allowMissingMarker"):
         must_write(plan(5), own, batch)
     assert must_write(plan(5, allow_missing_marker=True), own, batch)

@@ -139,7 +139,7 @@ def test_an_attempt_that_was_overtaken_can_write_nothing_more(servers: str, stre
     assert values(servers, query.sink.sink) == ["a", "b"]
 
 
-def test_a_task_whose_rows_stop_coming_aborts_what_it_wrote(servers: str, stream: Callable[..., Stream]) -> None:
+def test_a_task_whose_input_fails_aborts_its_writes(servers: str, stream: Callable[..., Stream]) -> None:
     query = stream(kafka_batch_size="100")
 
     def failing() -> Iterator[pa.RecordBatch]:
@@ -179,7 +179,7 @@ def test_a_task_may_wait_for_its_first_row_as_long_as_it_likes(servers: str, str
     assert values(servers, query.sink.sink) == ["a"]
 
 
-def test_marks_that_are_gone_are_missed_unless_the_user_says_otherwise(
+def test_missing_marks_are_an_error_unless_the_user_allows_it(
     servers: str, client: BlockingClient, stream: Callable[..., Stream]
 ) -> None:
     query = stream()

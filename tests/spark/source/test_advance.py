@@ -98,7 +98,7 @@ def test_an_added_partition_that_is_not_whole_any_more_is_a_loss() -> None:
         advance({A0: Position(5, "x")}, {A0: ("x", 0, 5), A1: ("x", 2, 3)})
 
 
-def test_a_stream_that_shall_end_by_itself_stops_at_its_target() -> None:
+def test_a_stream_with_a_target_stops_at_it() -> None:
     start = {A0: Position(5, "x"), A1: Position(7, "x")}
     end = {A0: Position(9, "x"), A1: Position(20, "x"), A2: Position(4, "x", 0)}
     target = {A0: Position(8, "x"), A1: Position(6, "x")}

@@ -105,7 +105,7 @@ def test_bytes_that_are_no_mark_do_not_count(disk: SimDisk, content: bytes) -> N
     assert mark(disk).read() is None
 
 
-def test_where_the_page_cache_is_not_known_nothing_is_promised(disk: SimDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_id_of_the_page_cache_there_is_no_mark(disk: SimDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     mark(disk).write(42)
     monkeypatch.setattr(SimDisk, "cache_id", lambda self, path: None)
     assert mark(disk).read() is None

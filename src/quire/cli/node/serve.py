@@ -1,6 +1,6 @@
 """Runs a node on the real clock, disk, threads and sockets, in an event loop, until a signal stops it.
 
-`run_node` returns after an orderly stop, and raises `NodeFailedError` if the node could not start or could not go on.
+`run_node` returns after an orderly stop, and raises `NodeFailedError` if the node could not start or continue.
 It is the composition root: nothing else joins `quire.node` and `quire.real`.
 """
 
@@ -36,7 +36,7 @@ LEAVE_UNASKED = signal.SIGUSR1
 
 
 class NodeFailedError(Exception):
-    """The node could not start or go on; the text says why, and what to do."""
+    """The node could not start or continue; the text says why, and what to do."""
 
 
 def warn_if_interpreted() -> None:

@@ -1,4 +1,4 @@
-"""`quire-samples inventory process`: runs the processor until it is stopped, replaced, or cannot go on."""
+"""`quire-samples inventory process`: runs the processor until it is stopped, replaced, or cannot continue."""
 
 import sys
 import time

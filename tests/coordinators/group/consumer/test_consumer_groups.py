@@ -166,7 +166,7 @@ def test_a_deleted_group_stays_deleted_after_a_reload(shard: ConsumerShard) -> N
 # --- Being a group among others
 
 
-def test_a_group_says_what_it_is(shard: ConsumerShard) -> None:
+def test_a_group_describes_itself(shard: ConsumerShard) -> None:
     answered(shard.heartbeat(join("alice", "orders", subscribed_topic_regex="pay.*")))
     group: Group = shard.group
     assert (group.protocol_type, group.type.value, group.state_name, group.is_empty) == (

@@ -39,7 +39,7 @@ def test_a_stable_member_in_the_targets_epoch_stays_as_it_is() -> None:
     assert reconcile(current, goal(0, 1), owning(0, 1)) is current
 
 
-def test_a_stable_member_goes_to_the_targets_epoch_with_what_is_free() -> None:
+def test_a_stable_member_reaches_the_targets_epoch_with_the_free_partitions() -> None:
     current = CurrentAssignment(5, 4, STABLE, held(0, epoch=3))
     assert reconcile(current, goal(0, 1), None) == CurrentAssignment(6, 5, STABLE, {T: {0: 3, 1: 6}})
 
@@ -94,7 +94,7 @@ def test_unsubscribed_partitions_that_are_being_revoked_are_not_waited_for() -> 
     assert after == CurrentAssignment(6, 6, STABLE, held(0, topic=U))
 
 
-def test_more_may_have_to_go_while_a_member_is_giving_something_up() -> None:
+def test_a_member_that_is_revoking_partitions_may_have_to_revoke_more() -> None:
     current = CurrentAssignment(5, 5, UNREVOKED, {**held(0), **held(0, topic=U)}, held(1))
     after = reconcile(current, goal(0, subscribed=(U,), changed=True), owning(0, 1))
     assert after == CurrentAssignment(5, 5, UNREVOKED, held(0, topic=U), held(0, 1))

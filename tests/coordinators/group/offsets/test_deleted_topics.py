@@ -31,7 +31,7 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     assert shard.all_offsets("g") == {B: 6} and shard.all_offsets("h") == {}
 
 
-def test_they_go_in_steps_that_the_log_takes() -> None:
+def test_they_are_deleted_in_steps_that_fit_into_an_append() -> None:
     shard = OffsetsShard({"a": 100, "b": 1})
     for partition in range(100):
         shard.commit_offsets("g", {("a", partition): 5})
@@ -160,7 +160,7 @@ def test_other_changes_of_metadata_write_nothing() -> None:
     assert len(shard.log) == before
 
 
-def test_a_mass_of_offsets_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_offsets_are_deleted_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tombstones, "MAX_RECORDS", 3)
     shard = OffsetsShard({"a": 4, "b": 1})
     for group_id in ("g", "h", "i"):

@@ -27,7 +27,7 @@ def test_an_offset_of_a_group_without_members_lives_as_long_as_offsets_are_retai
     assert shard.all_offsets("g") == {B: 6}
 
 
-def test_a_group_goes_with_its_last_offset() -> None:
+def test_a_group_is_deleted_with_its_last_offset() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 5})
     shard.wait(RETENTION_MS)
@@ -72,7 +72,7 @@ def test_a_group_with_members_stays_without_offsets() -> None:
     assert list(shard.machine.groups) == ["g"]
 
 
-def test_a_group_without_members_and_offsets_goes_at_the_next_look() -> None:
+def test_a_group_without_members_and_offsets_is_deleted_at_the_next_check() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 5})
     shard.delete_offsets("g", [A])
@@ -130,7 +130,7 @@ def test_the_time_continues_across_a_restart() -> None:
 
 
 @pytest.mark.parametrize("limit", ["records", "bytes", "looks"])
-def test_a_mass_of_expired_offsets_goes_in_steps_that_fit_into_an_append(
+def test_many_expired_offsets_are_deleted_in_steps_that_fit_into_an_append(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tombstones, "MAX_RECORDS", 3 if limit == "records" else 1000)

@@ -39,7 +39,7 @@ def test_no_topics_are_another_thing_than_all_topics() -> None:
     assert isinstance(answer, OffsetFetchResponseGroup) and answer.topics == []
 
 
-def test_everything_says_of_unstable_offsets_that_they_are() -> None:
+def test_a_fetch_of_all_partitions_reports_unstable_offsets() -> None:
     shard = shard_of()
     shard.commit_offsets("g", {A: 5, B: 6})
     shard.commit_in_transaction("g", {B: 7}, producer_id=1)

@@ -124,7 +124,7 @@ def test_deleting_an_offset_ends_what_open_transactions_wanted_it_to_be() -> Non
     assert shard.all_offsets("g") == {("b", 0): 5}
 
 
-def test_a_tombstone_of_what_is_unknown_says_nothing() -> None:
+def test_a_tombstone_of_an_unknown_offset_changes_nothing() -> None:
     store = OffsetStore()
     store.replay(OffsetCommitKey(group="g", topic="a", partition=0), None, Origin(0))
     assert list(store.group_ids()) == []

@@ -9,8 +9,8 @@ from typing import Self
 class ReservedPorts:
     """Keeps a socket bound to each port, without listening.
 
-    On Linux another socket may bind and listen there by name (both have SO_REUSEADDR), but the system gives the port to
-    nobody who asks for any free one. Elsewhere the port is only likely to be still free.
+    On Linux another socket may bind and listen there by name (both have SO_REUSEADDR), but the system does not
+    give the port to a process that asks for any free one. Elsewhere the port is likely, but not certain, to stay free.
     """
 
     __slots__ = ("_held",)

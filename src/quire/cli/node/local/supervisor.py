@@ -32,7 +32,7 @@ BROKERS_STOP_WITHIN_S = 10.0
 
 
 class ClusterFailedError(Exception):
-    """The cluster could not start or go on; the text says why."""
+    """The cluster could not start or continue; the text says why."""
 
 
 class Supervisor:
