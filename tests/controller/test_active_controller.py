@@ -27,7 +27,13 @@ def wanted(*names: str) -> CreateTopicsRequest:
 def test_a_new_cluster_starts_with_the_features_it_was_formatted_with() -> None:
     sim = SimController().open()
     assert sim.replica.active is not None
-    assert sim.image.features == {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
+    assert sim.image.features == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "transaction.version": 2,
+    }
+    assert sim.image.broker_configs(None) == {"min.insync.replicas": "1"}, "one value for the whole cluster"
 
 
 def test_an_answer_comes_when_the_records_are_on_disk_and_published() -> None:

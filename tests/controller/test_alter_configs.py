@@ -5,11 +5,14 @@ import pytest
 from quire.controller import configs
 from quire.controller.configs import alter_configs, incremental_alter_configs
 from quire.controller.controller_result import collected
+from quire.controller.elections import RECOVERING
 from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
+from quire.metadata.partition_image import PartitionImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_configs as whole
 from quire.protocol.messages import incremental_alter_configs as incremental
-from tests.controller.images import CONFIG, after, cluster, setting, topic
+from quire.protocol.messages.metadata_records import ConfigRecord, PartitionChangeRecord
+from tests.controller.images import CONFIG, after, carried_out, cluster, partition, setting, topic
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 Change = tuple[str, int, str | None]
@@ -196,3 +199,77 @@ def test_only_so_many_groups_have_settings_of_their_own(monkeypatch: pytest.Monk
     given = ("consumer.assignment.interval.ms", SET, "3000")
     assert change(GROUP, "readers", given, image=known)[0] == ErrorCode.NONE
     assert change(GROUP, "others", given, image=known) == (ErrorCode.POLICY_VIOLATION, {})
+
+
+# --- Settings that decide about ISRs and leaders
+
+ELIGIBLE = {"eligible.leader.replicas.version": 1}
+OF_TWO = setting(BROKER, "", "min.insync.replicas", "2")
+
+
+def decided(image: ClusterImage, type_: int, name: str, *changes: Change) -> PartitionImage:
+    """Partition 0 of orders after the change. What it no longer needs is cleared before the settings or with them."""
+    settings = [
+        incremental.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
+    ]
+    resource = incremental.AlterConfigsResource(resource_type=type_, resource_name=name, configs=settings)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[resource])
+    result = carried_out(image, lambda later: incremental_alter_configs(later, CONFIG, request))
+    assert result.response.responses[0].error_code == ErrorCode.NONE, result.response.responses[0].error_message
+    return after(image, result.records).topics_by_name["orders"].partitions[0]
+
+
+@pytest.mark.parametrize(("type_", "name"), [(TOPIC, "orders"), (BROKER, "")])
+def test_a_lower_minimum_ends_the_eligibility_of_replicas_that_will_fall_behind(type_: int, name: str) -> None:
+    image = cluster(topic(), partition(0, (1, 2, 3), (1,), elr=(2, 3)), OF_TWO, brokers=3, features=ELIGIBLE)
+    later = decided(image, type_, name, ("min.insync.replicas", SET, "1"))
+    assert (later.isr, later.elr, later.leader, later.leader_epoch) == ((1,), (), 1, 0)
+
+
+def test_eligible_replicas_are_cleared_before_the_minimum_is_lower() -> None:
+    parts = [partition(index, (1, 2, 3), (1,), elr=(2, 3)) for index in range(2)]
+    image = cluster(topic(), *parts, OF_TWO, brokers=3, features=ELIGIBLE)
+    lower = incremental.AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")
+    resource = incremental.AlterConfigsResource(resource_type=TOPIC, resource_name="orders", configs=[lower])
+    request = incremental.IncrementalAlterConfigsRequest(resources=[resource])
+    result = carried_out(image, lambda later: incremental_alter_configs(later, CONFIG, request))
+    assert [type(record) for record in result.records] == [PartitionChangeRecord, PartitionChangeRecord, ConfigRecord]
+
+
+def test_a_topic_without_a_minimum_of_its_own_has_that_of_the_cluster() -> None:
+    own = setting(TOPIC, "orders", "min.insync.replicas", "3")
+    image = cluster(topic(), partition(0, (1, 2, 3), (1, 2), elr=(3,)), OF_TWO, own, brokers=3, features=ELIGIBLE)
+    assert decided(image, BROKER, "", ("min.insync.replicas", SET, "1")).elr == (3,)
+    assert decided(image, TOPIC, "orders", ("min.insync.replicas", DELETE, None)).elr == ()
+
+
+def test_a_higher_minimum_makes_nobody_eligible_who_was_not() -> None:
+    image = cluster(topic(), partition(0, (1, 2, 3), (1, 2), elr=()), OF_TWO, brokers=3, features=ELIGIBLE)
+    assert decided(image, TOPIC, "orders", ("min.insync.replicas", SET, "3")).elr == ()
+
+
+@pytest.mark.parametrize(("type_", "name"), [(TOPIC, "orders"), (BROKER, "")])
+@pytest.mark.parametrize("features", [{}, ELIGIBLE], ids=["isr", "elr"])
+def test_a_partition_without_a_leader_gets_one_when_unclean_elections_are_allowed(
+    type_: int, name: str, features: dict[str, int]
+) -> None:
+    isr, elr = ((), (2,)) if features else ((2,), ())
+    waiting = partition(0, (1, 2), isr, -1, elr=elr)
+    image = cluster(topic(), waiting, brokers=1, features=features)
+    assert (
+        decided(image, type_, name, ("retention.ms" if type_ == TOPIC else "message.max.bytes", SET, "5000")).leader
+        == -1
+    )
+    later = decided(image, type_, name, ("unclean.leader.election.enable", SET, "true"))
+    assert (later.leader, later.isr, later.elr, later.leader_recovery_state) == (1, (1,), (), RECOVERING)
+
+
+def test_a_topic_may_forbid_what_the_cluster_allows() -> None:
+    forbids = setting(TOPIC, "orders", "unclean.leader.election.enable", "false")
+    image = cluster(topic(), partition(0, (1, 2), (2,), -1), forbids, brokers=1)
+    assert decided(image, BROKER, "", ("unclean.leader.election.enable", SET, "true")).leader == -1
+
+
+def test_a_strategy_of_unclean_recovery_is_no_setting_of_kafka_4_3() -> None:
+    assert change(TOPIC, "orders", ("unclean.recovery.strategy", SET, "Balanced"))[0] == ErrorCode.INVALID_CONFIG

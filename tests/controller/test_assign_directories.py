@@ -64,3 +64,28 @@ def test_a_broker_that_is_fenced_leads_nothing_in_its_new_directory() -> None:
     image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),), fenced=True)
     later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
     assert (later.leader, later.directories) == (-1, (directory(7),))
+
+
+ELIGIBLE = {"eligible.leader.replicas.version": 1}
+
+
+def test_a_replica_whose_old_directory_is_gone_is_new_and_not_in_sync() -> None:
+    image = cluster(topic(), partition(0, (1, 2, 3)), brokers=3)
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
+    later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.isr, later.directories[0]) == (2, (2, 3), directory(7))
+
+
+def test_a_replica_whose_old_directory_is_gone_is_not_eligible_to_lead() -> None:
+    image = cluster(topic(), partition(0, (1, 2), (), -1, elr=(1, 2)), brokers=1, features=ELIGIBLE)
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
+    later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.elr) == (-1, (2,))
+
+
+def test_a_follower_reports_its_directory_and_nothing_else_changes() -> None:
+    image = cluster(topic(), partition(0, (2, 1)), brokers=2)
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(1), directory(7)))
+    before = image.topics_by_name["orders"].partitions[0]
+    later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
+    assert later == before._replace(directories=(directory(2), directory(7)), partition_epoch=1)

@@ -272,3 +272,46 @@ def test_what_an_earlier_controller_left_undone_is_done() -> None:
         3: (1, (1, 2)),
     }
     assert len(records) == 3
+
+
+OF_TWO = setting(4, "", "min.insync.replicas", "2")
+
+
+def test_a_failed_directory_takes_its_replicas_out_of_those_that_may_lead() -> None:
+    """What was not synced there may be lost, although the broker has been up all the time."""
+    parts = [partition(0, (1, 2), (1,), elr=(2,)), partition(1, (2, 1), (2,), elr=(1,)), partition(2, (1, 2))]
+    image = cluster(topic(), *parts, OF_TWO, brokers=2, features={"eligible.leader.replicas.version": 1})
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(b"x" * 16,))
+    records = carried_out(image, lambda later: settle(later, CONFIG, 1, offline=(directory(1),))).records
+    later = after(image, records).topics_by_name["orders"].partitions
+    assert (later[0].leader, later[0].isr, later[0].elr) == (2, (2,), ())
+    assert (later[1].leader, later[1].isr, later[1].elr) == (2, (2,), ())
+    assert (later[2].leader, later[2].isr, later[2].elr) == (2, (2,), ())
+
+
+def test_a_fenced_broker_stays_eligible() -> None:
+    image = cluster(topic(), partition(0, (1, 2)), OF_TWO, brokers=2, features={"eligible.leader.replicas.version": 1})
+    image.brokers[1] = image.brokers[1].with_fencing(True)
+    records = carried_out(image, lambda later: settle(later, CONFIG, 1)).records
+    later = after(image, records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.isr, later.elr) == (2, (2,), (1,))
+
+
+def test_the_last_two_of_three_leave_an_eligible_replica_each_and_the_first_to_return_leads() -> None:
+    image = cluster(
+        topic(), partition(0, (1, 2, 3)), OF_TWO, brokers=3, features={"eligible.leader.replicas.version": 1}
+    )
+    for gone in (1, 2, 3):
+        image = with_fencing(image, gone, fenced=True)
+    waiting = image.topics_by_name["orders"].partitions[0]
+    assert (waiting.leader, waiting.isr, waiting.elr, waiting.last_known_elr) == (-1, (), (2, 3), (3,))
+    for back in (1, 2):
+        image = with_fencing(image, back, fenced=False)
+    led = image.topics_by_name["orders"].partitions[0]
+    assert (led.leader, led.isr, led.elr, led.leader_epoch) == (2, (2,), (3,), 4)
+
+
+def with_fencing(image: ClusterImage, broker_id: int, *, fenced: bool) -> ClusterImage:
+    """The image after a broker was fenced or unfenced and its partitions were settled."""
+    image.brokers[broker_id] = image.brokers[broker_id].with_fencing(fenced)
+    return after(image, carried_out(image, lambda later: settle(later, CONFIG, broker_id)).records)

@@ -72,6 +72,7 @@ def test_a_node_is_formatted_by_its_configuration() -> None:
     bootstrap = read_snapshot(disk, "/two", "bootstrap.checkpoint")
     assert bootstrap.records == [
         FeatureLevelRecord(name="metadata.version", feature_level=30),
+        FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
         FeatureLevelRecord(name="group.version", feature_level=1),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
     ]

@@ -1,8 +1,9 @@
 """AssignReplicasToDirs: a broker reports in which of its data directories each of its replicas is (KIP-858).
 
 The controller needs that to know which replicas are gone when a directory fails. A replica in a directory that has
-failed already, because the report was overtaken, leaves the ISR and its leadership at once. A partition that waited for
-a replica whose directory was replaced by an empty one gets its leader.
+failed already, because the report was overtaken, leaves the ISR and its leadership at once. So does a replica whose old
+directory is gone: it is a new and empty one. A partition that waited for such a replica, and has no other, gets its
+leader.
 """
 
 from quire.config.broker_config import BrokerConfig
@@ -84,8 +85,11 @@ def _assign(
                 ],
             )
         )
-    judge = elections.replica_found if directory in broker.log_dirs else elections.replica_lost
-    change = judge(image, config, topic, index, broker.broker_id)
+    change = None
+    if directory not in broker.log_dirs or elections.lost_its_directory(image, partition, broker.broker_id):
+        change = elections.replica_lost(image, config, topic, index, broker.broker_id)
+    if change is None and directory in broker.log_dirs:
+        change = elections.replica_found(image, config, topic, index, broker.broker_id)
     return records if change is None else [*records, change]
 
 

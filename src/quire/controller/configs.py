@@ -6,6 +6,7 @@ as they would be afterwards are validated by `quire.config`, and only difference
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from quire.config.broker_config import BrokerConfig
@@ -15,10 +16,11 @@ from quire.config.group_config import GROUP_KEYS, validate_group_configs
 from quire.config.incremental import changed_value
 from quire.config.topic_config import validate_topic_configs
 from quire.config.topic_keys import TOPIC_KEYS
+from quire.controller import elections
 from quire.controller.controller_result import Portions
 from quire.controller.topic_names import check_topic_name
 from quire.metadata.features import has_eligible_leader_replicas
-from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
+from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource, TopicImage
 from quire.protocol.alter_config_op import AlterConfigOp
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages import alter_configs as whole
@@ -104,11 +106,40 @@ def _alter_each(
         try:
             _check_once(times[resource])
             _check_resource(image, resource)
-            records = _records(image, config, resource, changes_of(image, resource, each.configs))
-            yield [] if request.validate_only else records
+            changes = changes_of(image, resource, each.configs)
+            records = _records(image, config, resource, changes)
+            if not request.validate_only:
+                yield from _write(image, config, resource, changes, records)
         except ApiError as error:
             refusal = error
         responses.append(_result(make_response, resource, refusal))
+
+
+def _write(
+    image: ClusterImage, config: BrokerConfig, resource: ConfigResource, changes: Changes, records: list[Message]
+) -> Portions[None]:
+    """Writes changed settings, and what they change about ISRs and leaders.
+
+    The last eligible replicas are cleared together with the settings: then none of them was overlooked, because another
+    request made it eligible meanwhile.
+    """
+    deciding = {name: value for name, value in changes.items() if name in elections.DECIDING}
+    if not deciding or not records or resource.type == GROUP or (resource.type == BROKER and resource.name):
+        yield records
+        return
+    cleared = partial(elections.no_longer_eligible, image, config, after={resource: deciding})
+    for change in cleared(_topics_of(image, resource)):
+        yield [] if change is None else [change]
+    yield [*(change for change in cleared(_topics_of(image, resource)) if change is not None), *records]
+    yield from elections.elect_unclean(image, config, _topics_of(image, resource))
+
+
+def _topics_of(image: ClusterImage, resource: ConfigResource) -> list[TopicImage]:
+    """The topics whose settings are, or may come from, those of the resource."""
+    if resource.type == BROKER:
+        return list(image.topics_by_name.values())
+    topic = image.topic(resource.name)
+    return [] if topic is None else [topic]
 
 
 def _check_once(times: int) -> None:

@@ -6,20 +6,23 @@ safe. Without that feature the last member stays in the ISR. If no replica of ei
 leader, unless `unclean.leader.election.enable` allows any replica to lead, at the price of losing data.
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
 from quire.controller.controller_result import Portions
 from quire.metadata.features import has_eligible_leader_replicas
-from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
+from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource, PartitionImage, TopicImage
 from quire.metadata.partition_image import MIGRATING_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 
 RECOVERED, RECOVERING = 0, 1
 _ISR_SHRINK_BUMPS_EPOCH_BELOW = 12
-_DECIDING = ("min.insync.replicas", "unclean.leader.election.enable")
+DECIDING = ("min.insync.replicas", "unclean.leader.election.enable")
+"""Settings of a topic, or of the whole cluster, that decide about leaders and ISRs."""
+
+DecidingChanges = Mapping[ConfigResource, Mapping[str, str | None]]
 
 CanLead = Callable[[int], bool]
 """Whether a broker is up and has its replica."""
@@ -35,10 +38,17 @@ class ElectionRules:
     metadata_version: int = 30
 
 
-def rules_for(image: ClusterImage, config: BrokerConfig, topic: TopicImage) -> ElectionRules:
-    """The settings are the topic's or the cluster's: not what the node of the controller has for itself alone."""
-    own = image.topic_configs(topic.name)
-    overrides = {name: own[name] for name in _DECIDING if name in own}
+def rules_for(
+    image: ClusterImage, config: BrokerConfig, topic: TopicImage, after: DecidingChanges | None = None
+) -> ElectionRules:
+    """The settings are the topic's or the cluster's: not what the node of the controller has for itself alone.
+
+    With `after`, as they will be when these settings are changed.
+    """
+    overrides: dict[str, str] = {}
+    for resource in (ConfigResource(BROKER, ""), ConfigResource(TOPIC, topic.name)):
+        own = {**image.configs.get(resource, {}), **(after or {}).get(resource, {})}
+        overrides |= {name: value for name in DECIDING if (value := own.get(name)) is not None}
     settings = TopicConfig(overrides, config, cluster_wide=True)
     return ElectionRules(
         eligible_leader_replicas=has_eligible_leader_replicas(image.features),
@@ -156,8 +166,10 @@ def settle(
     for topic, index in image.replicas_on(broker_id):
         partition = topic.partitions[index]
         change: PartitionChangeRecord | None = None
-        if not _can_lead(image, partition, broker_id) or _directory(partition, broker_id) in offline:
-            change = _without(image, config, topic, index, broker_id, unclean_shutdown=unclean_shutdown)
+        is_offline = _directory(partition, broker_id) in offline
+        if is_offline or not _can_lead(image, partition, broker_id):
+            is_lost = unclean_shutdown or is_offline or lost_its_directory(image, partition, broker_id)
+            change = _without(image, config, topic, index, broker_id, unclean_shutdown=is_lost)
         elif not partition.has_leader:
             change = _change(image, config, topic, index)
         yield [] if change is None else [change]
@@ -196,8 +208,8 @@ def leads_any(image: ClusterImage, broker_id: int) -> bool:
 def replica_lost(
     image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int, broker_id: int
 ) -> PartitionChangeRecord | None:
-    """Removes one replica of `broker_id`: its directory has failed."""
-    return _change(image, config, topic, index, left=broker_id)
+    """Removes one replica of `broker_id`: its directory has failed, and what was not synced there may be lost."""
+    return _without(image, config, topic, index, broker_id, unclean_shutdown=True)
 
 
 def replica_found(
@@ -214,6 +226,48 @@ def replica_found(
         return _can_lead(image, partition, candidate)
 
     return change_partition(partition, topic.topic_id, index, can_lead, rules_for(image, config, topic))
+
+
+def lost_its_directory(image: ClusterImage, partition: PartitionImage, broker_id: int) -> bool:
+    """Whether the broker is registered without the directory that has its replica."""
+    broker = image.brokers.get(broker_id)
+    directory = _directory(partition, broker_id)
+    if broker is None or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+        return False
+    return directory not in broker.log_dirs
+
+
+def no_longer_eligible(
+    image: ClusterImage, config: BrokerConfig, topics: Iterable[TopicImage], after: DecidingChanges
+) -> Iterator[PartitionChangeRecord | None]:
+    """Clears eligible replicas where settings change so that the ISR is not below the minimum any more.
+
+    From then on the leader commits records that those replicas lack. So this must be written before the settings, or
+    together with them. None for a partition that stays as it is.
+    """
+    for topic, index in _still_there(image, topics):
+        partition = topic.partitions[index]
+        change = None
+        if partition.elr or partition.last_known_elr:
+            change = _change(image, config, topic, index, rules=rules_for(image, config, topic, after))
+        yield change
+
+
+def elect_unclean(image: ClusterImage, config: BrokerConfig, topics: Iterable[TopicImage]) -> Portions[None]:
+    """Elects leaders for partitions that wait for one, where the topic allows unclean elections by now."""
+    for topic, index in _still_there(image, topics):
+        change = None
+        if not topic.partitions[index].has_leader and rules_for(image, config, topic).unclean:
+            change = _change(image, config, topic, index)
+        yield [] if change is None else [change]
+
+
+def _still_there(image: ClusterImage, topics: Iterable[TopicImage]) -> Iterator[tuple[TopicImage, int]]:
+    """Every partition of the topics. The image may change between two of them."""
+    for topic in topics:
+        for index in list(topic.partitions):
+            if topic.topic_id in image.topics_by_id:
+                yield topic, index
 
 
 def isr_altered(
@@ -263,13 +317,14 @@ def _change(
     *,
     left: int | None = None,
     unclean_shutdown: bool = False,
+    rules: ElectionRules | None = None,
 ) -> PartitionChangeRecord | None:
     partition = topic.partitions[index]
 
     def can_lead(candidate: int) -> bool:
         return candidate != left and _can_lead(image, partition, candidate)
 
-    rules = rules_for(image, config, topic)
+    rules = rules or rules_for(image, config, topic)
     return change_partition(
         partition, topic.topic_id, index, can_lead, rules, without=left, unclean_shutdown=unclean_shutdown
     )

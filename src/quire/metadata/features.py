@@ -36,7 +36,12 @@ SUPPORTED: dict[str, tuple[int, int]] = {
 NEEDS_METADATA_VERSION: dict[tuple[str, int], int] = {(ELIGIBLE_LEADER_REPLICAS_VERSION, 1): 23}
 """Levels that may be finalized only above a metadata.version."""
 
-FORMAT_LEVELS: dict[str, int] = {METADATA_VERSION: 30, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
+FORMAT_LEVELS: dict[str, int] = {
+    METADATA_VERSION: 30,
+    ELIGIBLE_LEADER_REPLICAS_VERSION: 1,
+    GROUP_VERSION: 1,
+    TRANSACTION_VERSION: 2,
+}
 """The levels of a newly formatted directory. Features that Quire does not have yet stay at 0."""
 
 METADATA_VERSION_NAMES: tuple[str, ...] = (
