@@ -19,6 +19,27 @@ INTERNAL_TOPICS = {
 }
 """Internal topics have one replica, and a new group starts at once instead of waiting 3 s for more members."""
 
+MOST_REPLICAS, MOST_MIN_ISR = 3, 2
+"""Kafka's defaults for internal topics. A record with that many survives the loss of any one broker."""
+
+
+def replication_defaults(brokers: int) -> dict[str, str]:
+    """What `quire start --nodes` and `quire.testing.Cluster` set for all topics, below everything that is given.
+
+    From three brokers on, every topic survives the loss of one of them without losing an acknowledged record, and can
+    still be written. With fewer, there are as many replicas as there can be, and one is enough for an acknowledgement.
+    """
+    replicas = str(min(brokers, MOST_REPLICAS))
+    min_isr = str(MOST_MIN_ISR if brokers >= MOST_REPLICAS else 1)
+    return {
+        "default.replication.factor": replicas,
+        "min.insync.replicas": min_isr,
+        **{name: replicas for name in INTERNAL_TOPICS if name.endswith(".replication.factor")},
+        **{name: min_isr for name in INTERNAL_TOPICS if name.endswith(".min.isr")},
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
 EPHEMERAL_SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",

@@ -13,7 +13,7 @@ from quire.cli.node.local.plan import CONTROLLERS
 from quire.cli.node.local.ports import ReservedPorts
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
-from quire.config.standalone import INTERNAL_TOPICS
+from quire.config.standalone import replication_defaults
 from quire.controller.format import format_node, new_cluster_id
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.real.disk import RealDisk
@@ -70,7 +70,7 @@ class ClusterLayout:
             advertised += f",CONTROLLER://{HOST}:{node.controller_proxy}"
         servers = (each.controller_proxy for each in self.ports.values() if each.controller)
         return {
-            **INTERNAL_TOPICS,
+            **replication_defaults(len(self.ports)),
             **self._config,
             "node.id": str(id_),
             "process.roles": "broker,controller" if node.controller else "broker",

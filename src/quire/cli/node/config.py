@@ -25,7 +25,9 @@ class StartOptions(NamedTuple):
     temporary_dir: str | None = None
 
 
-def load_config_of(options: StartOptions, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
+def load_config_of(
+    options: StartOptions, overrides: Mapping[str, str] | None = None, defaults: Mapping[str, str] | None = None
+) -> BrokerConfig:
     return load_config(
         options.path,
         options.assignments,
@@ -34,6 +36,7 @@ def load_config_of(options: StartOptions, overrides: Mapping[str, str] | None = 
         ephemeral=options.ephemeral,
         temporary_dir=options.temporary_dir,
         overrides=overrides,
+        defaults=defaults,
     )
 
 
@@ -46,10 +49,11 @@ def load_config(
     ephemeral: bool = False,
     temporary_dir: str | None = None,
     overrides: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> BrokerConfig:
     """ConfigError if a setting is not valid. `temporary_dir` is for the data of an ephemeral node without `data`.
 
-    `overrides` are above all else, and say nothing about what else a node needs.
+    `overrides` are above all else, and say nothing about what else a node needs. `defaults` are below all else.
     """
     file = None
     if path is not None:
@@ -63,7 +67,7 @@ def load_config(
         data_dir=data,
         temporary_dir=temporary_dir,
         free_port=ephemeral,
-        extra=EPHEMERAL if ephemeral else None,
+        extra={**(defaults or {}), **(EPHEMERAL if ephemeral else {})},
         overrides=overrides,
         hostname=socket.gethostname(),
     )

@@ -48,10 +48,39 @@ def test_there_are_one_or_three_controllers_and_every_node_is_a_broker(count: in
     assert all(node.config.topology.is_broker for node in nodes)
 
 
-def test_settings_apply_to_all_nodes_and_internal_topics_have_one_replica() -> None:
+def test_settings_apply_to_all_nodes() -> None:
     for node in planned(3, "num.partitions=7"):
         assert node.config.get_int("num.partitions") == 7
-        assert node.config.get_int("offsets.topic.replication.factor") == 1
+
+
+REPLICATION = (
+    "default.replication.factor",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+    "min.insync.replicas",
+    "transaction.state.log.min.isr",
+    "share.coordinator.state.topic.min.isr",
+)
+
+
+@pytest.mark.parametrize("ephemeral", [False, True])
+@pytest.mark.parametrize(
+    ("count", "replicas", "min_isr"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)], ids=["1", "2", "3", "5"]
+)
+def test_from_three_nodes_on_all_topics_survive_the_loss_of_one(
+    count: int, replicas: int, min_isr: int, ephemeral: bool
+) -> None:
+    for node in planned(count, ephemeral=ephemeral):
+        assert [node.config.get_int(name) for name in REPLICATION] == [replicas] * 4 + [min_isr] * 3
+        assert node.config.get_int("group.initial.rebalance.delay.ms") == 0
+
+
+def test_replication_that_is_set_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("offsets.topic.replication.factor=2\n")
+    for node in planned(3, "default.replication.factor=1", "min.insync.replicas=1", path=path):
+        assert [node.config.get_int(name) for name in REPLICATION] == [1, 2, 3, 3, 1, 2, 2]
 
 
 def test_all_ports_and_folders_shift_alike(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 Node i listens at the ports of the first node plus 10 (i - 1), and keeps its data in `node-i` of every data directory.
 The first node is configured like a single one. The controllers listen where the description of the cluster says,
 because their addresses are in the metadata log. Below three nodes the first one is the only controller, otherwise the
-first three are; all nodes are brokers.
+first three are; all nodes are brokers. From three nodes on, topics have three replicas, internal ones too.
 """
 
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from quire.cli.node.local.ports import ReservedPorts
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.config.listeners import Listener
+from quire.config.standalone import replication_defaults
 from quire.config.topology import Topology
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.seams import Random
@@ -58,9 +59,10 @@ def plan_nodes(
 ) -> list[PlannedNode]:
     nodes = []
     used: dict[int, str] = {}
+    defaults = replication_defaults(description.nodes)
     for node_id in range(1, description.nodes + 1):
         settings = _settings(base, description.voters, node_id, ports)
-        planned = PlannedNode(node_id, load_config_of(options, overrides=settings))
+        planned = PlannedNode(node_id, load_config_of(options, settings, defaults))
         _check_ports_differ(planned, used)
         nodes.append(planned)
     return nodes
