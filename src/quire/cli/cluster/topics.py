@@ -12,6 +12,7 @@ from quire.cli.reports import NameResult, report
 from quire.client.admin import configs
 from quire.client.admin import topics as admin
 from quire.client.admin.configs import AlterConfigOp, ConfigChange, Resource, ResourceType
+from quire.client.admin.eligible_replicas import eligible_replicas
 from quire.client.metadata import Topic
 from quire.client.offsets import EARLIEST, LATEST, OffsetAt, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
@@ -169,6 +170,7 @@ def _describe(client: BlockingClient, topic: Topic) -> dict[str, object]:
     partitions = [TopicPartition(topic.name, index) for index in topic.led]
     first = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, EARLIEST)))
     end = client.run(list_offsets(client.cluster, dict.fromkeys(partitions, LATEST)))
+    eligible = client.run(eligible_replicas(client.cluster, [topic.name]))
     entries = client.run(configs.describe_configs(client.cluster, Resource(ResourceType.TOPIC, topic.name)))
     nothing = OffsetAt(-1, -1, -1)
     return {
@@ -184,6 +186,7 @@ def _describe(client: BlockingClient, topic: Topic) -> dict[str, object]:
                 "leader_epoch": part.leader_epoch,
                 "replicas": part.replicas,
                 "isr": part.isr,
+                "elr": eligible.get(TopicPartition(topic.name, part.index)),
                 "offline": part.offline,
                 "first_offset": _known(first.get(TopicPartition(topic.name, part.index), nothing).offset),
                 "end_offset": _known(end.get(TopicPartition(topic.name, part.index), nothing).offset),
@@ -207,7 +210,7 @@ def _print_description(description: dict[str, object], *, first: bool) -> None:
     for name, value in settings.items():
         echo(f"  {name}={value}")
     print_table(
-        ("partition", "leader", "epoch", "replicas", "isr", "first", "end"),
+        ("partition", "leader", "epoch", "replicas", "isr", "elr", "first", "end"),
         [
             (
                 part["partition"],
@@ -215,6 +218,7 @@ def _print_description(description: dict[str, object], *, first: bool) -> None:
                 part["leader_epoch"],
                 numbers(part["replicas"]),
                 numbers(part["isr"]),
+                numbers(part["elr"] or []),
                 part["first_offset"],
                 part["end_offset"],
             )
