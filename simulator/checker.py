@@ -30,6 +30,10 @@ from simulator.superseded import check_survivors, is_compacted
 from simulator.transaction_checker import TransactionChecker
 from simulator.violation import Violation
 
+SURVIVES = "a record with acks=all survives unless all that were in sync lost power"
+FLUSHED_SURVIVES = "with flush.messages=1 a power loss loses nothing that a client has seen"
+HELD = "what a leader acknowledged alone is there while it leads"
+
 
 class Checker:
     def __init__(self, ledger: Ledger, latest_ms: Callable[[], int] = lambda: 0) -> None:
@@ -40,6 +44,8 @@ class Checker:
         self.read_up_to = 0
         """Where to continue after the last fetch, and the leader epoch of the batch before that (-1: there is none)."""
         self.read_epoch = -1
+        self._epoch: int | None = None
+        """In which the node led, when the request was sent whose answer is checked now."""
 
     # --- Writing
 
@@ -53,12 +59,21 @@ class Checker:
         *,
         first_try: bool,
         flushed: bool = False,
+        by_all: bool = True,
     ) -> None:
-        """A producer got an acknowledgement: its records start at `base_offset`, and are synced if `flushed`."""
+        """A producer got an acknowledgement: its records start at `base_offset`, and are synced if `flushed`.
+
+        Unless it waited for all replicas (`by_all`), they may be lost with their leader.
+        """
         self._ledger.counts.checks += 1
         self._ledger.counts.records_acknowledged += len(values)
-        late = self._is_over(book, era)
-        if first_try and not late and base_offset < floor.end_offset:
+        late = self._is_over(book, era, floor)
+        self._epoch = floor.epoch
+        if not by_all and book.topic.replication_factor > 1:
+            if not late and floor.epoch is not None:
+                self._hold(book, floor.epoch, base_offset, values)
+            return
+        if first_try and not late and base_offset < floor.end_offset and book.leadership.is_current(floor.epoch):
             raise Violation(
                 "an offset is given once",
                 f"{book} gave {base_offset} to a new batch, but ended at {floor.end_offset} before it was sent",
@@ -70,10 +85,19 @@ class Checker:
         if flushed:
             book.promised = max(book.promised, base_offset + len(values))
 
+    def _hold(self, book: PartitionBook, epoch: int, base_offset: int, values: Sequence[bytes]) -> None:
+        """What one leader has acknowledged alone is there while it leads, and no other record has that place."""
+        if book.leadership.is_current(epoch):
+            for offset, value in enumerate(values, base_offset):
+                _check_unique(book, offset, epoch, value)
+                if offset not in book.known:
+                    book.tentative[epoch, offset] = value
+
     def deleted_records(self, book: PartitionBook, era: int, floor: Floor, low_watermark: int) -> None:
-        if not self._is_over(book, era):
+        if not self._is_over(book, era, floor):
             self._check_start(book, floor, low_watermark)
             book.start_offset = max(book.start_offset, low_watermark)
+            book.deleted = max(book.deleted, low_watermark)
 
     # --- Reading
 
@@ -87,15 +111,18 @@ class Checker:
         *,
         committed_only: bool = False,
     ) -> list[Record] | None:
-        """The records of an answer from `wanted_offset` on; None if there was a power loss after the request.
+        """The records of an answer from `wanted_offset` on; None if records may have been lost after the request.
 
         With `committed_only`, only the records that a read_committed reader sees. Otherwise transaction markers are
         included, as records with a special value (`simulator.read_committed`).
         """
-        if self._is_over(book, era):
+        assert not isinstance(answer.records, list)
+        content = bytes(answer.records or b"")
+        if self._is_over(book, era, floor) or (floor.epoch is None and _shows_what_was_lost(book, content)):
             return None
         self._ledger.counts.checks += 1
-        self._check_end(book, floor, answer.high_watermark)
+        self._epoch = floor.epoch
+        self._check_end(book, floor, answer.high_watermark, just_elected=floor.end_epoch != floor.epoch)
         if answer.log_start_offset >= 0:
             self._check_start(book, floor, answer.log_start_offset)
             book.start_offset = max(book.start_offset, answer.log_start_offset)
@@ -109,18 +136,22 @@ class Checker:
             self._check_stable(book, floor, answer.last_stable_offset)
             limit = answer.last_stable_offset
             view = Filter(answer.aborted_transactions or [])
-        assert not isinstance(answer.records, list)
-        records = self._records(book, bytes(answer.records or b""), wanted_offset, limit, view)
-        _reached(book, answer.high_watermark)
+        records = self._records(book, content, wanted_offset, limit, view)
+        # Quire's own consumer does not say which node answered, and in which epoch that one led.
+        if floor.epoch is not None or book.leadership.newest < 0 or book.era == 0:
+            _reached(book, answer.high_watermark, floor.epoch)
         return [record for record in records if record.offset >= wanted_offset]
 
     def _check_stable(self, book: PartitionBook, floor: Floor, stable_offset: int) -> None:
-        if stable_offset < floor.stable_offset:
+        current = book.leadership.is_current(floor.epoch)
+        comparable = floor.epoch is None or (current and floor.stable_epoch == floor.epoch)
+        if stable_offset < floor.stable_offset and comparable:
             raise Violation(
                 "the last stable offset never goes back for a reader",
                 f"{book} is stable up to {stable_offset}, but was up to {floor.stable_offset} before the request",
             )
-        book.stable_offset = max(book.stable_offset, stable_offset)
+        if stable_offset > book.stable_offset:
+            book.stable_offset, book.stable_epoch = stable_offset, -1 if floor.epoch is None else floor.epoch
 
     def _records(
         self, book: PartitionBook, content: bytes, next_offset: int, limit: int, view: Filter | None
@@ -199,7 +230,7 @@ class Checker:
                 "an idempotent producer's record is in the log once",
                 f"{book} has {_text(known.value)} at {book.places[known.value]} and at {offset}",
             )
-        book.learn(offset, known, idempotent=idempotent)
+        book.learn(offset, known, idempotent=idempotent, epoch=self._epoch)
 
     def _may_be_lost(self, book: PartitionBook, offset: int) -> bool:
         """Whether the record at this offset may be lost in a power loss since the log was last read."""
@@ -208,13 +239,19 @@ class Checker:
 
     def out_of_range(self, book: PartitionBook, era: int, floor: Floor, wanted_offset: int) -> None:
         """A reader got OFFSET_OUT_OF_RANGE."""
-        if self._is_over(book, era) or not book.deletion_asked <= wanted_offset <= floor.end_offset:
+        if self._is_over(book, era, floor) or not book.deletion_asked <= wanted_offset <= floor.end_offset:
+            return
+        if not book.leadership.is_current(floor.epoch):
             return
         if not self.may_start_behind(book, wanted_offset):
             raise Violation(
                 "the high watermark never goes back for a reader",
                 f"{book} says that {wanted_offset} is out of range, but it has ended at {floor.end_offset}",
             )
+
+    def may_end_before(self, book: PartitionBook, era: int, floor: Floor) -> bool:
+        """Whether an answer may come from a log, or a leader, that does not reach up to the floor."""
+        return era < book.era or (floor.epoch is not None and floor.epoch != floor.end_epoch)
 
     def may_start_behind(self, book: PartitionBook, offset: int) -> bool:
         """Whether the offset may have been deleted, by a client or by retention."""
@@ -223,18 +260,18 @@ class Checker:
     # --- Looking up
 
     def listed_end(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
-        if not self._is_over(book, era):
+        if not self._is_over(book, era, floor):
             self._check_end(book, floor, offset)
-            _reached(book, offset)
+            _reached(book, offset, floor.epoch)
 
     def listed_start(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> None:
-        if not self._is_over(book, era):
+        if not self._is_over(book, era, floor):
             self._check_start(book, floor, offset)
             book.start_offset = max(book.start_offset, offset)
 
     def listed_time(self, book: PartitionBook, era: int, floor: Floor, timestamp: int, offset: int) -> None:
         """The node reports `offset` (-1: none) as the first with `timestamp` or later."""
-        if self._is_over(book, era):
+        if self._is_over(book, era, floor) or not book.leadership.is_current(floor.epoch):
             return
         self._ledger.counts.checks += 1
         found = book.known.get(offset)
@@ -249,8 +286,14 @@ class Checker:
             if expected and each < floor.end_offset and (offset == -1 or each < offset):
                 raise Violation("a time is found", f"{book} found {offset} for {timestamp}, but {each} is earlier")
 
-    def _check_end(self, book: PartitionBook, floor: Floor, end_offset: int) -> None:
+    def _check_end(self, book: PartitionBook, floor: Floor, end_offset: int, *, just_elected: bool = False) -> None:
+        """A leader that was `just_elected` learns from its followers how far the log is committed.
+
+        Until then it returns what it knows to readers, and no end at all to those who ask for the end (KIP-207).
+        """
         self._ledger.counts.checks += 1
+        if floor.epoch is not None and (just_elected or not book.leadership.is_current(floor.epoch)):
+            return
         if end_offset < floor.end_offset:
             raise Violation(
                 "the high watermark never goes back for a reader",
@@ -259,10 +302,13 @@ class Checker:
 
     def _check_start(self, book: PartitionBook, floor: Floor, start_offset: int) -> None:
         self._ledger.counts.checks += 1
-        if start_offset < floor.start_offset:
+        # Each replica deletes what has expired by itself; what was deleted on request is gone everywhere.
+        alone = floor.epoch is None or book.topic.replication_factor == 1
+        earliest = floor.start_offset if alone else floor.deleted if book.leadership.is_current(floor.epoch) else 0
+        if start_offset < earliest:
             raise Violation(
                 "the log start offset never goes back",
-                f"{book} starts at {start_offset}, but had started at {floor.start_offset} before the request",
+                f"{book} starts at {start_offset}, but had started at {earliest} before the request",
             )
         if start_offset > max(book.deletion_asked, book.start_offset):
             there_from = gone_before(book, self._latest_ms())
@@ -273,9 +319,10 @@ class Checker:
                     f"and {there_from} must still exist",
                 )
 
-    def _is_over(self, book: PartitionBook, era: int) -> bool:
-        """Whether an answer of this era says nothing about the log as it is now."""
-        return era < book.era or book.topic.given_up
+    def _is_over(self, book: PartitionBook, era: int, floor: Floor) -> bool:
+        """Whether an answer of this era, or of a leader of that time, says nothing about the log as it is now."""
+        lost = era < book.era or book.unsettled or book.leadership.is_before_loss(floor.epoch)
+        return lost or book.topic.given_up
 
     # --- Producers
 
@@ -335,7 +382,7 @@ class Checker:
             )
         if end_offset < book.promised:
             raise Violation(
-                "with flush.messages=1 a power loss loses nothing that a client has seen",
+                FLUSHED_SURVIVES,
                 f"{book} ends at {end_offset}, but was promised up to {book.promised}",
             )
         book.looked_at = book.era
@@ -343,10 +390,45 @@ class Checker:
         self._ledger.counts.records_lost += lost
         return lost
 
+    def settled(self, book: PartitionBook, start_offset: int, end_offset: int, kept: int) -> int:
+        """In a cluster: the first leader after a loss has what is known up to `end_offset`, which is the truth now.
 
-def _reached(book: PartitionBook, end_offset: int) -> None:
+        Nothing below `kept` can be lost. Returns how many records are lost.
+        """
+        if end_offset < min(kept, book.end_offset):
+            raise Violation(SURVIVES, f"{book} has kept {end_offset} of {book.end_offset}, but {kept} cannot be lost")
+        if end_offset < book.promised:
+            raise Violation(FLUSHED_SURVIVES, f"{book} ends at {end_offset}, but was promised up to {book.promised}")
+        lost = book.cut(start_offset, end_offset)
+        self._ledger.counts.records_lost += lost
+        return lost
+
+    def held_to_the_end(self, book: PartitionBook) -> None:
+        """At the end: what the leader acknowledged alone is there if it still leads in the same epoch."""
+        there_from = gone_before(book, self._latest_ms())
+        for (epoch, offset), value in book.tentative.items():
+            if epoch != book.leadership.newest or offset < there_from or is_compacted(book.topic):
+                continue
+            known = book.known.get(offset)
+            if known is None or known.value != value:
+                seen = "nothing" if known is None else _text(known.value)
+                raise Violation(HELD, f"{book} has {seen} at {offset}, where {_text(value)} was acknowledged")
+
+
+def _shows_what_was_lost(book: PartitionBook, content: bytes) -> bool:
+    """Whether there are records of a leader before the last loss, from where its log was cut."""
+    settled = book.leadership.settled
+    if settled < 0:
+        return False
+    return any(
+        header.leader_epoch < settled and header.last_offset >= book.leadership.cut_at
+        for header in walk_batches(content)
+    )
+
+
+def _reached(book: PartitionBook, end_offset: int, epoch: int | None) -> None:
     """A client has learned that a log reaches this offset."""
-    book.end_offset = max(book.end_offset, end_offset)
+    book.reached(end_offset, epoch)
     if book.topic.flushed_since == 0:
         book.promised = max(book.promised, end_offset)
 

@@ -8,8 +8,11 @@ from dataclasses import replace
 from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
 from simulator.plan import FAULTS, FAULTS_BETWEEN_NODES, FAULTS_OF_TIME_AND_CONNECTIONS, Plan, plan_of
 from simulator.random import SimRandom
+from simulator.replication_plan import with_replication
 
 VOTERS = (3, 3, 3, 5)
+DURATION_MS = (60_000.0, 70_000.0)
+PACE = 2.5
 OBSERVERS = (0, 0, 1, 2)
 """Brokers beside three controllers."""
 
@@ -39,14 +42,17 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
     plan = plan_of(seed, scale=2 * scale)
     if count == 1:
         return plan
-    return replace(
+    plan = replace(
         plan,
+        duration_ms=scale * random.between(*DURATION_MS),
+        pace=PACE,
         faults=_faults(random),
-        fault_pause_ms=random.choice((300.0, 1000.0, 3000.0)),
+        fault_pause_ms=random.choice((600.0, 1500.0, 4000.0)),
         roles=_roles(random.stream("roles"), count),
         keeps_majority=random.chance(0.5),
         node_settings=plan.node_settings | _quorum_settings(random) | _session_settings(random),
     )
+    return with_replication(SimRandom(seed).stream("replication"), plan)
 
 
 def _roles(random: SimRandom, count: int) -> tuple[str, ...]:

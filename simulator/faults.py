@@ -16,6 +16,7 @@ from simulator.machine import Death, Machine, MachineState
 from simulator.network_faults import NetworkFaults
 from simulator.plan import Plan
 from simulator.random import SimRandom
+from simulator.tasks import sleep
 
 Strike = Callable[[], None]
 
@@ -23,8 +24,20 @@ RESTART_MS = (5.0, 1500.0)
 LONG_RESTART_MS = (1500.0, 12_000.0)
 PAUSES_MS = ((20.0, 500.0), (500.0, 6000.0), (6000.0, 30_000.0))
 RATES = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
+LEADER_CHANCE = 0.4
+AT_ONCE = ("kill", "power loss", "clean stop", "pause")
 STILL_OPERATING = (MachineState.STARTING, MachineState.SERVING)
-TAKES_A_NODE_AWAY = ("kill", "power loss", "clean stop", "disk error", "full disk", "pause", "partition")
+TAKES_A_NODE_AWAY = (
+    "kill",
+    "power loss",
+    "clean stop",
+    "disk error",
+    "full disk",
+    "pause",
+    "partition",
+    "isolation",
+    "several at once",
+)
 
 
 class Faults:
@@ -64,6 +77,8 @@ class Faults:
             "bad own requests": self._spoil_own_requests,
             "clock drift": self._drift,
             "partition": lambda machine: network.partition(machine.name),
+            "isolation": lambda machine: network.isolate(machine.name),
+            "several at once": lambda _: self._strike_several(),
             "refused connections": lambda machine: network.refuse(machine.name),
         }
 
@@ -71,7 +86,7 @@ class Faults:
         kinds = self._kinds()
         hat = [kind for kind, weight in self._plan.faults.items() for _ in range(weight)]
         while hat and not self._ending:
-            await self._scene.sleep(self._random.between(0.0, 2 * self._plan.fault_pause_ms))
+            await sleep(self._scene.clock, self._random.between(0.0, 2 * self._plan.fault_pause_ms))
             if not self._ending:
                 kind = self._random.choice(hat)
                 machine = self._victim()
@@ -123,7 +138,25 @@ class Faults:
     # --- Whom to strike
 
     def _victim(self) -> Machine:
-        return self._machines[0] if self._scene.alone else self._random.choice(self._machines)
+        """Any; often one that leads a partition."""
+        if self._scene.alone:
+            return self._machines[0]
+        leaders = [book.leadership.leader for book in self._scene.ledger.live_partitions()]
+        if leaders and self._random.chance(LEADER_CHANCE):
+            leader = self._random.choice(leaders)
+            return next((machine for machine in self._machines if machine.name == leader), self._machines[0])
+        return self._random.choice(self._machines)
+
+    def _strike_several(self) -> None:
+        """Two or more nodes at the same time, sometimes all of them, in the same way."""
+        if self._plan.keeps_majority:
+            return
+        count = self._random.choice((2, 2, len(self._machines)))
+        chosen = sorted(self._machines, key=lambda _: self._random.below(1 << 30))[:count]
+        kind = self._random.choice([kind for kind in AT_ONCE if self._plan.faults.get(kind)] or ["kill"])
+        self._report("several at once", f"{kind} of {', '.join(machine.name for machine in chosen)}")
+        for machine in chosen:
+            self._kinds()[kind](machine)
 
     def _can_spare(self, victim: Machine) -> bool:
         """Whether a majority of the voters works without this node; a node on its own is never spared."""

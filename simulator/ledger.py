@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from simulator.hosts import ALONE
+from simulator.leadership import Leadership
 from simulator.replicas import Replicas
 from simulator.ticks import Ticks
 from simulator.transaction_ledger import TransactionLedger
@@ -19,6 +20,7 @@ RECORD_OVERHEAD_BYTES = 200
 """The space that a record may need besides its value: its own batch, key, headers, a codec's frame."""
 
 FLUSH_MESSAGES = "flush.messages"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 TopicPartition = tuple[bytes, int]
 """Topic id and index."""
@@ -53,6 +55,14 @@ class Floor:
     end_offset: int
     start_offset: int
     stable_offset: int = 0
+    epoch: int | None = None
+    """The epoch in which the node that was asked led the partition (-1: it did not); None if that does not matter."""
+    end_epoch: int = -1
+    """The leader epoch in which `end_offset` became known."""
+    stable_epoch: int = -1
+    """The leader epoch in which `stable_offset` became known."""
+    deleted: int = 0
+    """Up to where a deletion of records was acknowledged."""
 
 
 NOTHING_KNOWN = Floor(0, 0)
@@ -60,22 +70,28 @@ NOTHING_KNOWN = Floor(0, 0)
 
 class PartitionBook:
     __slots__ = (
+        "deleted",
         "deletion_asked",
+        "end_epoch",
         "end_offset",
         "era",
         "ever_read",
         "flushed",
         "index",
         "known",
+        "leadership",
         "looked_at",
         "places",
         "promised",
         "replicas",
         "sent_bytes",
+        "stable_epoch",
         "stable_offset",
         "start_offset",
         "survived",
+        "tentative",
         "topic",
+        "unsettled",
         "written",
     )
 
@@ -98,6 +114,15 @@ class PartitionBook:
         """The highest last stable offset that a client has seen."""
         self.deletion_asked = 0
         """The highest offset in a DeleteRecords request."""
+        self.deleted = 0
+        """The highest low watermark in an answer to one."""
+        self.end_epoch = -1
+        """The leader epoch in which `end_offset` became known."""
+        self.stable_epoch = -1
+        """The leader epoch in which `stable_offset` became known."""
+        self.tentative: dict[tuple[int, int], bytes] = {}
+        """What was acknowledged with acks=1, by leader epoch and offset: it holds for this leader only."""
+        self.leadership = Leadership()
         self.flushed = 0
         """Everything below is on disk, according to the log."""
         self.promised = 0
@@ -109,21 +134,49 @@ class PartitionBook:
         """For each such power loss, what was on disk then."""
         self.looked_at = 0
         """The last of them after which a client has read what was left."""
+        self.unsettled = False
+        """In a cluster: records may be lost, and no leader was elected since."""
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
 
-    def floor(self, *, afresh: bool = False) -> Floor:
-        """`afresh` is for a log after a power loss: its earlier end does not count, its earlier start does."""
+    def floor(self, node: str = ALONE, *, afresh: bool = False) -> Floor:
+        """What an answer of this node may not contradict.
+
+        `afresh` is for a log after a power loss: its earlier end does not count, its earlier start does.
+        """
         if afresh:
             return Floor(0, self.start_offset)
-        return Floor(self.end_offset, self.start_offset, self.stable_offset)
+        epoch = self.leadership.epoch_of(node)
+        return Floor(
+            self.end_offset,
+            self.start_offset,
+            self.stable_offset,
+            epoch,
+            self.end_epoch,
+            self.stable_epoch,
+            self.deleted,
+        )
 
-    def power_lost(self, machine: str, era: int) -> None:
-        """A machine has lost power, as the loss number `era`."""
-        if self.replicas.power_lost(machine):
-            self.survived[era] = self.flushed
-            self.era = era
+    def reached(self, end_offset: int, epoch: int | None = None) -> None:
+        """A client has learned from a leader of this epoch that everything below is committed."""
+        if end_offset > self.end_offset:
+            self.end_offset, self.end_epoch = end_offset, -1 if epoch is None else epoch
+
+    def power_lost(self, machine: str, era: int, flushed: int | None = None) -> bool:
+        """A machine has lost power, as the loss number `era`: returns whether that may have taken records.
+
+        `flushed` is the end of what this machine had on disk; by default what any machine had.
+        """
+        if not self.replicas.power_lost(machine, self.flushed if flushed is None else flushed):
+            return False
+        self.may_be_lost(era, self.flushed if flushed is None else self.replicas.kept)
+        return True
+
+    def may_be_lost(self, era: int, kept: int) -> None:
+        """Records from `kept` on may be lost; the event has the number `era`."""
+        self.survived[era] = kept
+        self.era = era
 
     def surely_kept(self, era: int) -> int:
         """The end of what was on disk at the first loss after `era`."""
@@ -140,12 +193,12 @@ class PartitionBook:
         written = self.written[value]
         written.session += f"?{written.number}"
 
-    def learn(self, offset: int, known: Known, *, idempotent: bool) -> None:
+    def learn(self, offset: int, known: Known, *, idempotent: bool, epoch: int | None = None) -> None:
         if offset not in self.known or known.timestamp is not None:
             self.known[offset] = known
         if idempotent:
             self.places[known.value] = offset
-        self.end_offset = max(self.end_offset, offset + 1)
+        self.reached(offset + 1, epoch)
 
     def cut(self, start_offset: int, end_offset: int) -> int:
         """Sets the log to what was found after a power loss. Returns how many known records it lost."""
@@ -187,6 +240,7 @@ class TopicBook:
         "name",
         "partitions",
         "partitions_asked",
+        "replication_factor",
         "settings",
         "stays",
         "topic_id",
@@ -194,9 +248,17 @@ class TopicBook:
     )
 
     def __init__(
-        self, name: str, topic_id: bytes, partition_count: int, *, stays: bool, transactional: bool = False
+        self,
+        name: str,
+        topic_id: bytes,
+        partition_count: int,
+        *,
+        stays: bool,
+        transactional: bool = False,
+        replication_factor: int = 1,
     ) -> None:
         self.name = name
+        self.replication_factor = replication_factor
         self.topic_id = topic_id
         self.stays = stays
         """It is never deleted, so clients may request it by name: no other topic will have that name."""
@@ -215,6 +277,12 @@ class TopicBook:
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def may_elect_uncleanly(self) -> bool:
+        """Whether a replica outside the ISR and ELR may have been allowed to lead, by any setting so far."""
+        setting = self.settings.get(UNCLEAN_ELECTION)
+        return setting is not None and "true" in setting.tried
 
     @property
     def flushed_since(self) -> int | None:
@@ -280,6 +348,7 @@ class Ledger:
         return next((topic for topic in self.topics.values() if topic.name == name and not topic.deleted), None)
 
     def power_lost(self, machine: str = ALONE) -> None:
+        """The machine of a node on its own, or one that may be the only one with some partition."""
         self.era += 1
         for topic in self.topics.values():
             for partition in topic.partitions:

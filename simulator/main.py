@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from simulator.cluster_plan import cluster_plan_of, quorum_plan_of
+from simulator.coverage import FEWEST_SEEDS, Coverage
 from simulator.plan import Plan, plan_of
 from simulator.world import RunReport, World
 
@@ -59,6 +60,7 @@ def command(
     chosen = _parse_seeds(seeds) if seeds is not None else [seed or 0]
     kind = Kind(nodes, clusters, quorums, scale)
     started = time.monotonic()
+    coverage = Coverage()
     for count, each in enumerate(chosen, 1):
         gc.collect()
         report = World(each, kind.plan(each), echo=click.echo if trace else None).run()
@@ -68,8 +70,12 @@ def command(
             click.echo(_clear_line() * several + summary(report, kind.options))
         elif several:
             _show_progress(count, each, time.monotonic() - started)
+        coverage.add(report)
         if report.violation is not None:
             sys.exit(1)
+    if kind.is_replicated and coverage.seeds >= FEWEST_SEEDS and coverage.missing:
+        click.echo(f"{_clear_line()}None of {coverage.seeds} seeds had: {', '.join(coverage.missing)}")
+        sys.exit(1)
     if several and not as_json:
         click.echo(f"{_clear_line()}{len(list(chosen))} seeds hold, {time.monotonic() - started:.0f} s")
 
@@ -88,6 +94,10 @@ class Kind(NamedTuple):
         if self.clusters or (self.nodes or 1) > 1:
             return cluster_plan_of(seed, nodes=self.nodes, scale=self.scale)
         return plan_of(seed, scale=self.scale)
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.clusters and not self.quorums
 
     @property
     def options(self) -> str:
@@ -117,6 +127,7 @@ def summary(report: RunReport, options: str = "") -> str:
         f"committed, {counts.transactions_aborted} aborted, {counts.assignments} assignments to members, "
         f"{counts.offsets_committed} offsets committed",
         f"  errors    {_listed(counts.errors)}",
+        f"  happened  {_listed(report.happened)}",
         f"  checks    {counts.checks}",
         f"  digest    {report.digest}",
     ]

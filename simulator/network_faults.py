@@ -83,6 +83,15 @@ class NetworkFaults:
         self._network.partition(name, pairs)
         self._later(self._random.between(50.0, 8000.0), lambda: self._network.heal(name))
 
+    def isolate(self, node: str) -> None:
+        """A node and some clients on its side are separated from all others; it may believe that it leads still."""
+        side = [node, *(client for client in self._clients if self._random.chance(0.3))]
+        others = [each for each in (*self._nodes, *self._clients) if each not in side]
+        name = self._next_name("isolation")
+        self._struck("isolation", f"{name}: {', '.join(side)}")
+        self._network.partition(name, list(_both_ways(side, others)))
+        self._later(self._random.between(200.0, 10_000.0), lambda: self._network.heal(name))
+
     def refuse(self, node: str) -> None:
         """Connections to a node, or from it, are refused although it listens; those that are open stay."""
         others = [*self._nodes, *self._clients]

@@ -20,7 +20,7 @@ FAULTS = (
     "bad own requests",
 )
 FAULTS_OF_TIME_AND_CONNECTIONS = ("clock drift", "refused connections")
-FAULTS_BETWEEN_NODES = ("partition",)
+FAULTS_BETWEEN_NODES = ("partition", "isolation", "several at once")
 
 CONSUMER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 
@@ -42,6 +42,7 @@ class TopicPlan:
     settings: dict[str, str]
     transactional: bool = False
     """Transactions write to it."""
+    replication_factor: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,10 @@ class Plan:
     """The process.roles of every node in a cluster; empty for a node on its own."""
     scribes: bool = False
     """Scribes write to the active controller (see `simulator.white_box.scribe`), and there are no other clients."""
+    most_replicas: int = 1
+    """The largest replication factor of topics that are created meanwhile."""
+    pace: float = 1.0
+    """How much longer than usual clients rest between requests, so that a long run has as many as a short one."""
     keeps_majority: bool = False
     """Whether faults leave a majority of the voters at work at any time."""
     limits: Small = field(default_factory=dict)

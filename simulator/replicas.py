@@ -15,24 +15,32 @@ class Replicas:
     def __init__(self) -> None:
         self.in_sync: tuple[str, ...] = ()
         """Empty while it is unknown; then every machine may hold it alone."""
-        self.hurt: set[str] = set()
+        self.hurt: dict[str, int] = {}
+        """With the end of what was on disk."""
 
     def are(self, in_sync: Iterable[str]) -> None:
         """The controller has decided. A replica that is new among them has caught up with one that has everything."""
         names = tuple(in_sync)
         if names and names != self.in_sync:
-            self.hurt.difference_update(set(names) - set(self.in_sync))
+            for name in names:
+                if name not in self.in_sync:
+                    self.settled(name)
             self.in_sync = names
 
-    def power_lost(self, machine: str) -> bool:
+    def power_lost(self, machine: str, flushed: int = 0) -> bool:
         """A machine has lost power: returns whether the partition may have lost what was not flushed."""
         if not self.in_sync:
             return True
         if machine not in self.in_sync:
             return False
-        self.hurt.add(machine)
-        return self.hurt.issuperset(self.in_sync)
+        self.hurt.setdefault(machine, flushed)
+        return all(name in self.hurt for name in self.in_sync)
+
+    @property
+    def kept(self) -> int:
+        """What survives if all have lost power: any of them may lead, so no more than each of them has."""
+        return min((self.hurt.get(name, 0) for name in self.in_sync), default=0)
 
     def settled(self, machine: str) -> None:
-        """What the machine has left after a loss is the truth now."""
-        self.hurt.discard(machine)
+        """The machine has everything again, or what it has left after a loss is the truth now."""
+        self.hurt.pop(machine, None)

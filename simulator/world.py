@@ -40,6 +40,7 @@ START_LIMIT_MS = 30_000.0
 STOP_LIMIT_MS = 30_000.0
 FINISH_LIMIT_MS = 120_000.0
 PAUSE_LIMIT_MS = 60_000.0
+WHOLE_LIMIT_MS = 60_000.0
 GIVE_BACK_LIMIT_MS = 40_000.0
 """A write in a transaction waits half a minute if the coordinator's answer is lost."""
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -56,6 +57,8 @@ class RunReport:
     lives: int
     faults: dict[str, int]
     counts: Counts
+    happened: dict[str, int] = field(default_factory=dict)
+    """Events within a cluster, such as elections and truncations."""
     violation: str | None = None
     story: list[str] = field(default_factory=list)
     """What led up to the violation."""
@@ -100,6 +103,8 @@ class World:
             gates={name: Gate(is_open=True) for name in brokers},
             lives={machine.name: machine.life for machine in self.machines},
             misbehaviour=self.plan.misbehaviour,
+            most_replicas=self.plan.most_replicas,
+            pace=self.plan.pace,
         )
         for machine in self.machines:
             machine.leaving_lives = self.scene.leaving_lives
@@ -114,7 +119,7 @@ class World:
         """Whether a node that has ended is not started again."""
         clients = [client.name for client in self._clients]
         self._faults = Faults(self.scene, self.machines, random.stream("faults"), self.plan, clients)
-        self._white_box = WhiteBox(self.machines, ledger)
+        self._white_box = WhiteBox(self.machines, ledger, self.scene.checker)
         self._random = random.stream("world")
 
     def _machine(self, number: int, names: list[str], network: SimNetwork, random: SimRandom) -> Machine:
@@ -162,6 +167,7 @@ class World:
             lives=self.scene.starts,
             faults=self._faults.struck,
             counts=self.scene.ledger.counts,
+            happened=self._white_box.happenings.counts,
             violation=str(violation) if violation is not None else None,
             story=self.trace.story() if violation is not None else [],
         )
@@ -193,13 +199,20 @@ class World:
         if self.scene.nodes:
             self._await_rest()
             self._look_at_everything()
+            for book in self.scene.ledger.live_partitions():
+                self.scene.checker.held_to_the_end(book)
         self.scene.at_rest = False
 
     def _create_topics(self) -> None:
         async def create() -> None:
             for topic in self.plan.topics:
                 await self._administrator.create(
-                    topic.name, topic.partitions, topic.settings, stays=True, transactional=topic.transactional
+                    topic.name,
+                    topic.partitions,
+                    topic.settings,
+                    stays=True,
+                    transactional=topic.transactional,
+                    replication_factor=topic.replication_factor,
                 )
             await self._administrator.set_up_coordinators(self.plan.coordinator_settings)
             if self._administrator not in self._clients:
@@ -214,9 +227,16 @@ class World:
         self.scene.tell("no more faults")
         self._set_clocks_right()
         self._run_until(self._is_nursed_well, START_LIMIT_MS + STOP_LIMIT_MS, "recovery after the last fault")
+        self._become_whole()
         self.scene.finishing = True
         self.clock.call_later(CALM_AFTER_MS, self._calm_down)
         self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, "the clients' last work")
+
+    def _become_whole(self) -> None:
+        end_ms = self.clock.monotonic_ms() + WHOLE_LIMIT_MS
+        while not self._white_box.is_whole and self.clock.monotonic_ms() < end_ms:
+            self._step()
+        self._white_box.check_whole()
 
     def _set_clocks_right(self) -> None:
         """If a clock had gone back, earlier operations would take very long to time out."""
@@ -253,6 +273,7 @@ class World:
         for machine in self.machines:
             machine.die(Death.POWER_LOSS)
         self._run_until(self._is_well, START_LIMIT_MS, "the last start")
+        self._become_whole()
         self.scene.calm = True
 
     def _is_down(self) -> bool:
@@ -283,7 +304,7 @@ class World:
     def _check_that_all_agree(self) -> None:
         """Nothing changes any more, so every node gets the same metadata."""
         self._run_until(lambda: self._white_box.agree, FINISH_LIMIT_MS, "the same metadata on every node")
-        self._white_box.look_at_the_end()
+        self._white_box.look_at_the_end(self.clock.monotonic_ms())
         for scribe in self._scribes:
             scribe.check_kept()
 
@@ -317,7 +338,7 @@ class World:
         for machine in self.machines:
             if machine.state is MachineState.STARTING:
                 self._check_that_it_starts(machine)
-        self._white_box.look_if_due(self.clock.monotonic_ms())
+        self._white_box.follow(self.clock.monotonic_ms())
 
     def _machine_of(self, crash: Crashed) -> Machine:
         return next(machine for machine in self.machines if machine.disk.calls.name == crash.disk)
@@ -370,15 +391,26 @@ class World:
     def _died(self, machine: Machine, death: Death, flushed: Flushed) -> None:
         self.scene.tell(f"{self._called(machine)} ends: {death.value}")
         self._audits.end(machine.name)
+        if self.scene.alone:
+            self._loses_alone(machine, death, flushed)
+        elif self._white_box.ended(machine, death, flushed):
+            self._coordinators_lose()
+        self.clock.call_later(self._faults.restart_delay_ms(), lambda: self._start(machine))
+
+    def _loses_alone(self, machine: Machine, death: Death, flushed: Flushed) -> None:
         ledger = self.scene.ledger
         ledger.flushed(flushed)
         if death.loses_power:
             ledger.power_lost(machine.name)
-            if not self.plan.durable:
-                self.scene.offsets.power_lost()
+            self._coordinators_lose()
             if machine.name in self.scene.gates:
                 self.scene.gates[machine.name].close()
-        self.clock.call_later(self._faults.restart_delay_ms(), lambda: self._start(machine))
+
+    def _coordinators_lose(self) -> None:
+        """The end of a log that coordinators or transactions need may be lost, unless it was flushed."""
+        if not self.plan.durable:
+            self.scene.ledger.transactions.power_lost()
+            self.scene.offsets.power_lost()
 
     def _called(self, machine: Machine) -> str:
         return "the node" if self.scene.alone else machine.name

@@ -62,7 +62,8 @@ class Administrator(SimClient):
         topic = self.random.choice(topics)
         dice = self.random.between(0.0, 1.0)
         if dice < 0.2 and len(leaving) < 4:
-            await self.create(self._name(), 1 + self.random.below(2), {}, stays=False)
+            replicas = 1 + self.random.below(self.scene.most_replicas) if self.scene.most_replicas > 1 else 1
+            await self.create(self._name(), 1 + self.random.below(2), {}, stays=False, replication_factor=replicas)
         elif dice < 0.35 and leaving:
             await self._delete(self.random.choice(leaving))
         elif dice < 0.5 and len(topic.partitions) < MOST_PARTITIONS:
@@ -90,10 +91,17 @@ class Administrator(SimClient):
     # --- What it can do
 
     async def create(
-        self, name: str, partitions: int, settings: dict[str, str], *, stays: bool, transactional: bool = False
+        self,
+        name: str,
+        partitions: int,
+        settings: dict[str, str],
+        *,
+        stays: bool,
+        transactional: bool = False,
+        replication_factor: int = 1,
     ) -> TopicBook:
         ledger = self.scene.ledger
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
         topic.configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
         # Recorded before it is sent: others may see it in metadata before this client gets its response.
         sure = name not in ledger.doubtful_names
@@ -104,12 +112,19 @@ class Administrator(SimClient):
         if error is ErrorCode.TOPIC_ALREADY_EXISTS and not lost:
             raise Violation("errors have a cause", f"{name} exists already, but was never created")
         topic_id = await self._id_of(name)
-        book = ledger.topics[topic_id] = TopicBook(name, topic_id, partitions, stays=stays, transactional=transactional)
+        book = ledger.topics[topic_id] = TopicBook(
+            name,
+            topic_id,
+            partitions,
+            stays=stays,
+            transactional=transactional,
+            replication_factor=replication_factor,
+        )
         book.settings = {key: Setting(value) for key, value in settings.items()}
         if sure and not lost:
             ledger.doubtful_names.remove(name)
         ledger.counts.topics_created += 1
-        self.scene.tell(f"{self.name} created {name} with {partitions} partitions")
+        self.scene.tell(f"{self.name} created {name} with {partitions} partitions, {replication_factor} times each")
         return book
 
     async def _id_of(self, name: str) -> bytes:

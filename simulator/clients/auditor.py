@@ -14,7 +14,7 @@ from simulator.clients.client import Scene, SimClient
 from simulator.clients.describe import describe_settings, describe_topics
 from simulator.clients.list_offsets import EARLIEST, list_offset
 from simulator.clients.produce import GONE
-from simulator.clients.wire import Lost
+from simulator.clients.wire import Lost, Wire
 from simulator.ledger import Floor, PartitionBook
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -63,12 +63,12 @@ class Auditor(SimClient):
         """Reads the whole log; returns its start and end."""
         while True:
             wire = await self.connected(book)
-            floor = book.floor(afresh=self._after_power_loss)
+            floor = book.floor(wire.node, afresh=self._after_power_loss)
             start_offset = offset = await self._start(book)
             records: list[Record] = []
             end_offset = -1
             while end_offset < 0 or offset < max(floor.end_offset, end_offset if self._after_power_loss else 0):
-                found = await self._fetch(book, wire.era, floor, offset)
+                found = await self._fetch(book, wire, floor, offset)
                 if found is None:
                     break
                 end_offset, more = found
@@ -88,12 +88,15 @@ class Auditor(SimClient):
             return 0
         return (await list_offset(self, book, EARLIEST, afresh=self._after_power_loss)).offset
 
-    async def _fetch(self, book: PartitionBook, era: int, floor: Floor, offset: int) -> tuple[int, list[Record]] | None:
+    async def _fetch(
+        self, book: PartitionBook, wire: Wire, floor: Floor, offset: int
+    ) -> tuple[int, list[Record]] | None:
         """The high watermark and some records; None if reading must start again, or the topic is being deleted."""
         topic = FetchTopic(topic=book.topic.name, topic_id=book.topic.topic_id)
         topic.partitions = [FetchPartition(partition=book.index, fetch_offset=offset, partition_max_bytes=1 << 20)]
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic])
-        answer = await self.ask(request, book, at_least=0 if book.topic.stays else FIRST_VERSION_WITH_TOPIC_IDS)
+        era = wire.era
+        answer = await self.ask_on(wire, request, at_least=0 if book.topic.stays else FIRST_VERSION_WITH_TOPIC_IDS)
         found = answer.responses[0].partitions[0]
         gone = GONE if book.topic.deletion_asked else ()
         cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.may_start_behind(book, offset) else ()

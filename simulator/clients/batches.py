@@ -5,12 +5,14 @@ from typing import Any
 
 from quire.protocol.records import Compression, Record, build_batch
 from simulator.clients.client import Scene
+from simulator.clients.wire import Wire
 from simulator.ledger import NOTHING_KNOWN, Floor, PartitionBook
 from simulator.random import SimRandom
 from simulator.superseded import is_compacted, key_for
 from simulator.tasks import Promise
 
 CODECS = (Compression.NONE, Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)
+ACKS_ALL = -1
 MOST_RECORDS = 6
 MOST_PADDING = 700
 
@@ -25,6 +27,7 @@ class Batch:
     content: bytes
     compression: Compression
     idempotent: bool
+    acks: int = ACKS_ALL
     tries: int = 0
     era: int = -1
     floor: Floor = NOTHING_KNOWN
@@ -32,11 +35,11 @@ class Batch:
     """`era`, `floor` and `flushed_since` are those of the last attempt."""
     answers: list[Promise[Any]] = field(default_factory=list)
 
-    def sending(self, era: int, copies: int) -> None:
+    def sending(self, wire: Wire, copies: int) -> None:
         """Records in the ledger that it is sent now."""
         self.tries += copies
-        self.era = era
-        self.floor = self.book.floor()
+        self.era = wire.era
+        self.floor = self.book.floor(wire.node)
         self.flushed_since = self.book.topic.flushed_since
         for _ in range(copies):
             for number, (value, timestamp) in enumerate(

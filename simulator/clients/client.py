@@ -4,7 +4,7 @@ With one node every request goes there. In a cluster a client asks any node for 
 when it is told that it is wrong, or cannot connect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -40,7 +40,12 @@ FIRST_FIND_COORDINATOR_WITH_MANY_KEYS = 4
 NO_COORDINATOR = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT)
 
 TROUBLE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
-LEAVING = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.INVALID_REPLICATION_FACTOR)
+LEAVING = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.INVALID_REPLICATION_FACTOR,
+)
 
 
 @dataclass(slots=True)
@@ -62,6 +67,10 @@ class Scene:
     """The current life of every node."""
     misbehaviour: float = 0.02
     """How often a client sends a frame twice, breaks off in the middle of one or stops reading for a while."""
+    most_replicas: int = 1
+    """The largest replication factor of new topics."""
+    pace: float = 1.0
+    """How much longer than usual clients rest, until they are finishing."""
     troubled_lives: list[Life] = field(default_factory=list)
     """Lives of nodes in which the disk had errors, so clients may see errors too."""
     slow_lives: list[Life] = field(default_factory=list)
@@ -105,9 +114,14 @@ class Scene:
     def clock_changed(self) -> None:
         self._clock_changes += 1
 
+    def era_of_requests(self) -> Callable[[], int]:
+        """For a new connection: a node on its own breaks it when its power fails, and nothing later arrives on it."""
+        connected_in = self.era
+        return (lambda: connected_in) if self.alone else (lambda: self.era)
+
     def leader_of(self, book: PartitionBook) -> str:
-        """The node that answers for a partition, with one replica."""
-        return book.replicas.in_sync[0] if book.replicas.in_sync else self.nodes[0]
+        """The node that answers for a partition."""
+        return book.leadership.leader or self.nodes[0]
 
     async def gates_passed(self) -> None:
         for gate in self.gates.values():
@@ -127,7 +141,7 @@ class Scene:
         return f"{name}@{self.era}" if lossy else name
 
     def sleep(self, duration_ms: float) -> Promise[None]:
-        return sleep(self.clock, duration_ms)
+        return sleep(self.clock, duration_ms if self.finishing else duration_ms * self.pace)
 
     def tell(self, line: str) -> None:
         self.trace.tell(f"{self.clock.monotonic_ms():10.3f} {line}")
@@ -215,7 +229,7 @@ class SimClient:
 
         def connected(transport: Transport) -> Receiver:
             self.scene.ledger.counts.connections += 1
-            wire = Wire(self.scene.clock, transport, self.name, self.scene.lives[host], self.scene.era)
+            wire = Wire(self.scene.clock, transport, self.name, self.scene.lives[host], self.scene.era_of_requests())
             promise.keep(wire)
             if self._gone:
                 wire.abort()
@@ -258,6 +272,18 @@ class SimClient:
     ) -> Any:
         """One attempt; raises Lost if the outcome is unknown."""
         wire = await self.connected(to)
+        return await self.ask_on(wire, request, at_least=at_least, at_most=at_most, timeout_ms=timeout_ms)
+
+    async def ask_on(
+        self,
+        wire: Wire,
+        request: Message,
+        *,
+        at_least: int = 0,
+        at_most: int = 99,
+        timeout_ms: float = REQUEST_TIMEOUT_MS,
+    ) -> Any:
+        """One attempt on this connection."""
         version = self.version(type(request), at_least, at_most)
         return await self.answer(self.send(wire, request, version, timeout_ms))
 

@@ -120,7 +120,8 @@ class Consumer(SimClient):
         wire = await self.connected(node)
         version = self._version()
         books = [book for book in leaders[node] if book in self.positions]
-        floors = {book: (self.positions[book], book.floor()) for book in books}
+        floors = {book: (self.positions[book], book.floor(wire.node)) for book in books}
+        era = wire.era
         request = FetchRequest(
             max_wait_ms=self.random.choice((0, 50, 500)),
             min_bytes=self.random.choice((0, 1, 1, 5000)),
@@ -135,7 +136,7 @@ class Consumer(SimClient):
         if self._with_sessions and not self._session_continues(node, answer):
             return
         failed = [
-            self._take(wire, floors, found, partition, committed_only=request.isolation_level == READ_COMMITTED)
+            self._take(era, floors, found, partition, committed_only=request.isolation_level == READ_COMMITTED)
             for found in answer.responses
             for partition in found.partitions
         ]
@@ -175,7 +176,7 @@ class Consumer(SimClient):
 
     def _take(
         self,
-        wire: Wire,
+        era: int,
         floors: dict[PartitionBook, tuple[int, Floor]],
         topic: FetchableTopicResponse,
         answer: PartitionData,
@@ -190,7 +191,6 @@ class Consumer(SimClient):
             and (each.topic.topic_id == topic.topic_id if topic.topic_id != ZERO else each.topic.name == topic.topic)
         )
         wanted, floor = floors[book]
-        era = wire.era
         gone = GONE if book.topic.deletion_asked else ()
         error = self.expect(answer.error_code, f"reading {book}", ErrorCode.OFFSET_OUT_OF_RANGE, *gone, *self.excuses)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -201,7 +201,7 @@ class Consumer(SimClient):
         if error is not ErrorCode.NONE:
             return True
         if answer.diverging_epoch.epoch >= 0:
-            self._go_back(book, wanted, answer.diverging_epoch)
+            self._go_back(book, floor, wanted, answer.diverging_epoch)
             return False
         records = self.scene.checker.fetched(book, era, floor, wanted, answer, committed_only=committed_only)
         checker = self.scene.checker
@@ -219,8 +219,13 @@ class Consumer(SimClient):
         last = self._last_read.get(book)
         return last.leader_epoch if self._with_epochs and last is not None else -1
 
-    def _go_back(self, book: PartitionBook, wanted: int, end: EpochEndOffset) -> None:
-        """The node reports that its history differs from ours: that is allowed only after a power loss."""
+    def _go_back(self, book: PartitionBook, floor: Floor, wanted: int, end: EpochEndOffset) -> None:
+        """The node reports that its history differs from ours: that is allowed only after a loss of records.
+
+        A leader that was deposed does not know a later epoch; a reader that asks again finds the new leader.
+        """
+        if not book.leadership.is_current(floor.epoch):
+            return
         last = self._last_read.pop(book, None)
         if last is not None and last.era >= book.era:
             raise Violation(

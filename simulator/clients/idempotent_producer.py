@@ -97,7 +97,7 @@ class IdempotentProducer(SimClient):
         for batch in list(batches)[:most]:
             if not batch.answers:
                 copies = 2 if self.misbehaves() else 1
-                batch.sending(wire.era, copies)
+                batch.sending(wire, copies)
                 self.scene.ledger.counts.requests += copies
                 request, version = request_for([batch], ACKS_ALL), version_for(self, [batch])
                 batch.answers = wire.ask(request, version, REQUEST_TIMEOUT_MS, copies=copies)
@@ -110,7 +110,7 @@ class IdempotentProducer(SimClient):
         return ErrorCode.NONE if any(error is ErrorCode.NONE for error, _ in outcomes) else outcomes[0][0]
 
     def _allowed(self, book: PartitionBook) -> tuple[ErrorCode, ...]:
-        forgotten = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if self._era != self.scene.era else ()
+        forgotten = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if self._era < book.era or book.unsettled else ()
         return allowed_errors(self, book) + forgotten
 
     async def _await_rest(self, batches: deque[Batch]) -> None:

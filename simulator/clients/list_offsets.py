@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from simulator.clients.client import SimClient
-from simulator.clients.wire import Lost
 from simulator.ledger import PartitionBook
 
 LATEST = -1
@@ -25,8 +24,9 @@ async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *,
     """
     while True:
         wire = await client.connected(book)
-        floor, era = book.floor(afresh=afresh), wire.era
-        answer = await client.ask(
+        floor, era = book.floor(wire.node, afresh=afresh), wire.era
+        answer = await client.ask_on(
+            wire,
             ListOffsetsRequest(
                 replica_id=-1,
                 topics=[
@@ -36,15 +36,12 @@ async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *,
                     )
                 ],
             ),
-            book,
         )
         found = answer.topics[0].partitions[0]
         error = client.expect(found.error_code, f"ListOffsets of {book}", *client.excuses)
         if error is ErrorCode.NONE:
             break
         await client.back_off()
-    if client.wire is None or client.wire.era != era:
-        raise Lost("the connection was replaced meanwhile")
     if timestamp == LATEST:
         client.scene.checker.listed_end(book, era, floor, found.offset)
     elif timestamp == EARLIEST:

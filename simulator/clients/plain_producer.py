@@ -35,6 +35,7 @@ class PlainProducer(SimClient):
         batches = []
         for slot in sorted(chosen):
             batch = self._maker.make(partitions[slot], self.name, self._number)
+            batch.acks = self._acks
             self._number += len(batch.values)
             batches.append(batch)
         return batches
@@ -50,7 +51,7 @@ class PlainProducer(SimClient):
         request, version = request_for(batches, self._acks), version_for(self, batches)
         copies = 2 if self.misbehaves() else 1
         for batch in batches:
-            batch.sending(wire.era, copies)
+            batch.sending(wire, copies)
         self.scene.ledger.counts.requests += copies
         if self._acks == ACKS_NONE:
             for _ in range(copies):

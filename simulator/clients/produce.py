@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from quire.protocol.records import Compression
-from simulator.clients.batches import Batch
+from simulator.clients.batches import ACKS_ALL, Batch
 from simulator.clients.client import SimClient
 from simulator.ledger import PartitionBook
 from simulator.violation import Violation
@@ -63,4 +63,5 @@ def judge(client: SimClient, batch: Batch, error: ErrorCode, base_offset: int, a
             batch.values,
             first_try=batch.tries == 1,
             flushed=batch.must_be_flushed,
+            by_all=batch.acks == ACKS_ALL,
         )

@@ -24,11 +24,11 @@ async def read(
 ) -> Read | ErrorCode:
     """Reads from `offset` on; returns the error, if it is an allowed one."""
     wire = await client.connected(book)
-    floor, era = book.floor(), wire.era
+    floor, era = book.floor(wire.node), wire.era
     topic = FetchTopic(topic=book.topic.name, topic_id=book.topic.topic_id)
     topic.partitions = [FetchPartition(partition=book.index, fetch_offset=offset, partition_max_bytes=max_bytes)]
     request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic], isolation_level=isolation_level)
-    answer = await client.ask(request, book)
+    answer = await client.ask_on(wire, request)
     found = answer.responses[0].partitions[0]
     allowed = (ErrorCode.OFFSET_OUT_OF_RANGE, *client.excuses)
     error = client.expect(found.error_code, f"reading {book}", *allowed)

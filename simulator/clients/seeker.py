@@ -34,7 +34,7 @@ class Seeker(SimClient):
     async def _delete_records(self, book: PartitionBook) -> None:
         """Only up to an offset that is known to exist, so a refusal would be wrong."""
         wire = await self.connected(book)
-        floor, era = book.floor(), wire.era
+        floor, era = book.floor(wire.node), wire.era
         if floor.end_offset <= floor.start_offset:
             return
         offset = floor.start_offset + self.random.below(floor.end_offset - floor.start_offset + 1)
@@ -48,9 +48,9 @@ class Seeker(SimClient):
             ],
             timeout_ms=3000,
         )
-        answer = await self.ask(request, book)
+        answer = await self.ask_on(wire, request)
         found = answer.topics[0].partitions[0]
-        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if era < book.era else ()
+        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.may_end_before(book, era, floor) else ()
         slow = () if self.scene.calm else (ErrorCode.REQUEST_TIMED_OUT,)
         error = self.expect(found.error_code, f"DeleteRecords of {book} before {offset}", *self.excuses, *cut, *slow)
         if error is ErrorCode.NONE:

@@ -144,7 +144,7 @@ class TransactionRequests:
         self._check_era(ongoing)
         was_superseded = session.superseded
         for batch in left:
-            batch.sending(wire.era, 1)
+            batch.sending(wire, 1)
         request = request_for(left, ACKS_ALL)
         request.transactional_id = session.owner.name
         try:

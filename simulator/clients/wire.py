@@ -39,11 +39,13 @@ class _Asked:
 class Wire:
     """Implements `quire.seams.Receiver`."""
 
-    def __init__(self, clock: SimClock, transport: Transport, client_id: str, life: Life, era: int) -> None:
+    def __init__(
+        self, clock: SimClock, transport: Transport, client_id: str, life: Life, era: Callable[[], int]
+    ) -> None:
+        """`era` tells the era of a request that is sent now."""
         self.life = life
         """The node's life at the other end."""
-        self.era = era
-        """The number of power losses before it was connected."""
+        self._era = era
         self.lost: str | None = None
         """Why the connection has ended; None while it is open."""
         self._clock = clock
@@ -54,6 +56,15 @@ class Wire:
         self._room = bytearray(ROOM_BYTES)
         self._received = bytearray()
         self._deaf = False
+
+    @property
+    def era(self) -> int:
+        """The losses of records so far; of a node on its own, those before it was connected."""
+        return self._era()
+
+    @property
+    def node(self) -> str:
+        return self.life.node
 
     # --- Asking
 

@@ -1,45 +1,64 @@
 """Looks into all nodes: at regular intervals of virtual time, and completely at the end.
 
-It also tells the ledger which machines hold each partition, so that only their power losses count for it.
+In a cluster it also tells the ledger which machines hold and lead each partition, so that only losses of these count.
 """
 
 from collections.abc import Sequence
 
-from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import PartitionImage
 from quire.node.node import Node
+from quire.raft.log_store import FOLDER
+from simulator.checker import Checker
 from simulator.ledger import Ledger
-from simulator.machine import Machine
+from simulator.machine import Death, Flushed, Machine
+from simulator.violation import Violation
 from simulator.white_box.committed_check import CommittedCheck
+from simulator.white_box.happenings import Happenings
 from simulator.white_box.image_digest import image_digest
+from simulator.white_box.leadership_watch import LeadershipWatch
 from simulator.white_box.partition_check import PartitionCheck
 from simulator.white_box.quorum_check import QuorumCheck
+from simulator.white_box.replica_check import ReplicaCheck
 from simulator.white_box.vote_check import VoteCheck
 
 INTERVAL_MS = 20.0
 EVERY_NTH_OFFSET = 8
 """A digest of an image takes milliseconds; all nodes make it at the same offsets."""
+WHOLE_AGAIN = "after all faults every partition has a leader and all its replicas in the ISR"
 
 
 class WhiteBox:
-    def __init__(self, machines: Sequence[Machine], ledger: Ledger) -> None:
+    def __init__(self, machines: Sequence[Machine], ledger: Ledger, checker: Checker) -> None:
         self.quorum = QuorumCheck()
         self.committed = CommittedCheck()
         self.partitions = PartitionCheck()
         self.votes = VoteCheck()
+        self.happenings = Happenings()
+        self._checker = checker
         self._machines = machines
         self._ledger = ledger
         self._next_ms = 0.0
         self._digested: dict[str, int] = {}
+        self._leaders: LeadershipWatch | None = None
+        """Of a cluster; a node on its own leads everything."""
+        if len(machines) > 1:
+            self._leaders = LeadershipWatch(machines, ledger, checker, self.happenings)
+        self._replicas = ReplicaCheck(machines, ledger)
 
-    def look_if_due(self, now_ms: float) -> None:
+    def follow(self, now_ms: float) -> None:
+        """Called after each event."""
+        if self._leaders is not None:
+            self._leaders.follow()
         if now_ms >= self._next_ms:
             self._next_ms = now_ms + INTERVAL_MS
-            self.look()
+            self.look(now_ms)
 
-    def look(self) -> None:
+    def ended(self, machine: Machine, death: Death, flushed: Flushed) -> bool:
+        """A node of a cluster has ended. Returns whether coordinators or transactions may have lost records."""
+        assert self._leaders is not None
+        return self._leaders.ended(machine.name, flushed, power_lost=death.loses_power)
+
+    def look(self, now_ms: float) -> None:
         """What may be wrong at any time."""
-        newest: ClusterImage | None = None
         for machine in self._machines:
             node = machine.node
             if node is None or not is_open(node):
@@ -50,22 +69,33 @@ class WhiteBox:
             self.votes.look(log)
             self.committed.look(machine.life, machine.disk, node.config.metadata_log_dir, log.high_watermark)
             self.partitions.look(machine.name, node.partitions)
+            self.happenings.logs(machine.life, node.partitions)
+            self.happenings.snapshots(machine.disk, f"{node.config.metadata_log_dir}/{FOLDER}")
             image = node.image
             if image.offset % EVERY_NTH_OFFSET == 0 and self._digested.get(machine.name) != image.offset:
                 self._digested[machine.name] = image.offset
                 self.committed.has_image(machine.name, image.offset, image_digest(image))
-            if newest is None or image.offset > newest.offset:
-                newest = image
-        if newest is not None:
-            self._place(newest)
+        if self._leaders is not None:
+            self._replicas.look(self._leaders.newest, now_ms)
 
-    def look_at_the_end(self) -> None:
-        """All nodes work and nothing changes: they must have the same image."""
-        self.look()
+    def look_at_the_end(self, now_ms: float) -> None:
+        """All nodes work and nothing changes: they must have the same image, and replicas the same logs."""
+        self.look(now_ms)
         for machine in self._machines:
             assert machine.node is not None
             image = machine.node.image
             self.committed.has_image(machine.name, image.offset, image_digest(image))
+        if self._leaders is not None:
+            self._replicas.look_at_the_end(self._leaders.newest)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every partition has a leader and all its replicas in the ISR."""
+        return self._leaders is None or self._replicas.is_whole(self._leaders.newest)
+
+    def check_whole(self) -> None:
+        if self._leaders is not None and not self.is_whole:
+            raise Violation(WHOLE_AGAIN, "; ".join(self._replicas.missing(self._leaders.newest)))
 
     @property
     def agree(self) -> bool:
@@ -73,17 +103,6 @@ class WhiteBox:
         nodes = [machine.node for machine in self._machines if machine.node is not None and is_open(machine.node)]
         ends = {node.metadata.log.next_offset for node in nodes} | {node.image.offset + 1 for node in nodes}
         return len(nodes) == len(self._machines) and len(ends) == 1
-
-    def _place(self, image: ClusterImage) -> None:
-        names = {number: machine.name for number, machine in enumerate(self._machines, 1)}
-        for book in self._ledger.live_partitions():
-            partition = image.partition(book.topic.topic_id, book.index)
-            if partition is not None:
-                book.replicas.are([names[replica] for replica in _in_sync(partition) if replica in names])
-
-
-def _in_sync(partition: PartitionImage) -> list[int]:
-    return [*partition.isr, *(replica for replica in partition.elr if replica not in partition.isr)]
 
 
 def is_open(node: Node) -> bool:

@@ -35,7 +35,7 @@ def _connected(clock: SimClock) -> tuple[Wire, SlowNode]:
         return nodes[-1]
 
     def connected(transport: Transport) -> Wire:
-        wires.append(Wire(clock, transport, "client", Life("node", 1), 0))
+        wires.append(Wire(clock, transport, "client", Life("node", 1), lambda: 0))
         return wires[-1]
 
     def failed(error: Exception) -> None:

@@ -1,0 +1,42 @@
+"""Mistakes in who leads a partition and who is in sync, as the controller decides it (quire.controller)."""
+
+from simulator.mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "a broker that lost its power stays eligible",
+        "quire.controller.brokers:_was_unclean",
+        "return has_eligible_leader_replicas(image.features) and not is_clean",
+        "return False",
+    ),
+    Mutant(
+        "any replica may lead",
+        "quire.controller.elections:_elect",
+        "if candidate in eligible and can_lead(candidate):",
+        "if can_lead(candidate):",
+    ),
+    Mutant(
+        "AlterPartition does not compare partition epochs",
+        "quire.controller.alter_partition:_check_epochs",
+        "if wanted.partition_epoch < partition.partition_epoch:",
+        "if False:",
+    ),
+    Mutant(
+        "a replica joins the ISR with an old broker epoch",
+        "quire.controller.alter_partition:_check_members",
+        "or epoch not in (ANY_EPOCH, broker.epoch)",
+        "",
+    ),
+    Mutant(
+        "replicas stay eligible when enough others are in sync",
+        "quire.controller.elections:_set_eligible",
+        "        elr = ()\n    else:",
+        "        pass\n    else:",
+    ),
+    Mutant(
+        "an election keeps the leader epoch",
+        "quire.metadata.partition_image:PartitionImage.changed_by",
+        "leader_epoch=self.leader_epoch + 1 if elects else self.leader_epoch",
+        "leader_epoch=self.leader_epoch",
+    ),
+)

@@ -1,0 +1,193 @@
+"""Follows the leaders of all partitions, exactly: whenever a node applies metadata, and before anything else happens.
+
+It tells the ledger which machines hold each partition, who leads it, and when a loss of records is allowed:
+
+    all in the ISR and ELR lost power ──▶ unsettled ──▶ a leader of a later epoch serves ──▶ its log is the truth
+    a replica outside of them is elected, and the topic allows it ──┘
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quire.metadata.image import ClusterImage
+from quire.metadata.partition_image import PartitionImage
+from quire.protocol.internal_topics import is_internal
+from simulator.checker import Checker
+from simulator.ledger import Ledger, PartitionBook
+from simulator.machine import Flushed, Machine, MachineState
+from simulator.replicas import Replicas
+from simulator.violation import Violation
+from simulator.white_box.happenings import Happenings
+from simulator.white_box.settlement import settle
+
+UNCLEAN = "only a replica in the ISR or ELR is elected, unless the topic allows others"
+
+Key = tuple[bytes, int]
+
+
+class Loss(NamedTuple):
+    """Records of a partition may be lost, from `kept` on; a leader of a later epoch than `epoch` shows which."""
+
+    epoch: int
+    kept: int
+    why: str
+
+
+class LeadershipWatch:
+    def __init__(self, machines: Sequence[Machine], ledger: Ledger, checker: Checker, happenings: Happenings) -> None:
+        self._machines = machines
+        self._ledger = ledger
+        self._checker = checker
+        self._happenings = happenings
+        self._names = {number: machine.name for number, machine in enumerate(machines, 1)}
+        self._applied: dict[str, ClusterImage] = {}
+        self._offsets: dict[str, int] = {}
+        self._newest: dict[Key, PartitionImage] = {}
+        self._internal: dict[Key, Replicas] = {}
+        self._flushed: dict[tuple[str, Key], int] = {}
+        self._losses: dict[PartitionBook, Loss] = {}
+
+    @property
+    def newest(self) -> dict[Key, PartitionImage]:
+        """The latest state of every partition that any node has applied."""
+        return self._newest
+
+    def follow(self) -> None:
+        for machine in self._machines:
+            node = machine.node
+            image = None if node is None or not hasattr(node, "metadata") else node.image
+            if image is not None and image.offset != self._offsets.get(machine.name):
+                self._offsets[machine.name] = image.offset
+                self._applies(machine.name, image)
+        if self._losses:
+            self._settle()
+
+    # --- Metadata
+
+    def _applies(self, node: str, image: ClusterImage) -> None:
+        for topic in list(image.topics_by_id.values()):
+            book = self._ledger.topics.get(topic.topic_id)
+            internal = is_internal(topic.name)
+            for index, partition in topic.partitions.items():
+                key = topic.topic_id, index
+                before = self._newest.get(key)
+                if before is None or partition.partition_epoch > before.partition_epoch:
+                    self._newest[key] = partition
+                    self._changes(key, internal, before, partition)
+                if book is not None and index < len(book.partitions):
+                    self._believes(node, book.partitions[index], partition)
+        self._happenings.brokers(image)
+
+    def _believes(self, node: str, book: PartitionBook, partition: PartitionImage) -> None:
+        leader = self._names.get(partition.leader)
+        book.leadership.believes(node, partition.leader_epoch, leader)
+        if partition == self._newest[book.topic.topic_id, book.index]:
+            book.replicas.are(self._in_sync(partition))
+
+    def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
+        if internal:
+            self._internal.setdefault(key, Replicas()).are(self._in_sync(now))
+        if before is None:
+            return
+        self._happenings.partition(key, before, now, internal=internal)
+        elected = now.leader_epoch != before.leader_epoch and now.has_leader
+        if elected and now.leader not in (*before.isr, *before.elr):
+            self._uncleanly(key, before, now)
+
+    def _uncleanly(self, key: Key, before: PartitionImage, now: PartitionImage) -> None:
+        """A replica was elected that was not among the eligible ones, as far as two images can tell."""
+        topic = self._ledger.topics.get(key[0])
+        book = topic.partitions[key[1]] if topic is not None and key[1] < len(topic.partitions) else None
+        if book is not None and book in self._losses:
+            return
+        if book is not None and book.topic.may_elect_uncleanly:
+            self._happenings.count("unclean election")
+            self._loses(book, before.leader_epoch, 0, "an unclean election")
+        elif now.partition_epoch == before.partition_epoch + 1 and not self._all_hurt(key):
+            raise Violation(UNCLEAN, f"{now.leader} leads {topic}-{key[1]}: {before} became {now}")
+
+    def _all_hurt(self, key: Key) -> bool:
+        replicas = self._internal.get(key)
+        return replicas is not None and all(name in replicas.hurt for name in replicas.in_sync)
+
+    def _in_sync(self, partition: PartitionImage) -> list[str]:
+        members = dict.fromkeys((*partition.isr, *partition.elr))
+        return [self._names[replica] for replica in members if replica in self._names]
+
+    # --- Losses
+
+    def ended(self, machine: str, flushed: Flushed, *, power_lost: bool) -> bool:
+        """A node has ended. Returns whether records that coordinators or transactions need may be lost."""
+        self._offsets.pop(machine, None)
+        for key, offset in flushed:
+            self._flushed[machine, key] = offset
+        for topic in self._ledger.topics.values():
+            for book in topic.partitions:
+                book.leadership.forgets(machine)
+        return self._power_lost(machine) if power_lost else False
+
+    def _power_lost(self, machine: str) -> bool:
+        needed = False
+        for key, replicas in self._internal.items():
+            needed = replicas.power_lost(machine, self._flushed.get((machine, key), 0)) or needed
+        for topic in self._ledger.topics.values():
+            for book in topic.partitions:
+                key = topic.topic_id, book.index
+                before = dict(book.replicas.hurt)
+                all_hurt = book.replicas.power_lost(machine, self._flushed.get((machine, key), 0))
+                if all_hurt and book.replicas.hurt != before:
+                    latest = self._newest.get(key)
+                    epoch = -1 if latest is None else latest.leader_epoch
+                    self._loses(book, epoch, book.replicas.kept, "all that were in sync lost power")
+                    needed = needed or topic.transactional
+        return needed
+
+    def _loses(self, book: PartitionBook, epoch: int, kept: int, why: str) -> None:
+        earlier = self._losses.get(book)
+        if earlier is not None:
+            kept = min(kept, earlier.kept)
+        self._losses[book] = Loss(epoch, kept, why)
+        self._ledger.era += 1
+        book.may_be_lost(self._ledger.era, kept)
+        book.unsettled = True
+        self._happenings.count("possible loss")
+
+    def _settle(self) -> None:
+        for book, loss in list(self._losses.items()):
+            key = book.topic.topic_id, book.index
+            latest = self._newest.get(key)
+            if book.topic.deletion_asked:
+                self._gives_up(book)
+            elif latest is not None and latest.leader_epoch > loss.epoch and latest.has_leader:
+                self._look_at_leader(book, loss, latest)
+
+    def _gives_up(self, book: PartitionBook) -> None:
+        """A topic that is being deleted is not read any more."""
+        del self._losses[book]
+        book.topic.given_up = True
+        book.unsettled = False
+
+    def _look_at_leader(self, book: PartitionBook, loss: Loss, latest: PartitionImage) -> None:
+        machine = self._machines[latest.leader - 1]
+        node = machine.node
+        if node is None or machine.state is not MachineState.SERVING:
+            return
+        for partition in node.partitions:
+            if (partition.topic_id, partition.index) == (book.topic.topic_id, book.index):
+                role = partition.leader
+                if role is None or role.leader_epoch != latest.leader_epoch:
+                    return
+                kept = loss.kept if loss.why != "an unclean election" else 0
+                if kept == 0:
+                    book.promised = 0 if loss.why == "an unclean election" else book.promised
+                lost = settle(self._checker, book, machine.disk, partition, kept=kept)
+                del self._losses[book]
+                leadership = book.leadership
+                leadership.settled, leadership.cut_at = latest.leader_epoch, book.end_offset
+                self._ledger.era += 1
+                book.era = book.looked_at = self._ledger.era
+                book.unsettled = False
+                book.replicas.hurt.clear()
+                if lost:
+                    self._happenings.count("loss of records")
+                return

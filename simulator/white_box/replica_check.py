@@ -1,0 +1,186 @@
+"""The replicas of a partition, compared with each other and with what clients know to be committed.
+
+- Every member of the ISR and ELR that did not lose power has everything that clients know to be committed.
+- A leader's high watermark is at most the log end of every ISR member.
+- Members of the ISR have the same batches, byte for byte, below their high watermarks, unless the topic is compacted.
+- At the end all replicas are in the ISR. Compacted ones have the same last value of each key, at the same offset.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from quire.metadata.partition_image import PartitionImage
+from quire.replication.partition import Partition
+from simulator.ledger import Ledger, PartitionBook
+from simulator.life import Life
+from simulator.machine import Machine, MachineState
+from simulator.superseded import is_compacted
+from simulator.violation import Violation
+from simulator.white_box.replica_log import BatchSeen, Place, batches_from, records_of, seen
+
+HAS_COMMITTED = "every replica in the ISR and ELR has what is committed"
+WATERMARK = "a high watermark is at most the log end of every ISR member"
+SAME_LOG = "replicas have the same batches below the high watermark"
+SAME_VALUES = "compacted replicas have the same last value of each key"
+COMPARED_EVERY_MS = 400.0
+
+Key = tuple[bytes, int]
+
+
+class Host(NamedTuple):
+    """A replica on a node that runs."""
+
+    machine: Machine
+    partition: Partition
+
+
+class ReplicaCheck:
+    def __init__(self, machines: Sequence[Machine], ledger: Ledger) -> None:
+        self._machines = machines
+        self._ledger = ledger
+        self._batch_at: dict[PartitionBook, dict[int, tuple[BatchSeen, str]]] = {}
+        self._places: dict[tuple[PartitionBook, Life], Place] = {}
+        self._settled: dict[PartitionBook, int] = {}
+        self._next_ms = 0.0
+        self.compared = 0
+
+    def look(self, newest: Mapping[Key, PartitionImage], now_ms: float) -> None:
+        hosts = self._hosts()
+        compares = now_ms >= self._next_ms
+        if compares:
+            self._next_ms = now_ms + COMPARED_EVERY_MS
+        for book in self._ledger.live_partitions():
+            key = book.topic.topic_id, book.index
+            image = newest.get(key)
+            if image is None or book.unsettled or book.topic.given_up:
+                continue
+            replicas = hosts.get(key, {})
+            _check_committed(book, image, replicas)
+            _check_watermark(book, image, replicas)
+            if compares and not is_compacted(book.topic):
+                self._compare(book, image, replicas)
+
+    def look_at_the_end(self, newest: Mapping[Key, PartitionImage]) -> None:
+        """Nothing changes any more, and everything works: every log is compared from its start."""
+        hosts = self._hosts()
+        for book in self._ledger.live_partitions():
+            image = newest[book.topic.topic_id, book.index]
+            replicas = hosts[book.topic.topic_id, book.index]
+            if is_compacted(book.topic):
+                _compare_values(book, list(replicas.values()))
+            else:
+                self._places = {place: at for place, at in self._places.items() if place[0] is not book}
+                self._compare(book, image, replicas)
+
+    def is_whole(self, newest: Mapping[Key, PartitionImage]) -> bool:
+        """Whether every partition has a leader and all its replicas in the ISR."""
+        hosts = self._hosts()
+        return all(
+            image.has_leader and len(image.isr) == len(image.replicas) == len(hosts.get(key, {}))
+            for key, image in newest.items()
+            if self._matters(key)
+        )
+
+    def missing(self, newest: Mapping[Key, PartitionImage]) -> list[str]:
+        """Partitions that are not whole, for a person."""
+        return [
+            f"{self._ledger.topics.get(key[0], key[0].hex())}-{key[1]}: {image}"
+            for key, image in newest.items()
+            if self._matters(key) and not (image.has_leader and len(image.isr) == len(image.replicas))
+        ]
+
+    def _matters(self, key: Key) -> bool:
+        topic = self._ledger.topics.get(key[0])
+        return topic is not None and not topic.deletion_asked
+
+    def _hosts(self) -> dict[Key, dict[int, Host]]:
+        """The replicas on nodes that serve, by node id."""
+        found: dict[Key, dict[int, Host]] = {}
+        for number, machine in enumerate(self._machines, 1):
+            node = machine.node
+            if node is None or machine.state is not MachineState.SERVING or not hasattr(node, "partitions"):
+                continue
+            for partition in node.partitions:
+                found.setdefault((partition.topic_id, partition.index), {})[number] = Host(machine, partition)
+        return found
+
+    # --- Batches
+
+    def _compare(self, book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:
+        """Compares what became committed since the last time, on every member that knows the present leader."""
+        if self._settled.get(book) != book.leadership.settled:
+            self._settled[book] = book.leadership.settled
+            self._forget(book)
+        known = self._batch_at.setdefault(book, {})
+        for number, host in replicas.items():
+            if number not in image.isr or host.partition.leader_epoch != image.leader_epoch:
+                continue
+            reader = book, host.machine.life
+            folder, watermark = host.partition.log.path, host.partition.high_watermark
+            for header, _, behind in batches_from(host.machine.disk, folder, self._places.get(reader)):
+                if header.last_offset >= watermark:
+                    break
+                self._places[reader] = behind
+                self.has(book, known, host.machine.name, seen(header))
+
+    def has(self, book: PartitionBook, known: dict[int, tuple[BatchSeen, str]], node: str, batch: BatchSeen) -> None:
+        self.compared += 1
+        before, witness = known.setdefault(batch.base_offset, (batch, node))
+        if before != batch:
+            raise Violation(SAME_LOG, f"{book}: {witness} has {before}, and {node} has {batch}")
+
+    def _forget(self, book: PartitionBook) -> None:
+        """After a loss of records, the logs are compared from their starts again, with each other."""
+        self._batch_at.pop(book, None)
+        self._places = {reader: place for reader, place in self._places.items() if reader[0] is not book}
+
+
+def _check_committed(book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:
+    for number in dict.fromkeys((*image.isr, *image.elr)):
+        host = replicas.get(number)
+        if host is None or host.machine.name in book.replicas.hurt:
+            continue
+        if host.partition.log.end_offset < book.end_offset:
+            raise Violation(
+                HAS_COMMITTED,
+                f"{book} of {host.machine.name} ends at {host.partition.log.end_offset}, but {book.end_offset} is "
+                f"committed, ISR {image.isr}, ELR {image.elr}",
+            )
+
+
+def _check_watermark(book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:
+    """Only members that both the leader's metadata and the newest one have in the ISR."""
+    leader = replicas.get(image.leader)
+    if leader is None or leader.partition.leader is None or leader.machine.node is None:
+        return
+    own = leader.machine.node.image.partition(book.topic.topic_id, book.index)
+    if own is None or own.leader_epoch != image.leader_epoch:
+        return
+    for number in own.isr:
+        host = replicas.get(number)
+        if number not in image.isr or host is None or host.machine.name in book.replicas.hurt:
+            continue
+        if host.partition.log.end_offset < leader.partition.high_watermark:
+            raise Violation(
+                WATERMARK,
+                f"{book} of {leader.machine.name} has {leader.partition.high_watermark}, but "
+                f"{host.machine.name} ends at {host.partition.log.end_offset}",
+            )
+
+
+def _compare_values(book: PartitionBook, replicas: Sequence[Host]) -> None:
+    end = min(host.partition.high_watermark for host in replicas)
+    start = max(host.partition.log.start_offset for host in replicas)
+    first: dict[bytes, tuple[int, bytes]] | None = None
+    for host in replicas:
+        last: dict[bytes, tuple[int, bytes]] = {}
+        for header, record in records_of(host.machine.disk, host.partition):
+            if not header.is_control and start <= record.offset < end and record.key is not None:
+                last[bytes(record.key)] = record.offset, bytes(record.value or b"")
+        if first is None:
+            first = last
+        elif first != last:
+            differing = {
+                key: (first.get(key), last.get(key)) for key in {*first, *last} if first.get(key) != last.get(key)
+            }
+            raise Violation(SAME_VALUES, f"{book} of {replicas[0].machine.name} and {host.machine.name}: {differing}")

@@ -1,0 +1,56 @@
+"""The log of one replica, read from its disk without disturbing the disk's faults."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from quire.protocol.records import BatchHeader, Record, decode_batch, walk_batches
+from quire.replication.partition import Partition
+from simulator.disk import SimDisk
+from simulator.read_committed import as_marker
+
+SEGMENT = ".log"
+
+
+class BatchSeen(NamedTuple):
+    """What makes a batch this one: its checksum covers everything that these fields do not."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+
+
+class Place(NamedTuple):
+    """How far a log has been read: a segment, and a position in it."""
+
+    segment: str
+    position: int
+
+
+def batches_from(disk: SimDisk, folder: str, place: Place | None) -> Iterator[tuple[BatchHeader, memoryview, Place]]:
+    """Each batch from `place` on (None, or gone: the start), with the bytes that it is in and the place behind it."""
+    segments = [name for name in disk.peek_names(folder) if name.endswith(SEGMENT)]
+    if place is None or place.segment not in segments:
+        place = Place(segments[0], 0) if segments else Place("", 0)
+    for segment in segments:
+        if segment < place.segment:
+            continue
+        start = place.position if segment == place.segment else 0
+        content = memoryview(disk.peek(f"{folder}/{segment}", start))
+        at = 0
+        for header in walk_batches(content):
+            at += header.size
+            yield header, content, Place(segment, start + at)
+
+
+def seen(header: BatchHeader) -> BatchSeen:
+    return BatchSeen(header.base_offset, header.last_offset, header.leader_epoch, header.crc)
+
+
+def records_of(disk: SimDisk, partition: Partition) -> Iterator[tuple[BatchHeader, Record]]:
+    """Every record of a replica's log, transaction markers as records with a special value."""
+    for header, content, _ in batches_from(disk, partition.log.path, None):
+        if header.last_offset < partition.log.start_offset:
+            continue
+        for record in decode_batch(content, header):
+            yield header, as_marker(header, record) if header.is_control else record

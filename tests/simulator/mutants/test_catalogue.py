@@ -1,0 +1,18 @@
+"""Every mutant changes code that is there. That the simulator finds them is the work of `make mutants`."""
+
+import pytest
+
+from simulator.mutants.catalogue import MUTANTS
+from simulator.mutants.mutant import Mutant, applied
+
+FEWEST = 25
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MUTANTS) >= FEWEST
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
+def test_a_mutant_changes_code_that_is_there(mutant: Mutant) -> None:
+    with applied(mutant):
+        pass

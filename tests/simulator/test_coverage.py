@@ -1,0 +1,25 @@
+"""A batch of seeds that lacks a kind of event is known to lack it."""
+
+from simulator.coverage import ABORT, NEEDED, Coverage
+from simulator.ledger import Counts
+from simulator.white_box.happenings import SHRINK
+from simulator.world import RunReport
+
+
+def report(happened: dict[str, int], aborted: int = 0) -> RunReport:
+    counts = Counts(transactions_aborted=aborted)
+    return RunReport(1, "", 0, 0.0, 1, {}, counts, happened)
+
+
+def test_what_never_happened_is_missing() -> None:
+    coverage = Coverage()
+    coverage.add(report({SHRINK: 2}))
+    assert coverage.missing == [kind for kind in NEEDED if kind != SHRINK]
+
+
+def test_seeds_are_taken_together() -> None:
+    coverage = Coverage()
+    for kind in NEEDED:
+        coverage.add(report({kind: 1} if kind != ABORT else {}, aborted=int(kind == ABORT)))
+    assert not coverage.missing
+    assert coverage.seeds == len(NEEDED)

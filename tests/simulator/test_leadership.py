@@ -1,0 +1,45 @@
+"""By which epoch an answer is judged: that of the newest metadata, an earlier one, or one before a loss."""
+
+from simulator.hosts import ALONE
+from simulator.leadership import Leadership
+
+
+def test_the_newest_metadata_says_who_leads() -> None:
+    leadership = Leadership()
+    leadership.believes("a", 3, "a")
+    leadership.believes("b", 4, "b")
+    leadership.believes("c", 3, "a")
+    assert (leadership.newest, leadership.leader) == (4, "b")
+    assert [leadership.epoch_of(node) for node in "abcd"] == [3, 4, -1, -1]
+
+
+def test_a_leader_that_was_deposed_is_not_current() -> None:
+    leadership = Leadership()
+    leadership.believes("a", 3, "a")
+    assert leadership.is_current(leadership.epoch_of("a"))
+    leadership.believes("b", 4, "b")
+    assert not leadership.is_current(leadership.epoch_of("a"))
+    assert leadership.is_current(leadership.epoch_of("b"))
+
+
+def test_a_leader_of_the_time_before_a_loss_says_nothing() -> None:
+    leadership = Leadership()
+    leadership.believes("a", 3, "a")
+    leadership.settled = 4
+    assert leadership.is_before_loss(3)
+    assert leadership.is_before_loss(-1)
+    assert not leadership.is_before_loss(4)
+
+
+def test_a_node_that_has_ended_leads_nothing() -> None:
+    leadership = Leadership()
+    leadership.believes("a", 3, "a")
+    leadership.forgets("a")
+    assert leadership.epoch_of("a") == -1
+
+
+def test_a_node_on_its_own_is_always_current() -> None:
+    leadership = Leadership()
+    assert leadership.epoch_of(ALONE) is None
+    assert leadership.is_current(None)
+    assert not leadership.is_before_loss(None)
