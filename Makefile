@@ -11,8 +11,9 @@ READY := $(VENV)/.ready
 SECONDS ?= 0
 LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
+MINUTES ?= 60
 
-.PHONY: help setup run broker java wheel lint test bench bench-spark interop soak clean
+.PHONY: help setup run broker java wheel lint test bench bench-spark interop campaign soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +25,7 @@ help:
 	@echo "make bench            measure Quire, and Apache Kafka if Maven is reachable"
 	@echo "make bench-spark      measure Quire's Spark source and sink, and Spark's own Kafka connector"
 	@echo "make interop          Apache Kafka's tools against Quire (needs Java and Maven)"
+	@echo "make campaign [MINUTES=n] seeds, mutants and a judge for a given time; goes on where the last one ended"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
 
@@ -108,6 +110,9 @@ bench-spark: $(READY)
 
 interop: $(READY)
 	$(BIN)/pytest -q interop -o faulthandler_timeout=1800
+
+campaign: $(READY)
+	$(BIN)/python -m simulator.campaign --minutes $(MINUTES) --mutants $(if $(JEPSEN),--jepsen '$(JEPSEN)')
 
 soak: $(READY)
 	$(BIN)/python -m simulator --seeds 2000

@@ -1,0 +1,63 @@
+"""The command `python -m simulator.campaign`."""
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from simulator.campaign.campaign import Campaign
+from simulator.campaign.ledger import Ledger
+from simulator.main import FIXED_HASH_SEED
+
+COMMAND = "python -m simulator.campaign"
+LEDGER = Path("docs/campaign.jsonl")
+
+
+@click.command(
+    COMMAND,
+    epilog="""\b
+Examples:
+  python -m simulator.campaign --minutes 60
+  python -m simulator.campaign --minutes 600 --mutants
+  python -m simulator.campaign --minutes 600 --jepsen 'python jepsen.py --time 60 ...'""",
+)
+@click.option("--minutes", type=float, default=10.0, show_default=True, help="How long to run.")
+@click.option("--mutants", is_flag=True, help="Look for every mutant first, once for each commit.")
+@click.option("--jepsen", help="A command that judges a cluster of real processes; exit code 0 means no violation.")
+@click.option("--batch", type=int, default=20, show_default=True, help="Seeds of one kind before the next kind.")
+@click.option("--ledger", type=click.Path(dir_okay=False, path_type=Path), default=LEDGER, show_default=True)
+def command(minutes: float, mutants: bool, jepsen: str | None, batch: int, ledger: Path) -> None:
+    """Run seeds, mutants and jepsen for a given time, and append what was found to a ledger.
+
+    It goes on where the last campaign ended. Ctrl-C ends it; what has run is recorded. Exit code 1 if a promise was
+    broken.
+    """
+    records = Ledger(ledger)
+    campaign = Campaign(records, _commit(), time.monotonic() + minutes * 60, batch, click.echo)
+    broken = 0
+    try:
+        broken = campaign.run(mutants=mutants, judge=jepsen)
+    except KeyboardInterrupt:
+        click.echo("interrupted")
+    for line in records.totals():
+        click.echo(f"so far, {line}")
+    sys.exit(1 if broken else 0)
+
+
+def _commit() -> str:
+    """The commit that runs; with `+` if files were changed since."""
+    shown = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src", "simulator"], capture_output=True)
+    return shown.stdout.strip() + ("+" if changed.returncode == 1 else "")
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != FIXED_HASH_SEED:
+        os.environ["PYTHONHASHSEED"] = FIXED_HASH_SEED
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    gc.disable()
+    command(prog_name=COMMAND)
