@@ -139,7 +139,7 @@ def test_a_node_can_be_isolated_from_clients_alone(cluster: Cluster) -> None:
 
 
 def test_a_client_finds_the_partitions_of_the_nodes_that_are_left(cluster: Cluster) -> None:
-    topic = cluster.create_topic()
+    topic = cluster.create_topic(replication_factor=1)
     victim = cluster.leader_of(topic, 0)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     cluster.kill(victim)
@@ -152,6 +152,17 @@ def test_a_client_finds_the_partitions_of_the_nodes_that_are_left(cluster: Clust
     until(lambda: cluster.leader_of(topic, 0) == victim)
     producer.produce(topic, "again", partition=0)
     assert producer.flush(PATIENCE_S) == 0
+
+
+def test_another_node_leads_the_partitions_of_a_node_that_is_killed(cluster: Cluster) -> None:
+    topic = cluster.create_topic()
+    cluster.produce(topic, "before", "it", "fails")
+    victim = cluster.leader_of(topic, 0)
+    cluster.kill(victim)
+    until(lambda: cluster.leader_of(topic, 0) not in (victim, -1))
+    cluster.produce(topic, "after", "it", "failed")
+    assert len(cluster.read_all(topic)) == 6
+    cluster.restart(victim)
 
 
 def test_faults_apply_to_all_nodes_or_to_one(cluster: Cluster) -> None:

@@ -267,16 +267,21 @@ class Cluster:
         name: str | None = None,
         partitions: int | None = None,
         *,
+        replication_factor: int | None = None,
         config: Mapping[str, str | int | bool] | None = None,
         timeout_s: float = 30.0,
     ) -> str:
         """Creates a topic and returns its name, which is unique if none is given.
 
-        Without `partitions` it has as many as `num.partitions` says. `config` has topic settings by Kafka's names.
+        Without `partitions` it has as many as `num.partitions` says, and without `replication_factor` as many replicas
+        as `default.replication.factor` says: 3 in a cluster of three nodes. `config` has topic settings by Kafka's
+        names.
         """
         from quire.testing import records
 
-        return records.create_topic(self._nodes.serving(), name, partitions, _texts(config), timeout_s)
+        return records.create_topic(
+            self._nodes.serving(), name, partitions, replication_factor, _texts(config), timeout_s
+        )
 
     def produce(
         self,

@@ -45,10 +45,20 @@ class Record:
 
 
 def create_topic(
-    servers: str, name: str | None, partitions: int | None, config: Mapping[str, str], timeout_s: float
+    servers: str,
+    name: str | None,
+    partitions: int | None,
+    replication_factor: int | None,
+    config: Mapping[str, str],
+    timeout_s: float,
 ) -> str:
     chosen = name or f"topic-{uuid.uuid4().hex[:12]}"
-    topic = NewTopic(chosen, -1 if partitions is None else partitions, configs=config)
+    topic = NewTopic(
+        chosen,
+        -1 if partitions is None else partitions,
+        -1 if replication_factor is None else replication_factor,
+        configs=config,
+    )
     with _client(servers, timeout_s) as client:
         created = client.run(create_topics(client.cluster, [topic]), timeout_s * 1000)[chosen]
         if isinstance(created, ApiError):

@@ -64,7 +64,7 @@ def test_brokers_are_listed_and_one_that_serves_stays_registered(cluster: Cluste
 
 
 def test_the_effects_of_a_dead_broker_are_shown_and_it_can_be_unregistered(cluster: Cluster) -> None:
-    topic = cluster.create_topic(partitions=3)
+    topic = cluster.create_topic(partitions=3, replication_factor=1)
     victim = next(id_ for id_ in cluster.nodes if id_ != cluster.controller)
     partition = next(index for index in range(3) if cluster.leader_of(topic, index) == victim)
     cluster.stop(victim)
