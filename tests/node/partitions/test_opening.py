@@ -54,12 +54,20 @@ def test_a_snapshot_that_comes_while_the_node_runs_has_its_logs_created_in_turns
 def test_new_logs_wait_until_no_more_topics_are_created() -> None:
     node = SimulatedNode().start()
     for number in range(5):
-        node.create_topic(f"t-{number}", partitions=20)
+        node.create_topic(f"t-{number}", partitions=100)
         node.clock.run_for(opening.QUIET_MS / 2)
     at_once = folders(node)
     assert at_once == opening.LOGS_PER_TURN, "only those of the first topic"
-    node.clock.run_for(opening.QUIET_MS)
-    assert folders(node) == 100
+    node.clock.run_for(2 * opening.QUIET_MS)
+    assert folders(node) == 500
+
+
+def test_the_logs_of_one_topic_of_usual_size_are_created_soon() -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t", partitions=50)
+    assert folders(node) < 50
+    node.clock.run_for(2 * opening.FEW_QUIET_MS)
+    assert folders(node) == 50
 
 
 def test_new_logs_do_not_wait_for_ever_while_topics_are_created() -> None:
@@ -67,7 +75,7 @@ def test_new_logs_do_not_wait_for_ever_while_topics_are_created() -> None:
     started_ms = node.clock.monotonic_ms()
     number = 0
     while node.clock.monotonic_ms() < started_ms + opening.LONGEST_WAIT_MS + opening.QUIET_MS:
-        node.create_topic(f"t-{number}", partitions=20)
+        node.create_topic(f"t-{number}", partitions=100)
         node.clock.run_for(opening.QUIET_MS / 2)
         number += 1
     assert folders(node) > 10 * opening.LOGS_PER_TURN

@@ -39,6 +39,10 @@ LONGEST_WAIT_MS = 1_000.0
 """New logs are created when no other partition was postponed for `QUIET_MS`, or the first has waited for the longer
 time. To create a log can take milliseconds, and the request that created the topics is to be answered before."""
 
+FEW_LOGS = 64
+FEW_QUIET_MS = 10.0
+"""So few are created sooner: those of an internal topic, for example, whose first write waits for all its replicas."""
+
 _RETRY_AFTER_MS = 1_000.0
 """After a log could not be opened, requests for it are refused for this long without another attempt."""
 
@@ -143,10 +147,11 @@ class PartitionOpener:
         now_ms = self._clock.monotonic_ms()
         if not self._waiting:
             self._waiting_since_ms = now_ms
-            self._clock.call_later(QUIET_MS, self._open_when_quiet)
-        self._waits_until_ms = min(now_ms + QUIET_MS, self._waiting_since_ms + LONGEST_WAIT_MS)
+            self._clock.call_later(FEW_QUIET_MS, self._open_when_quiet)
         self.postponed[topic_id, index] = None
         self._waiting.append((topic_id, index))
+        quiet_ms = FEW_QUIET_MS if len(self._waiting) <= FEW_LOGS else QUIET_MS
+        self._waits_until_ms = min(now_ms + quiet_ms, self._waiting_since_ms + LONGEST_WAIT_MS)
 
     def _open_when_quiet(self) -> None:
         left_ms = self._waits_until_ms - self._clock.monotonic_ms()
