@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 VERSION = 5
 LONGEST_WAIT_MS = 30_000
+FIRST_RETRY_MS = 1
+"""Each further retry waits twice as long, up to `add.partitions.to.txn.retry.backoff.ms`."""
 
 _RETRIABLE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -76,7 +78,7 @@ def release_guards(verifications: Verifications) -> None:
 
 
 class _Verification:
-    __slots__ = ("_completed", "_guards", "_node", "_producer", "_result", "_started_ms", "_timer")
+    __slots__ = ("_completed", "_guards", "_node", "_producer", "_result", "_retry_after_ms", "_started_ms", "_timer")
 
     def __init__(self, node: "Node", producer: TransactionalProducer, leaders: list[LeaderRole]) -> None:
         self._node = node
@@ -91,6 +93,7 @@ class _Verification:
         self._result: Pending[Verifications] = Pending()
         self._completed = False
         self._timer: Timer | None = None
+        self._retry_after_ms = FIRST_RETRY_MS
         self._started_ms = node.clock.monotonic_ms()
 
     def start(self) -> Pending[Verifications]:
@@ -129,9 +132,10 @@ class _Verification:
             return
         codes = _codes_of(response)
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values() and self._may_retry():
-            # The markers of the previous transaction are not written yet.
-            delay_ms = self._node.config.get_int("add.partitions.to.txn.retry.backoff.ms")
-            self._set_timer(delay_ms, self._retry)
+            # The markers of the previous transaction are not committed yet, which takes a few milliseconds with replicas.
+            longest_ms = self._node.config.get_int("add.partitions.to.txn.retry.backoff.ms")
+            self._set_timer(min(self._retry_after_ms, longest_ms), self._retry)
+            self._retry_after_ms *= 2
             return
         # A partition that the response does not name is not confirmed.
         otherwise = response.code if isinstance(response, ApiError) else ErrorCode.COORDINATOR_NOT_AVAILABLE
