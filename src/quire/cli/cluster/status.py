@@ -27,6 +27,8 @@ class Status(NamedTuple):
     """None if there is no active controller, or if the brokers do not describe it."""
     partitions: int
     leaderless: list[str]
+    out_of_sync: list[str]
+    """Partitions that have a leader, and replicas outside the ISR."""
 
 
 def is_title(line: str) -> bool:
@@ -40,9 +42,9 @@ def is_title(line: str) -> bool:
 @json_option
 @cluster_options
 def status(live: bool, interval_s: float, as_json: bool, servers: str, timeout_s: float) -> None:
-    """Show controllers, brokers, and partitions without a leader.
+    """Show controllers, brokers, and partitions without a leader or with replicas that are not in sync.
 
-    Exit code 1 if there is no active controller, a broker is fenced or a partition has no leader. With --watch and
+    Exit code 1 if there is no active controller, a broker is fenced, or there are such partitions. With --watch and
     --json, each refresh prints one line.
     """
     with connect(servers, timeout_s) as client:
@@ -58,7 +60,8 @@ def status(live: bool, interval_s: float, as_json: bool, servers: str, timeout_s
 
 
 def is_well(found: Status) -> bool:
-    return found.quorum is not None and not found.description.fenced and not found.leaderless
+    unwell = found.description.fenced or found.leaderless or found.out_of_sync
+    return found.quorum is not None and not unwell
 
 
 def _look(client: BlockingClient, as_json: bool) -> str:
@@ -69,13 +72,15 @@ def _look(client: BlockingClient, as_json: bool) -> str:
 def _find(client: BlockingClient) -> Status:
     description = client.run(describe_cluster(client.cluster, with_fenced=True))
     client.run(client.cluster.refresh(None))
-    partitions = [
-        (f"{topic.name}-{index}", partition.leader)
+    partitions = {
+        f"{topic.name}-{index}": partition
         for topic in client.cluster.metadata.topics.values()
         for index, partition in topic.partitions.items()
-    ]
-    leaderless = sorted(name for name, leader in partitions if leader == NO_LEADER)
-    return Status(description, _quorum(client), len(partitions), leaderless)
+    }
+    leaderless = sorted(name for name, each in partitions.items() if each.leader == NO_LEADER)
+    lagging = sorted(name for name, each in partitions.items() if len(each.isr) < len(each.replicas))
+    out_of_sync = [name for name in lagging if name not in leaderless]
+    return Status(description, _quorum(client), len(partitions), leaderless, out_of_sync)
 
 
 def _quorum(client: BlockingClient) -> Quorum | None:
@@ -93,6 +98,7 @@ def _status_json(found: Status) -> dict[str, object]:
         "brokers": brokers.brokers_json(found.description),
         "partitions": found.partitions,
         "leaderless": found.leaderless,
+        "out_of_sync": found.out_of_sync,
     }
 
 
@@ -108,9 +114,14 @@ def _view(found: Status) -> str:
         "",
         brokers.brokers_view(found.description),
         "",
-        f"{count(found.partitions, 'partition')}, {len(found.leaderless) or 'none'} without a leader",
-        *(f"  {name}" for name in found.leaderless[:_SHOWN]),
+        f"{count(found.partitions, 'partition')}, {len(found.leaderless) or 'none'} without a leader, "
+        f"{len(found.out_of_sync) or 'none'} with replicas out of sync",
+        *_some("no leader: ", found.leaderless),
+        *_some("out of sync: ", found.out_of_sync),
     ]
-    if len(found.leaderless) > _SHOWN:
-        lines.append(f"  and {len(found.leaderless) - _SHOWN} more")
     return "\n".join(lines)
+
+
+def _some(what: str, names: list[str]) -> list[str]:
+    lines = [f"  {what}{name}" for name in names[:_SHOWN]]
+    return lines if len(names) <= _SHOWN else [*lines, f"  and {len(names) - _SHOWN} more"]
