@@ -1,4 +1,4 @@
-"""What a seed decides about a cluster: how many nodes, their roles, the quorum's timeouts, and the faults between them.
+"""What a seed decides about a cluster: how many nodes, their roles, who votes, timeouts, and the faults between nodes.
 
 `quorum_plan_of` is a quorum of controllers, with scribes instead of clients; brokers may observe it.
 """
@@ -22,7 +22,7 @@ def quorum_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -
     voters = random.choice(VOTERS)
     observers = random.stream("observers").choice(OBSERVERS) if voters == min(VOTERS) else 0
     roles = (CONTROLLER,) * voters + (BROKER,) * observers if nodes is None else (CONTROLLER,) * nodes
-    return replace(
+    plan = replace(
         plan_of(seed),
         duration_ms=scale * random.between(5_000.0, 25_000.0),
         faults=_faults(random),
@@ -32,6 +32,7 @@ def quorum_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -
         keeps_majority=random.chance(0.3),
         node_settings=plan_of(seed).node_settings | _quorum_settings(random) | _session_settings(random),
     )
+    return _with_voters(random.stream("voters"), plan)
 
 
 def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -> Plan:
@@ -52,7 +53,21 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
         keeps_majority=random.chance(0.5),
         node_settings=plan.node_settings | _quorum_settings(random) | _session_settings(random),
     )
-    return with_replication(SimRandom(seed).stream("replication"), plan)
+    plan = with_replication(SimRandom(seed).stream("replication"), plan)
+    return _with_voters(random.stream("voters"), plan)
+
+
+def _with_voters(random: SimRandom, plan: Plan) -> Plan:
+    """Half of the quorums are dynamic from the beginning, and a third of the others become so."""
+    if random.chance(0.5):
+        return replace(plan, changes_voters=random.chance(0.3))
+    controllers = sum(CONTROLLER in roles for roles in plan.roles)
+    return replace(
+        plan,
+        first_voters=random.choice((1 + random.below(controllers), controllers)),
+        auto_join=random.chance(0.5),
+        changes_voters=random.chance(0.7),
+    )
 
 
 def _roles(random: SimRandom, count: int) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ TAKES_A_NODE_AWAY = (
     "partition",
     "isolation",
     "several at once",
+    "slow links",
 )
 
 
@@ -79,6 +80,7 @@ class Faults:
             "partition": lambda machine: network.partition(machine.name),
             "isolation": lambda machine: network.isolate(machine.name),
             "several at once": lambda _: self._strike_several(),
+            "slow links": lambda machine: network.slow_down(machine.name),
             "refused connections": lambda machine: network.refuse(machine.name),
         }
 

@@ -15,6 +15,7 @@ from quire.config.broker_config import BrokerConfig
 from quire.controller.format import format_node
 from quire.node.node import Node
 from quire.raft.errors import MetadataLogError
+from quire.raft.replicas import VoterSet
 from quire.storage.errors import DataDirectoryError
 from simulator.clock import HostClock, SimClock
 from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
@@ -109,10 +110,10 @@ class Machine:
     def _config(self) -> BrokerConfig:
         return BrokerConfig.standalone(self._settings, listen=f"{self.name}:{NODE_PORT}")
 
-    def format(self, cluster_id: str) -> None:
-        """A node that is not alone is formatted explicitly, before its first start."""
-        random = self._random.stream("format")
-        format_node(self.disk, random, self._config(), now_ms=self._clock.now_ms(), cluster_id=cluster_id)
+    def format(self, cluster_id: str, voters: VoterSet | None) -> None:
+        """A node that is not alone is formatted explicitly, before its first start; `voters` are the first ones."""
+        random, now_ms = self._random.stream("format"), self._clock.now_ms()
+        format_node(self.disk, random, self._config(), now_ms=now_ms, cluster_id=cluster_id, initial_voters=voters)
 
     def start(self) -> None:
         assert self.state is MachineState.DOWN

@@ -7,10 +7,13 @@ connections.
 
 A partition is a set of (from, to) pairs of hosts under a name: one way, both ways, a ring. Several may overlap; they
 heal one by one. What is sent across one is held back, as by TCP's retransmission, until no partition is in the way.
+
+Order is kept within a connection only: what was sent before a connection was lost, or over a slow link, may arrive
+after what the same host sent later over another connection.
 """
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from quire.seams import Receiver, Transport
@@ -73,6 +76,7 @@ class SimNetwork:
         self._hosts: dict[str, SimHost] = {}
         self._partitions: dict[str, frozenset[Pair]] = {}
         self._refusals: dict[str, frozenset[Pair]] = {}
+        self._delays: dict[str, dict[Pair, float]] = {}
         self._held: list[tuple[Pair, Callable[[], None]]] = []
         self._connections: list[SimTransport] = []
         self._connection_count = 0
@@ -135,6 +139,34 @@ class SimNetwork:
     def refuses(self, source: str, target: str) -> bool:
         return any((source, target) in pairs for pairs in self._refusals.values())
 
+    def delay(self, name: str, delays: Mapping[Pair, float]) -> None:
+        """Makes each of these pairs slower by so many milliseconds until `stop_delaying(name)`."""
+        self._delays[name] = dict(delays)
+
+    def stop_delaying(self, name: str | None = None) -> None:
+        """What is on its way takes as long as it would have."""
+        if name is None:
+            self._delays.clear()
+        else:
+            self._delays.pop(name, None)
+
+    def latency_between(self, source: str, target: str) -> float:
+        """The latency of one message, drawn."""
+        latency_ms = self.latency_ms()
+        for delays in self._delays.values():
+            latency_ms += delays.get((source, target), 0.0)
+        return latency_ms
+
+    def lose_connections(self, host: str, other: str) -> int:
+        """`host` loses its connections with `other`, which still gets what is on its way, and then a reset.
+
+        So it may get a request twice, if `host` retries it, and in any order. Returns how many there were.
+        """
+        ends = [end for end in self._ends_of(host) if end.other.host == other]
+        for end in ends:
+            end.lose()
+        return len(ends)
+
     def break_connections(self, host: str, other: str | None = None) -> int:
         """Resets every connection of `host` (with `other` only, if given); how many there were."""
         ends = [end for end in self._ends_of(host) if other is None or end.other.host == other]
@@ -167,15 +199,17 @@ class SimNetwork:
     def transmit(self, sender: SimTransport, note: str, arrive: Callable[[], None]) -> None:
         """Calls `arrive` on the other host, after everything that `sender` sent before."""
 
+        pair = (sender.host, sender.other.host)
+
         def schedule() -> None:
             # Strictly later than what was sent before: equal times could swap when a delay is added to another "now".
-            sender.arrival_ms = max(sender.arrival_ms + 1e-6, self.clock.monotonic_ms() + self.latency_ms())
+            latency_ms = self.latency_between(*pair)
+            sender.arrival_ms = max(sender.arrival_ms + 1e-6, self.clock.monotonic_ms() + latency_ms)
             delay_ms = sender.arrival_ms - self.clock.monotonic_ms()
             self.clock.call_later(delay_ms, lambda: self.run_on(sender.other.host, arrive))
 
         if self._trace is not None and note:
             self._trace.note(f"{self.clock.monotonic_ms():.3f} {sender.name} {note}")
-        pair = (sender.host, sender.other.host)
         if self.is_cut(*pair):
             self._held.append((pair, schedule))
         else:
@@ -251,7 +285,7 @@ class SimHost:
             listener = target.listeners.get(port) if target is not None else None
             if target is None or listener is None or network.refuses(self.name, server):
                 refused = ConnectionRefusedError(errno.ECONNREFUSED, f"nothing listens on {server}:{port}")
-                clock.call_later(network.latency_ms(), lambda: fail(refused))
+                clock.call_later(network.latency_between(server, self.name), lambda: fail(refused))
             elif self.alive:
                 self._open(listener, target, connected)
 
@@ -259,7 +293,7 @@ class SimHost:
             timed_out = TimeoutError(errno.ETIMEDOUT, f"no answer from {server}:{port}")
             clock.call_later(network.conditions.connect_timeout_ms, lambda: fail(timed_out))
         else:
-            clock.call_later(network.latency_ms(), knock)
+            clock.call_later(network.latency_between(self.name, server), knock)
 
     def _open(self, listener: SimListener, server: "SimHost", connected: Callable[[Transport], Receiver]) -> None:
         """The server's kernel accepts; its process gets the connection when it runs."""

@@ -1,4 +1,6 @@
-"""The faults of the network: connections break, hosts are cut off from each other, hosts seem to refuse connections.
+"""The faults of the network: connections break, hosts are cut off from each other, links become slow, hosts lie.
+
+A host that lies refuses connections although it listens.
 
 Partitions have names and heal one by one, so several overlap: one node from all others or from some, one way or both,
 two halves, a ring in which messages pass in one direction only.
@@ -13,6 +15,8 @@ from simulator.random import SimRandom
 
 Report = Callable[[str, str], None]
 """Called with the kind of a fault and a line about it."""
+
+DELAYS_MS = ((5.0, 100.0), (100.0, 1500.0))
 
 Later = Callable[[float, Callable[[], None]], None]
 
@@ -41,6 +45,7 @@ class NetworkFaults:
         self._network.conditions = self._healthy
         self._network.heal()
         self._network.stop_refusing()
+        self._network.stop_delaying()
 
     @property
     def partitioned(self) -> set[str]:
@@ -91,6 +96,25 @@ class NetworkFaults:
         self._struck("isolation", f"{name}: {', '.join(side)}")
         self._network.partition(name, list(_both_ways(side, others)))
         self._later(self._random.between(200.0, 10_000.0), lambda: self._network.heal(name))
+
+    def slow_down(self, node: str) -> None:
+        """Some links between nodes become slow, each as much as it likes, and one way only perhaps.
+
+        If connections are lost meanwhile, new ones overtake what is on its way, and a retried request arrives twice.
+        """
+        kind, pairs = self._shape(node)
+        name = self._next_name("slow links")
+        delays_ms = {pair: self._random.between(*self._random.choice(DELAYS_MS)) for pair in pairs}
+        told = ", ".join(f"{source}>{target} {ms:.0f} ms" for (source, target), ms in delays_ms.items())
+        self._struck("slow links", f"{name}, {kind}: {told}")
+        self._network.delay(name, delays_ms)
+        self._later(self._random.between(50.0, 8000.0), lambda: self._network.stop_delaying(name))
+        if self._random.chance(0.5):
+            self._later(self._random.between(10.0, 4000.0), lambda: self._lose(name, pairs))
+
+    def _lose(self, name: str, pairs: Sequence[Pair]) -> None:
+        count = sum(self._network.lose_connections(*pair) for pair in pairs)
+        self._struck("lost connections", f"{name}: {count} connections are lost, and what was sent still arrives")
 
     def refuse(self, node: str) -> None:
         """Connections to a node, or from it, are refused although it listens; those that are open stay."""

@@ -20,7 +20,7 @@ FAULTS = (
     "bad own requests",
 )
 FAULTS_OF_TIME_AND_CONNECTIONS = ("clock drift", "refused connections")
-FAULTS_BETWEEN_NODES = ("partition", "isolation", "several at once")
+FAULTS_BETWEEN_NODES = ("partition", "isolation", "several at once", "slow links")
 
 CONSUMER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 
@@ -102,6 +102,12 @@ class Plan:
     """Quire's own client, as producers, and as consumers of all records and of committed ones in turn."""
     roles: tuple[str, ...] = ()
     """The process.roles of every node in a cluster; empty for a node on its own."""
+    first_voters: int = 0
+    """How many controllers a dynamic quorum is formatted with; 0 if the settings name the voters (a static quorum)."""
+    auto_join: bool = False
+    """Whether the other controllers of a dynamic quorum ask to vote."""
+    changes_voters: bool = False
+    """Whether an operator adds and removes voters; that of a static quorum upgrades it first."""
     scribes: bool = False
     """Scribes write to the active controller (see `simulator.white_box.scribe`), and there are no other clients."""
     most_replicas: int = 1

@@ -157,6 +157,12 @@ class SimTransport:
         self._ended = True
         self._end_reason = None
 
+    def lose(self) -> None:
+        """This end loses the connection; the other one still gets what is on its way, and then a reset."""
+        if not self._ended:
+            self._reset_other()
+            self.end("connection reset")
+
     def break_down(self) -> None:
         """Both ends lose the connection; bytes in transit are lost."""
         self.other.end("connection reset")

@@ -18,7 +18,7 @@ from simulator.clients.administrator import Administrator
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.rest import Rest
 from simulator.clock import SimClock
-from simulator.cluster_settings import settings_of
+from simulator.cluster_settings import dynamic_settings_of, first_voters, settings_of
 from simulator.disk import Crashed
 from simulator.faults import Faults
 from simulator.hosts import node_names
@@ -34,6 +34,7 @@ from simulator.tasks import Gate, Task
 from simulator.trace import Trace
 from simulator.violation import Violation
 from simulator.white_box.scribe import SETTINGS, Scribe
+from simulator.white_box.voter_operator import VoterOperator
 from simulator.white_box.white_box import WhiteBox
 
 START_LIMIT_MS = 30_000.0
@@ -111,6 +112,7 @@ class World:
         self._log = NodeLog(self.scene.tell, lambda: self.trace.speaker)
         self._administrator = Administrator(self.scene, "admin")
         self._scribes: list[Scribe] = []
+        self._operator: VoterOperator | None = None
         self._clients = cast(self) if cast is not None else self._planned_clients()
         self._tasks: list[Task] = []
         self._audits = Audits(self.scene)
@@ -126,7 +128,7 @@ class World:
         name, settings = names[number], self.plan.node_settings
         if self.plan.roles:
             random = random.stream(name)
-            settings = settings | settings_of(names, self.plan.roles, number)
+            settings = settings | self._cluster_settings(names, number)
         machine = Machine(name, self.clock, network, random, self.trace, settings)
         machine.on_start = self._starts
         machine.on_serving = self._serving
@@ -134,11 +136,29 @@ class World:
         machine.on_failure = self._failed
         return machine
 
+    def _cluster_settings(self, names: list[str], number: int) -> dict[str, str]:
+        plan = self.plan
+        if plan.first_voters:
+            return dynamic_settings_of(names, plan.roles, number, auto_join=plan.auto_join)
+        return settings_of(names, plan.roles, number)
+
+    def _format(self) -> None:
+        plan, names = self.plan, [machine.name for machine in self.machines]
+        voters = None
+        if plan.first_voters:
+            voters = first_voters(names, plan.roles, plan.first_voters, SimRandom(self.seed).stream("first voters"))
+        for machine in self.machines:
+            machine.format(CLUSTER_ID, voters)
+
     def _planned_clients(self) -> list[SimClient]:
+        clients: list[SimClient] = []
+        if self.plan.changes_voters:
+            self._operator = VoterOperator(self.scene, self.machines, auto_join=self.plan.auto_join)
+            clients.append(self._operator)
         if not self.plan.scribes:
-            return [self._administrator, *clients_of(self.plan, self.scene)]
+            return [self._administrator, *clients_of(self.plan, self.scene), *clients]
         self._scribes = [Scribe(self.scene, f"scribe of {each}", self.machines, each) for each in SETTINGS]
-        return [*self._scribes]
+        return [*self._scribes, *clients]
 
     @property
     def machine(self) -> Machine:
@@ -173,9 +193,9 @@ class World:
         )
 
     def _run(self) -> None:
+        if self.plan.roles:
+            self._format()
         for machine in self.machines:
-            if self.plan.roles:
-                machine.format(CLUSTER_ID)
             self._start_soon(machine)
         self._run_until(self._is_well, START_LIMIT_MS, "the first start")
         if self.scene.nodes:
@@ -307,6 +327,8 @@ class World:
         self._white_box.look_at_the_end(self.clock.monotonic_ms())
         for scribe in self._scribes:
             scribe.check_kept()
+        if self._operator is not None:
+            self._operator.check_kept()
 
     # --- Stepping
 

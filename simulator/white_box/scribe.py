@@ -6,24 +6,21 @@ at the end every node has the last number that was acknowledged, or a later one 
 
 from collections.abc import Sequence
 
-from quire.controller.active_controller import ActiveController
 from quire.metadata.image import BROKER
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
 )
 from simulator.clients.client import Scene, SimClient
 from simulator.machine import Machine
-from simulator.tasks import Promise
 from simulator.violation import Violation
+from simulator.white_box.active_controllers import ActiveControllers
 
 SETTINGS = ("log.retention.ms", "log.retention.bytes", "log.roll.ms")
 KEPT = "acknowledged metadata is on every node in the end"
 IN_ORDER = "metadata is applied in the order in which it was written"
-PATIENCE_MS = 3000.0
 SET = 0
 
 
@@ -31,6 +28,7 @@ class Scribe(SimClient):
     def __init__(self, scene: Scene, name: str, machines: Sequence[Machine], setting: str) -> None:
         super().__init__(scene, name)
         self._machines = machines
+        self._controllers = ActiveControllers(scene, machines, self.random)
         self._setting = setting
         self._number = 0
         self._seen: dict[tuple[str, int], int] = {}
@@ -50,40 +48,24 @@ class Scribe(SimClient):
 
     async def write(self) -> bool:
         """Whether the next number was acknowledged."""
-        active = [machine for machine in self._machines if _controller(machine) is not None]
-        if not active:
+        machine = self._controllers.any()
+        if machine is None:
             await self.back_off()
             return False
         self._number += 1
         number = self._number
-        # Two may believe that they are active.
-        error = await self._ask(self.random.choice(active), str(number))
+        error = await self._ask(machine, str(number))
         if error is ErrorCode.NONE:
             self.acknowledged = number
         return error is ErrorCode.NONE
 
     async def _ask(self, machine: Machine, value: str) -> ErrorCode | None:
         """None if there is no answer."""
-        answer: Promise[IncrementalAlterConfigsResponse | None] = Promise()
         config = AlterableConfig(name=self._setting, config_operation=SET, value=value)
         resource = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[config])
         request = IncrementalAlterConfigsRequest(resources=[resource])
-
-        def ask() -> None:
-            controller = _controller(machine)
-            if controller is None:
-                answer.keep(None)
-            else:
-                controller.incremental_alter_configs(request).when_done(answer.keep)
-
-        process = machine.process
-        assert process is not None
-        self.scene.ledger.counts.requests += 1
-        self.scene.clock.call_soon(lambda: process.run(ask))  # not in this task: the node may crash
-        self.scene.clock.call_later(PATIENCE_MS, lambda: answer.keep(None))
-        response = await answer
+        response = await self._controllers.ask(machine, lambda active: active.incremental_alter_configs(request))
         if response is None:
-            self.scene.ledger.counts.lost_requests += 1
             return None
         allowed = (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
         return self.expect(response.responses[0].error_code, f"{self._setting} = {value}", *allowed)
@@ -113,8 +95,3 @@ class Scribe(SimClient):
         if node is None or not hasattr(node, "metadata"):
             return None
         return int(node.image.broker_configs(None).get(self._setting, "0"))
-
-
-def _controller(machine: Machine) -> ActiveController | None:
-    node = machine.node
-    return node.metadata.active if node is not None and hasattr(node, "metadata") else None

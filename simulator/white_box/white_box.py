@@ -19,6 +19,7 @@ from simulator.white_box.partition_check import PartitionCheck
 from simulator.white_box.quorum_check import QuorumCheck
 from simulator.white_box.replica_check import ReplicaCheck
 from simulator.white_box.vote_check import VoteCheck
+from simulator.white_box.voter_check import VoterCheck
 
 INTERVAL_MS = 20.0
 EVERY_NTH_OFFSET = 8
@@ -32,6 +33,7 @@ class WhiteBox:
         self.committed = CommittedCheck()
         self.partitions = PartitionCheck()
         self.votes = VoteCheck()
+        self.voters = VoterCheck()
         self.happenings = Happenings()
         self._checker = checker
         self._machines = machines
@@ -67,6 +69,7 @@ class WhiteBox:
             log = node.metadata.log
             self.quorum.look(machine.life, log, has_controller=node.metadata.active is not None and log.is_leader)
             self.votes.look(log)
+            self.voters.look(machine.name, log)
             self.committed.look(machine.life, machine.disk, node.config.metadata_log_dir, log.high_watermark)
             self.partitions.look(machine.name, node.partitions)
             self.happenings.logs(machine.life, node.partitions)

@@ -58,6 +58,30 @@ def test_seeds_combine_roles_or_separate_them() -> None:
     assert {(CONTROLLER,) * 3, (CONTROLLER,) * 3 + (BROKER,) * 2} <= {QUORUMS.plan(seed).roles for seed in range(60)}
 
 
+def test_seeds_have_static_and_dynamic_quorums_whose_voters_change_or_not() -> None:
+    plans = [QUORUMS.plan(seed) for seed in range(200)]
+    assert {0, 1, 2, 3, 5} <= {plan.first_voters for plan in plans}
+    drawn = {(plan.first_voters > 0, plan.auto_join, plan.changes_voters) for plan in plans}
+    assert len(drawn) == 6, "a static quorum has no auto-join"
+    assert {plan.first_voters > 0 for plan in map(CLUSTERS.plan, range(40))} == {True, False}
+
+
+@pytest.mark.parametrize("first_voters", [0, 1], ids=["static", "dynamic"])
+def test_a_quorum_gets_and_loses_voters_and_a_static_one_is_upgraded_before(first_voters: int) -> None:
+    plan = replace(
+        QUORUMS.plan(3), roles=(CONTROLLER,) * 3, faults={}, first_voters=first_voters, auto_join=False,
+        changes_voters=True, duration_ms=10_000.0,
+    )  # fmt: skip
+    events: list[str] = []
+    world = World(3, plan, echo=events.append)
+    assert world.run().violation is None
+    node = world.machine.node
+    assert node is not None
+    assert node.metadata.log.kraft_version == 1
+    for change in ("add", "remove"):
+        assert any(f"voter operator: {change} node-" in event for event in events)
+
+
 def test_clients_work_with_the_brokers_and_only_controllers_vote() -> None:
     plan = replace(CLUSTERS.plan(1), roles=(CONTROLLER,) * 3 + (BROKER,) * 2, duration_ms=300.0)
     world = World(1, plan)

@@ -47,3 +47,16 @@ def test_overlapping_partitions_end_one_after_the_other() -> None:
     for number, end in enumerate(ends, 1):
         end()
         assert len(world.scene.network.partitions) == 4 - number
+
+
+def test_slow_links_are_between_nodes_only_and_end() -> None:
+    for seed in range(10):
+        faults, world, ends = faults_of(seed)
+        network = world.scene.network
+        faults.slow_down("node-2")
+        slow = [pair for pair in permutations(NODES, 2) if network.latency_between(*pair) > 5.0]
+        assert any("node-2" in pair for pair in slow) or not slow, "a half may be everyone"
+        assert network.latency_between("client", "node-2") < 5.0
+        for end in ends:
+            end()
+        assert not [pair for pair in permutations(NODES, 2) if network.latency_between(*pair) > 5.0]

@@ -43,6 +43,37 @@ def test_a_live_host_may_seem_to_refuse_connections_from_one_host_only() -> None
     scene.connect()
 
 
+def test_one_link_may_be_slower_than_the_others_and_than_the_way_back() -> None:
+    scene = Scene(echo=True)
+    client, server = scene.connect()
+    scene.network.delay("slow", {("client", "node"): 700.0})
+    began_ms = scene.clock.monotonic_ms()
+    client.transport.write([b"hello"])
+    scene.clock.run_until(lambda: server.got == b"hello")
+    assert 700.0 < scene.clock.monotonic_ms() - began_ms < 750.0
+    began_ms = scene.clock.monotonic_ms()
+    scene.clock.run_until(lambda: client.got == b"hello")
+    assert scene.clock.monotonic_ms() - began_ms < 50.0
+    scene.network.stop_delaying("slow")
+    assert scene.network.latency_between("client", "node") < 50.0
+
+
+def test_what_was_sent_over_a_lost_connection_arrives_after_its_retry() -> None:
+    scene = Scene()
+    client, server = scene.connect()
+    scene.network.delay("slow", {("client", "node"): 700.0})
+    client.transport.write([b"request"])
+    scene.clock.run_for(10.0)
+    scene.network.stop_delaying()
+    assert scene.network.lose_connections("client", "node") == 1
+    again, server_again = scene.connect()
+    again.transport.write([b"request"])
+    scene.clock.run_until(lambda: server_again.got == b"request")
+    assert (client.ends, server.got, server.ends) == (["connection reset"], b"", [])
+    scene.clock.run_until_idle()
+    assert (server.got, server.ends) == (b"request", ["connection reset by peer"])
+
+
 def paused_scene() -> tuple[Scene, Process]:
     scene = Scene(echo=True)
     scene.network.crash("node")
