@@ -74,7 +74,7 @@ def write(address: str, partition: int) -> int:
     """The error of a write with acks=all that waits for half a second."""
     with WireConnection(address) as connection:
         return produce(
-            connection, TOPIC, batch([b"too late"]), partition=partition, acks=-1, timeout_ms=SHORT_MS
+            connection, TOPIC, batch([b"too late for partition %d" % partition]), partition=partition, acks=-1, timeout_ms=SHORT_MS
         ).error_code
 
 
