@@ -8,10 +8,13 @@ from tests.crash.replicated_cluster import TOPIC, create_replicated, not_led_by,
 from tests.crash.replicated_load import ReplicatedLoad
 from tests.crash.verdict import assert_clean, missing, read_all, replicas_differ
 
+ONE_IS_ENOUGH = {"min.insync.replicas": "1"}
+"""So that the last replica can say of everything that it is committed."""
+
 
 def test_a_broker_with_an_empty_disk_copies_everything_and_then_leads(tmp_path: Path) -> None:
-    with dedicated_cluster(tmp_path) as cluster:
-        create_replicated(cluster.bootstrap_servers, TOPIC)
+    with dedicated_cluster(tmp_path, **{"replica.lag.time.max.ms": 30_000}) as cluster:
+        create_replicated(cluster.bootstrap_servers, TOPIC, config=ONE_IS_ENOUGH)
         with ReplicatedLoad(cluster.bootstrap_servers, TOPIC) as load:
             wiped, *others = cluster.nodes
             cluster.kill(wiped)
