@@ -5,9 +5,8 @@ import pytest
 from quire.controller import configs
 from quire.controller.configs import alter_configs, incremental_alter_configs
 from quire.controller.controller_result import collected
-from quire.controller.elections import RECOVERING
 from quire.metadata.image import BROKER, GROUP, TOPIC, ClusterImage, ConfigResource
-from quire.metadata.partition_image import PartitionImage
+from quire.metadata.partition_image import RECOVERING, PartitionImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_configs as whole
 from quire.protocol.messages import incremental_alter_configs as incremental

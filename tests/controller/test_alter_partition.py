@@ -6,9 +6,8 @@ import pytest
 
 from quire.controller.alter_partition import alter_partition
 from quire.controller.controller_result import ControllerResult
-from quire.controller.elections import RECOVERED, RECOVERING
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import PartitionImage
+from quire.metadata.partition_image import RECOVERED, RECOVERING, PartitionImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_partition as messages
 from tests.controller.images import (

@@ -6,7 +6,6 @@ import pytest
 
 from quire.config.broker_config import BrokerConfig
 from quire.controller.elections import (
-    RECOVERING,
     ElectionRules,
     broker_left,
     change_partition,
@@ -15,7 +14,7 @@ from quire.controller.elections import (
     settle_all,
 )
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import PartitionImage
+from quire.metadata.partition_image import RECOVERING, PartitionImage
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 from quire.protocol.schema import Message
 from tests.controller.images import (

@@ -30,8 +30,8 @@ from quire.testing.node_process import NodeProcess
 from tests.free_ports import free_ports
 
 HOST = "127.0.0.1"
-START_S = 40.0
-WAIT_S = 40.0
+START_S = 90.0
+WAIT_S = 90.0
 ASK_S = 3.0
 POLL_S = 0.02
 SETTINGS = {

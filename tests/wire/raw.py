@@ -37,9 +37,13 @@ def topic_metadata(connection: WireConnection, topic: str) -> MetadataResponseTo
     return found
 
 
-def produce_request(topic: str, records: bytes | None, *, partition: int = 0, acks: int = -1) -> ProduceRequest:
+def produce_request(
+    topic: str, records: bytes | None, *, partition: int = 0, acks: int = -1, timeout_ms: int = 5000
+) -> ProduceRequest:
     data = PartitionProduceData(index=partition, records=records)
-    return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    return ProduceRequest(
+        acks=acks, timeout_ms=timeout_ms, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
 
 
 def produce(

@@ -10,9 +10,8 @@ it may have lost what it had.
 from quire.config.broker_config import BrokerConfig
 from quire.controller import elections
 from quire.controller.controller_result import Portions
-from quire.controller.elections import RECOVERED, RECOVERING
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
-from quire.metadata.partition_image import NO_LEADER_CHANGE
+from quire.metadata.partition_image import NO_LEADER_CHANGE, RECOVERED, RECOVERING
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.alter_partition import (
     AlterPartitionRequest,

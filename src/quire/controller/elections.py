@@ -14,10 +14,9 @@ from quire.config.topic_config import TopicConfig
 from quire.controller.controller_result import Portions
 from quire.metadata.features import has_eligible_leader_replicas
 from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource, PartitionImage, TopicImage
-from quire.metadata.partition_image import MIGRATING_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY
+from quire.metadata.partition_image import MIGRATING_DIRECTORY, NO_LEADER, RECOVERING, UNASSIGNED_DIRECTORY
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 
-RECOVERED, RECOVERING = 0, 1
 _ISR_SHRINK_BUMPS_EPOCH_BELOW = 12
 DECIDING = ("min.insync.replicas", "unclean.leader.election.enable")
 """Settings of a topic, or of the whole cluster, that decide about leaders and ISRs."""

@@ -8,6 +8,9 @@ from quire.protocol.messages.metadata_records import PartitionChangeRecord, Part
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 
+RECOVERED, RECOVERING = 0, 1
+"""States of a leader: a recovering one was elected unclean, and its ISR has not changed since."""
+
 UNASSIGNED_DIRECTORY = uuids.ZERO
 """The directory of a replica whose broker has not reported it yet."""
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"

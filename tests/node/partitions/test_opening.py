@@ -2,7 +2,7 @@
 
 import pytest
 
-from quire.metadata.partition_image import NO_LEADER
+from quire.metadata.partition_image import NO_LEADER, RECOVERING
 from quire.metadata.snapshot import image_of, records_of
 from quire.node.partitions import opening
 from quire.node.partitions.opening import assign_role
@@ -142,6 +142,19 @@ def test_a_partition_gets_the_role_that_the_metadata_says() -> None:
     assign_role(partition, led._replace(leader_epoch=led.leader_epoch + 3))
     assert partition.leader is not None and partition.leader.leader_epoch == led.leader_epoch + 3
     assert partition.follower is None
+
+
+def test_a_leader_that_was_elected_unclean_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    partition = node.node.partitions.leader("t", None, 0).partition
+    led = node.node.image.topics_by_name["t"].partitions[0]
+    assign_role(partition, led._replace(leader_epoch=led.leader_epoch + 1))
+    assert "unclean" not in caplog.text
+    unclean = led._replace(leader_epoch=led.leader_epoch + 2, leader_recovery_state=RECOVERING)
+    assign_role(partition, unclean)
+    assign_role(partition, unclean._replace(partition_epoch=led.partition_epoch + 1))
+    assert caplog.text.count("leader elected unclean partition=t-0 epoch=2 end=0") == 1
 
 
 def moved(node: SimulatedNode, topic: str, index: int, to: int) -> None:

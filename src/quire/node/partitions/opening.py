@@ -15,6 +15,7 @@ from functools import partial
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
+from quire.metadata.partition_image import RECOVERING
 from quire.node.partitions.hosted import HostedPartitions, PartitionId
 from quire.node.partitions.log_deletions import LogDeletions
 from quire.node.partitions.log_placement import directory_for
@@ -245,6 +246,13 @@ class PartitionOpener:
 def assign_role(partition: Partition, image: PartitionImage) -> None:
     """Makes this node the partition's leader or follower, as the metadata says."""
     if image.leader == partition.node_id:
+        if image.leader_recovery_state == RECOVERING and image.leader_epoch > partition.leader_epoch:
+            log.warning(
+                "leader elected unclean partition=%s epoch=%d end=%d: what was acknowledged beyond that is lost",
+                partition,
+                image.leader_epoch,
+                partition.log.end_offset,
+            )
         members = Members(image.replicas, image.isr, image.partition_epoch)
         partition.become_leader(image.leader_epoch, members)
     elif image.has_leader:

@@ -5,6 +5,7 @@ opens, changes or deletes logs accordingly. A partition whose log cannot be open
 KAFKA_STORAGE_ERROR, and the others are served.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ from quire.storage.scanning.range_check import ReadCheck
 
 if TYPE_CHECKING:
     from quire.node.replicas import Replicas
+
+log = logging.getLogger("quire.partitions")
 
 
 class Partitions:
@@ -185,9 +188,21 @@ class Partitions:
         return deleted
 
     def truncate(self, partition: Partition, offset: int) -> None:
-        """Removes everything from `offset` on, which the leader does not have."""
+        """Removes everything from `offset` on, which the leader does not have. Logs a loss of committed records."""
+        end, committed = partition.log.end_offset, partition.high_watermark
         self.directory_of(partition).truncate([(partition.log, offset)])
         partition.log_shortened()
+        kept = partition.log.end_offset
+        if kept < committed:
+            log.warning(
+                "committed records lost partition=%s from=%d to=%d: the leader does not have them; it was elected "
+                "unclean, or it lost its disk",
+                partition,
+                kept,
+                committed - 1,
+            )
+        elif kept < end:
+            log.info("replica truncated partition=%s from=%d to=%d", partition, kept, end - 1)
 
     def start_over(self, partition: Partition, offset: int) -> None:
         """Empties the log, which has nothing in common with the leader's; it goes on at `offset`."""

@@ -1,0 +1,63 @@
+"""A copy that is exactly once, while brokers are killed and the copier too: every record comes out once."""
+
+from functools import partial
+
+import pytest
+
+from quire.testing import Cluster
+from tests.crash.real_cluster import wait_until
+from tests.crash.replicated_cluster import create_replicated, replicated_cluster, wait_until_in_sync
+from tests.crash.test_exactly_once_killed import Supervisor
+from tests.crash.verdict import COMMITTED, ends, read_settled
+from tests.wire.clients import Confluent, Message
+
+SOURCE, SINK = "source", "sink"
+PARTITIONS = 4
+RECORDS = 8_000
+KILLS = 2
+"""Of each, copier and broker."""
+
+
+class ReplicatedSupervisor(Supervisor):
+    def has_copied(self, count: int) -> bool:
+        if self._copier.has_ended():
+            self._restart()
+        return sum(ends(self._bootstrap, SINK, COMMITTED)) >= count
+
+
+def test_every_record_is_copied_once_while_brokers_are_killed() -> None:
+    with replicated_cluster() as cluster:
+        copy_with_kills(cluster, RECORDS, KILLS)
+
+
+@pytest.mark.soak
+def test_every_record_is_copied_once_while_many_brokers_are_killed() -> None:
+    with replicated_cluster() as cluster:
+        copy_with_kills(cluster, 10 * RECORDS, 10 * KILLS)
+
+
+def copy_with_kills(cluster: Cluster, records: int, kills: int) -> None:
+    bootstrap = cluster.bootstrap_servers
+    for topic in (SOURCE, SINK):
+        create_replicated(bootstrap, topic, PARTITIONS)
+    for partition in range(PARTITIONS):
+        messages = [Message(b"record %d" % number) for number in range(partition, records, PARTITIONS)]
+        Confluent().produce(bootstrap, SOURCE, messages, partition=partition)
+    supervisor = ReplicatedSupervisor(bootstrap)
+    try:
+        for number in range(2 * kills):
+            copied = partial(supervisor.has_copied, records * number // (2 * kills) + 1)
+            wait_until(copied, "the copier makes no progress")
+            if number % 2:
+                node = cluster.leader_of(SINK, number % PARTITIONS)
+                cluster.kill(node)
+                wait_until(partial(supervisor.has_copied, records * number // (2 * kills) + 2), "no progress")
+                cluster.restart(node)
+                wait_until_in_sync(bootstrap, SINK)
+            else:
+                supervisor.kill()
+        wait_until(partial(supervisor.has_copied, records), "not everything is copied")
+        copies = sorted(read_settled(bootstrap, SINK).values())
+        assert copies == sorted(b"RECORD %d" % number for number in range(records))
+    finally:
+        supervisor.stop()

@@ -1,0 +1,90 @@
+"""Two of three brokers lost: nothing more is acknowledged with acks=all, and nothing that was acknowledged is lost.
+
+With a controller of its own the survivor becomes the leader of everything, and reads go on, as far as the survivor knew
+that records are committed: it cannot commit more until another replica is in sync. Nodes that are also the
+controllers lose the majority of these too: nothing is elected, and the survivor serves only what it led.
+"""
+
+from pathlib import Path
+
+from quire.protocol.errors import ErrorCode
+from quire.testing import WireConnection
+from tests.crash.dedicated_cluster import dedicated_cluster
+from tests.crash.real_cluster import wait_while
+from tests.crash.replicated_cluster import (
+    TOPIC,
+    address_of,
+    create_replicated,
+    in_sync,
+    not_led_by,
+    replicated_cluster,
+    wait_until_in_sync,
+)
+from tests.crash.replicated_load import PARTITIONS, ReplicatedLoad
+from tests.crash.verdict import assert_clean, missing, read_all
+from tests.wire.batches import batch
+from tests.wire.raw import fetch, produce, records_of
+
+SHORT_MS = 500
+
+
+def test_the_last_broker_refuses_writes_and_serves_reads_if_the_controllers_are_others(tmp_path: Path) -> None:
+    with dedicated_cluster(tmp_path) as cluster:
+        create_replicated(cluster.bootstrap_servers, TOPIC)
+        with ReplicatedLoad(cluster.bootstrap_servers, TOPIC) as load:
+            survivor, *lost = cluster.nodes
+            cluster.kill(*lost)
+            address = cluster.nodes[survivor].address
+            wait_while(lambda: not_led_by(address, TOPIC, {survivor}))
+            readable = read_all(address, TOPIC)
+            assert {partition for partition, _ in readable} == set(range(PARTITIONS))
+            acknowledged = len(load.writer.acknowledged)
+            for partition in range(PARTITIONS):
+                assert write(address, partition) == ErrorCode.NOT_ENOUGH_REPLICAS
+            assert len(load.writer.acknowledged) == acknowledged
+            cluster.start(*lost)
+            load.wait_for_progress()
+            wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+            assert_clean(load)
+            assert missing(readable, read_all(cluster.bootstrap_servers, TOPIC)) == 0
+
+
+def test_the_last_combined_node_elects_nothing_and_serves_what_it_led() -> None:
+    with replicated_cluster() as cluster, ReplicatedLoad(cluster.bootstrap_servers, TOPIC) as load:
+        before = in_sync(cluster.bootstrap_servers, TOPIC)
+        survivor, *lost = cluster.nodes
+        for node in lost:
+            cluster.kill(node)
+        address = address_of(cluster, survivor)
+        led = [index for index, (leader, _) in before.items() if leader == survivor]
+        others = [index for index in before if index not in led]
+        assert led and others, f"leaders are {before}"
+        for partition in led:
+            assert write(address, partition) == ErrorCode.REQUEST_TIMED_OUT
+            assert serves(address, partition)
+        for partition in others:
+            assert write(address, partition) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert in_sync(address, TOPIC) == before, "an election without a majority"
+        cluster.restart(lost[0])
+        load.wait_for_progress()
+        cluster.restart(lost[1])
+        wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+        assert_clean(load)
+
+
+def write(address: str, partition: int) -> int:
+    """The error of a write with acks=all that waits for half a second."""
+    with WireConnection(address) as connection:
+        return produce(
+            connection,
+            TOPIC,
+            batch([b"too late for partition %d" % partition]),
+            partition=partition,
+            acks=-1,
+            timeout_ms=SHORT_MS,
+        ).error_code
+
+
+def serves(address: str, partition: int) -> bool:
+    with WireConnection(address) as connection:
+        return bool(records_of(fetch(connection, TOPIC, partition=partition)))

@@ -1,0 +1,37 @@
+"""A broker whose disk was emptied: it returns as a new replica, copies everything, and then leads alone."""
+
+from pathlib import Path
+
+from tests.crash.dedicated_cluster import dedicated_cluster
+from tests.crash.real_cluster import wait_while
+from tests.crash.replicated_cluster import TOPIC, create_replicated, not_led_by, wait_until_in_sync
+from tests.crash.replicated_load import ReplicatedLoad
+from tests.crash.verdict import assert_clean, missing, read_all, replicas_differ
+
+ONE_IS_ENOUGH = {"min.insync.replicas": "1"}
+"""So that the last replica can say of everything that it is committed."""
+
+
+def test_a_broker_with_an_empty_disk_copies_everything_and_then_leads(tmp_path: Path) -> None:
+    with dedicated_cluster(tmp_path, **{"replica.lag.time.max.ms": 30_000}) as cluster:
+        create_replicated(cluster.bootstrap_servers, TOPIC, config=ONE_IS_ENOUGH)
+        with ReplicatedLoad(cluster.bootstrap_servers, TOPIC) as load:
+            wiped, *others = cluster.nodes
+            cluster.kill(wiped)
+            load.wait_for_progress()
+            cluster.replace_disk(wiped)
+            cluster.start(wiped)
+            wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+            load.wait_for_progress()
+
+            cluster.kill(*others)
+            address = cluster.nodes[wiped].address
+            wait_while(lambda: not_led_by(address, TOPIC, {wiped}))
+            acknowledged = load.writer.acknowledged.copy()
+            assert missing(acknowledged, read_all(address, TOPIC)) == 0
+            cluster.start(*others)
+            load.wait_for_progress()
+            wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+            assert_clean(load)
+        cluster.kill()
+        assert replicas_differ([node.data for node in cluster.nodes.values()], TOPIC) == ""

@@ -1,0 +1,63 @@
+"""min.insync.replicas=1: what the leader alone has is acknowledged, and lost only in an unclean election.
+
+Without that, the partition has no leader until the node returns that has everything. With
+`unclean.leader.election.enable` another replica leads at once, and says how much it lacks.
+"""
+
+from pathlib import Path
+
+from tests.crash.dedicated_cluster import DedicatedCluster, dedicated_cluster
+from tests.crash.real_cluster import wait_while
+from tests.crash.replicated_cluster import TOPIC, create_replicated, not_led_by, wait_until_in_sync
+from tests.crash.replicated_load import PARTITIONS, Writer
+from tests.crash.verdict import missing, read_all
+
+ALONE = {"min.insync.replicas": "1"}
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+
+
+def test_a_partition_waits_for_the_only_replica_that_has_everything(tmp_path: Path) -> None:
+    with dedicated_cluster(tmp_path) as cluster:
+        create_replicated(cluster.bootstrap_servers, TOPIC, config=ALONE)
+        writer, last = written_by_one(cluster)
+        cluster.kill(last)
+        cluster.start(*(each for each in cluster.nodes if each != last))
+        wait_while(lambda: not_led_by(cluster.bootstrap_servers, TOPIC, {-1}))
+        cluster.start(last)
+        wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+        writer.wait_for_acks()
+        writer.stop()
+        assert missing(writer.acknowledged, read_all(cluster.bootstrap_servers, TOPIC)) == 0
+        assert "lost" not in cluster.logs()
+
+
+def test_an_unclean_election_loses_what_one_replica_alone_had_and_says_so(tmp_path: Path) -> None:
+    with dedicated_cluster(tmp_path) as cluster:
+        create_replicated(cluster.bootstrap_servers, TOPIC, config=ALONE | UNCLEAN)
+        writer, last = written_by_one(cluster)
+        alone = writer.acknowledged.copy()
+        cluster.kill(last)
+        others = [each for each in cluster.nodes if each != last]
+        cluster.start(*others)
+        wait_while(lambda: not_led_by(cluster.bootstrap_servers, TOPIC, set(others)))
+        cluster.start(last)
+        wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+        writer.stop()
+        lost = missing(alone, read_all(cluster.bootstrap_servers, TOPIC))
+        print(f"acknowledged {len(writer.acknowledged)}, of these by one replica alone and lost {lost}")
+        assert lost > 0
+        reported = cluster.nodes[last].process.log()
+        for partition in range(PARTITIONS):
+            assert f"committed records lost partition={TOPIC}-{partition} " in reported
+
+
+def written_by_one(cluster: DedicatedCluster) -> tuple[Writer, int]:
+    """A writer, and the node that alone has the last records that it was told are written."""
+    writer = Writer(cluster.bootstrap_servers, TOPIC)
+    writer.start()
+    writer.wait_for_acks()
+    last, *others = cluster.nodes
+    cluster.kill(*others)
+    wait_while(lambda: not_led_by(cluster.bootstrap_servers, TOPIC, {last}))
+    writer.wait_for_acks()
+    return writer, last

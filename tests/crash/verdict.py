@@ -1,0 +1,176 @@
+"""What the clients of a `ReplicatedLoad` were told, against what is in the topic and on the disks of all replicas.
+
+Every count but the first one must be 0. `replicas_differ` says whether the replicas are equal byte for byte.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import confluent_kafka
+from confluent_kafka import KafkaError, TopicPartition
+
+from tests.crash.real_cluster import wait_while
+from tests.crash.replicated_load import PARTITIONS, WAIT_S, Place, ReplicatedLoad, Writer, client_settings
+
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    acknowledged: int
+    lost: int
+    """Acknowledged, or of a committed transaction, and not there at the offset that was acknowledged."""
+    duplicated: int
+    out_of_order: int
+    aborted_read: int
+    """Of a transaction that was aborted, or that is there in part."""
+    vanished: int
+    """Read by the reader, and not there later."""
+    longest_gap_s: float
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.lost or self.duplicated or self.out_of_order or self.aborted_read or self.vanished)
+
+    def __str__(self) -> str:
+        return (
+            f"acknowledged {self.acknowledged}, lost {self.lost}, duplicated {self.duplicated}, "
+            f"out of order {self.out_of_order}, aborted read {self.aborted_read}, vanished {self.vanished}; "
+            f"longest time without an acknowledgement {self.longest_gap_s:.2f} s"
+        )
+
+
+def assert_clean(load: ReplicatedLoad) -> Verdict:
+    """Ends the load and judges it; every partition must have a leader."""
+    verdict = judge(load)
+    print(verdict)
+    assert verdict.acknowledged, "nothing was acknowledged, so nothing was tested"
+    assert verdict.is_clean, verdict
+    return verdict
+
+
+def judge(load: ReplicatedLoad) -> Verdict:
+    load.finish()
+    stored = read_settled(load.bootstrap, load.topic)
+    transactions = load.transactions
+    committed = transactions.committed if transactions is not None else []
+    values = Counter(stored.values())
+    lost = missing(load.writer.acknowledged, stored)
+    lost += sum(value not in values for transaction in committed for value in transaction)
+    aborted_read = 0
+    if transactions is not None:
+        aborted_read = sum(value in values for transaction in transactions.aborted for value in transaction)
+        aborted_read += sum(_is_torn(transaction, values) for transaction in transactions.unknown)
+    return Verdict(
+        acknowledged=len(load.writer.acknowledged) + sum(map(len, committed)),
+        lost=lost,
+        duplicated=sum(count - 1 for count in values.values()),
+        out_of_order=_out_of_order(load.writer, stored),
+        aborted_read=aborted_read,
+        vanished=missing(load.reader.seen, stored),
+        longest_gap_s=load.writer.longest_gap_s,
+    )
+
+
+def missing(told: Mapping[Place, bytes], stored: Mapping[Place, bytes]) -> int:
+    return sum(stored.get(place) != value for place, value in told.items())
+
+
+def _is_torn(transaction: Iterable[bytes], values: Mapping[bytes, int]) -> bool:
+    return len({value in values for value in transaction}) == 2
+
+
+def _out_of_order(writer: Writer, stored: Mapping[Place, bytes]) -> int:
+    """The records that are not there in the order in which they were sent."""
+    wrong = 0
+    for partition in range(PARTITIONS):
+        order = {value: number for number, value in enumerate(writer.sent[partition])}
+        found = [order[value] for (index, _), value in sorted(stored.items()) if index == partition and value in order]
+        wrong += sum(later < earlier for earlier, later in itertools.pairwise(found))
+    return wrong
+
+
+# --- What is in the topic
+
+
+def read_settled(bootstrap: str, topic: str) -> dict[Place, bytes]:
+    """Every committed record, as soon as no transaction is open."""
+
+    def open_transactions() -> str:
+        stable, end = ends(bootstrap, topic, COMMITTED), ends(bootstrap, topic, UNCOMMITTED)
+        return "" if stable == end else f"transactions are open: stable up to {stable}, and {end} is the end"
+
+    wait_while(open_transactions)
+    return read_all(bootstrap, topic, COMMITTED)
+
+
+def ends(bootstrap: str, topic: str, isolation: str) -> list[int]:
+    consumer = _consumer(bootstrap, isolation)
+    try:
+        return [
+            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=WAIT_S)[1]
+            for partition in range(PARTITIONS)
+        ]
+    finally:
+        consumer.close()
+
+
+def read_all(bootstrap: str, topic: str, isolation: str = COMMITTED) -> dict[Place, bytes]:
+    """Every record up to the end of each partition."""
+    consumer = _consumer(bootstrap, isolation)
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    found: dict[Place, bytes] = {}
+    at_end: set[int] = set()
+
+    def take_more() -> str:
+        for message in consumer.consume(1000, 0.1):
+            error = message.error()
+            if error is None:
+                found[message.partition(), message.offset()] = message.value()
+            elif error.code() == KafkaError._PARTITION_EOF:
+                at_end.add(message.partition())
+        return "" if len(at_end) == PARTITIONS else f"the ends of {PARTITIONS - len(at_end)} partitions are not reached"
+
+    try:
+        wait_while(take_more)
+    finally:
+        consumer.close()
+    return found
+
+
+def _consumer(bootstrap: str, isolation: str) -> confluent_kafka.Consumer:
+    return confluent_kafka.Consumer(
+        client_settings(
+            bootstrap,
+            **{
+                "group.id": "verdict",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "isolation.level": isolation,
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 100,
+            },
+        )
+    )
+
+
+# --- What is on the disks
+
+
+def replicas_differ(folders: Iterable[Path], topic: str) -> str:
+    """The first partition whose replicas are not equal, with their sizes. The nodes must not run."""
+    folders = list(folders)
+    for partition in range(PARTITIONS):
+        logs = [_log_bytes(folder / f"{topic}-{partition}") for folder in folders]
+        if any(each != logs[0] for each in logs):
+            sizes = {folder.name: len(log) for folder, log in zip(folders, logs, strict=True)}
+            return f"the replicas of partition {partition} differ; bytes: {sizes}"
+    return ""
+
+
+def _log_bytes(folder: Path) -> bytes:
+    assert folder.is_dir(), f"{folder} is not there"
+    return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
