@@ -132,7 +132,7 @@ class _Verification:
             return
         codes = _codes_of(response)
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values() and self._may_retry():
-            # The markers of the previous transaction are not committed yet, which takes a few milliseconds with replicas.
+            # The last transaction's markers are not committed yet, which takes a few milliseconds with replicas.
             longest_ms = self._node.config.get_int("add.partitions.to.txn.retry.backoff.ms")
             self._set_timer(min(self._retry_after_ms, longest_ms), self._retry)
             self._retry_after_ms *= 2
