@@ -314,3 +314,20 @@ def with_fencing(image: ClusterImage, broker_id: int, *, fenced: bool) -> Cluste
     """The image after a broker was fenced or unfenced and its partitions were settled."""
     image.brokers[broker_id] = image.brokers[broker_id].with_fencing(fenced)
     return after(image, carried_out(image, lambda later: settle(later, CONFIG, broker_id)).records)
+
+
+def test_a_last_known_leader_is_not_elected_while_a_replica_that_has_everything_is_down() -> None:
+    before = of_three(isr=(3,), leader=3, last_known_elr=(2,))
+    later = change(before, up=(1, 2), rules=ELIGIBLE, without=3)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr) == (-1, (), (3,))
+    returned = change(later, up=(1, 2, 3), rules=ELIGIBLE)
+    assert returned is not None and (returned.leader, returned.isr) == (3, (3,))
+
+
+def test_after_an_unclean_election_no_other_replica_is_eligible() -> None:
+    rules = ElectionRules(eligible_leader_replicas=True, min_insync_replicas=2, unclean=True)
+    later = change(of_three(isr=(3,), leader=3, last_known_elr=(2,)), up=(1,), rules=rules, without=3)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr, later.last_known_elr) == (1, (1,), (), ())
+    assert later.leader_recovery_state == RECOVERING

@@ -76,11 +76,14 @@ def change_partition(
     """
     isr = tuple(each for each in (partition.isr if isr is None else isr) if each != without)
     elr = tuple(each for each in partition.elr if not (unclean_shutdown and each == without))
+    gone = without if unclean_shutdown else None
+    # Before the election: a replica that leaves the ISR now may lead, and no other may while it is down.
+    elr, last_known = _eligible(partition, isr, elr, gone, rules)
     leader, unclean = _elect(partition, isr, elr, can_lead, rules)
     if leader not in (NO_LEADER, *isr):
         # From the ELR, or unclean: only the new leader is in sync with itself.
         isr = (leader,)
-        elr = () if unclean else tuple(each for each in elr if each != leader)
+        elr, last_known = ((), ()) if unclean else _eligible(partition, isr, elr, gone, rules)
     if not isr and not rules.eligible_leader_replicas:
         isr = partition.isr
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
@@ -94,9 +97,10 @@ def change_partition(
         record.leader_recovery_state = RECOVERING
     elif not unclean and leader_recovery_state not in (None, partition.leader_recovery_state):
         record.leader_recovery_state = leader_recovery_state
-    if rules.eligible_leader_replicas:
-        gone = without if unclean_shutdown else None
-        _set_eligible(partition, record, isr, elr, gone, rules.min_insync_replicas)
+    if rules.eligible_leader_replicas and elr != partition.elr:
+        record.eligible_leader_replicas = list(elr)
+    if rules.eligible_leader_replicas and last_known != partition.last_known_elr:
+        record.last_known_elr = list(last_known)
     empty = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
     return None if record == empty else record
 
@@ -119,31 +123,24 @@ def _elect(
     return NO_LEADER, False
 
 
-def _set_eligible(
-    partition: PartitionImage,
-    record: PartitionChangeRecord,
-    isr: tuple[int, ...],
-    elr: tuple[int, ...],
-    gone: int | None,
-    min_insync_replicas: int,
-) -> None:
-    """Below the minimum, replicas that were in the ISR stay eligible; at or above it the ELR is empty."""
-    last_known: tuple[int, ...] = ()
-    if len(isr) >= min(min_insync_replicas, len(partition.replicas)):
-        elr = ()
-    else:
-        candidates = dict.fromkeys((*elr, *partition.isr))
-        elr = tuple(each for each in candidates if each not in isr and each != gone)
-        known = dict.fromkeys((*partition.last_known_elr, *partition.elr, *partition.isr))
-        last_known = tuple(each for each in known if each not in isr and each not in elr)
-        if not isr:
-            # The last leader has the most records: the partition waits for it if no other replica returns.
-            led_last = partition.leader if partition.leader != NO_LEADER else next(iter(partition.last_known_elr), None)
-            last_known = () if led_last is None else (led_last,)
-    if elr != partition.elr:
-        record.eligible_leader_replicas = list(elr)
-    if last_known != partition.last_known_elr:
-        record.last_known_elr = list(last_known)
+def _eligible(
+    partition: PartitionImage, isr: tuple[int, ...], elr: tuple[int, ...], gone: int | None, rules: ElectionRules
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ELR that goes with an ISR, and the last known ELR.
+
+    Below the minimum, replicas that were in the ISR stay eligible; at or above it the ELR is empty.
+    """
+    if len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
+        return (), ()
+    candidates = dict.fromkeys((*elr, *partition.isr))
+    elr = tuple(each for each in candidates if each not in isr and each != gone)
+    known = dict.fromkeys((*partition.last_known_elr, *partition.elr, *partition.isr))
+    last_known = tuple(each for each in known if each not in isr and each not in elr)
+    if not isr:
+        # The last leader has the most records: the partition waits for it if no other replica returns.
+        led_last = partition.leader if partition.leader != NO_LEADER else next(iter(partition.last_known_elr), None)
+        last_known = () if led_last is None else (led_last,)
+    return elr, last_known
 
 
 def settle(
