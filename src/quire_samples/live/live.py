@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import click
 
+from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
 from quire.console.failure import Failure
 from quire.console.live_screen import clear_screen, show_screen
 from quire.console.options import FloatRange, IntRange
 from quire.console.stopping import Stop
 from quire.console.terminal import echo
+from quire.protocol.errors import ApiError
 from quire.spark.dead_letters import dead_letter_topic
 from quire.spark.pipeline_file import PipelineFileError, find_pipelines
 from quire.spark.session import SparkMissingError, require_spark
@@ -39,6 +41,8 @@ SHOW_EVERY_S = 1.0
 LINES_EVERY_S = 5.0
 SURVIVE_A_KILL = 3
 KILLED_AFTER_S = 30.0
+FAILOVER_S = 15.0
+"""By then another broker must have taken over."""
 RESULTS = (SALES, SALES_5M, TOP, SESSIONS, STOCK, *(dead_letter_topic(topic) for topic in events.TOPICS))
 
 
@@ -52,7 +56,7 @@ Examples:
 @click.option("--seconds", type=FloatRange(min=0), default=0, help="Stop after this time; 0: at Ctrl-C.")
 @click.option("--listen", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT", help="Of the node.")
 @click.option("--nodes", type=IntRange(min=1), default=1, show_default=True, metavar="N", help="Run a cluster.")
-@click.option("--kill", is_flag=True, help="Kill a broker after half the time, or after 30 s; needs --nodes 3 or more.")
+@click.option("--kill", is_flag=True, help="Kill a broker in the middle, when Spark reads; needs --nodes 3 or more.")
 @click.option("--data", help="Data directory.  [default: ./quire-data, or ./quire-cluster with --nodes]")
 @click.option("--folder", default="./pipelines", show_default=True, help="Folder with the pipelines' files.")
 @click.option(
@@ -130,7 +134,9 @@ def _run(setup: Setup, seconds: float, rate: float, speed: float, failover_at_s:
         looks = stack.enter_context(BlockingClient(address, client_id="quire-live-view"))
         view = View(looks, demo, nodes, speed, failover)
         try:
-            view.show(client, reader, lambda: stop.asked or bool(seconds and demo.elapsed_s >= seconds))
+            view.show(
+                client, reader, lambda: stop.asked or bool(seconds and demo.elapsed_s >= seconds and view.is_done)
+            )
             if failover is not None:
                 echo(f"\n{failover.summary()}.")
             finish(client, demo, reader, stop)
@@ -167,8 +173,15 @@ class View:
         self._speed = speed
         self._failover = failover
         self._figures: NodeFigures | None = None
+        self._failing_since_s: dict[str, float] = {}
+        """By step."""
         self._failures: list[str] = []
         """What happened to brokers."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what was asked for has happened."""
+        return self._failover is None or self._failover.killed is not None
 
     def show(self, client: BlockingClient, reader: ResultReader, over: Callable[[], bool]) -> None:
         """Shows the live view until `over` returns true."""
@@ -179,25 +192,37 @@ class View:
             clear_screen()
         while not over():
             demo.check()
-            reader.take_new()
+            self._despite_failures(reader.take_new)
             news = [*demo.notice(), *self._advance_failover()]
             if live and demo.elapsed_s - shown_s >= SHOW_EVERY_S:
                 shown_s = demo.elapsed_s
-                self._look()
+                self._despite_failures(self._look)
                 show_screen(self._screen(), colours.paint)
             elif not live:
                 for text in news:
                     echo(text)
                 if demo.elapsed_s - shown_s >= LINES_EVERY_S:
                     shown_s = demo.elapsed_s
-                    self._look()
+                    self._despite_failures(self._look)
                     echo(line(demo.elapsed_s, demo.figures, demo.statuses(), self._figures))
             sys.stdout.flush()
             run_for(client, TICK_MS)
 
+    def _despite_failures(self, step: Callable[[], None]) -> None:
+        """In a cluster a request may meet a broker that has just failed; the step is done again with the next view."""
+        try:
+            step()
+        except (ApiError, ClientError):
+            now_s = time.monotonic()
+            since_s = self._failing_since_s.setdefault(step.__name__, now_s)
+            if self._nodes.nodes == 1 or now_s - since_s > FAILOVER_S:
+                raise
+        else:
+            self._failing_since_s.pop(step.__name__, None)
+
     def _advance_failover(self) -> list[str]:
-        if self._failover is None:
-            return []
+        if self._failover is None or not self._demo.has_read():
+            return []  # What prepares itself to read or send would end with the failure of a broker.
         news = self._failover.advance(self._looks, self._demo.elapsed_s)
         self._failures += news
         return news
