@@ -9,6 +9,8 @@ INSTALLED := $(VENV)/.installed
 SPARK := $(VENV)/.spark
 READY := $(VENV)/.ready
 SECONDS ?= 0
+NODES ?= 1
+KILL ?=
 LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
 MINUTES ?= 60
@@ -18,6 +20,7 @@ MINUTES ?= 60
 
 help:
 	@echo "make run [SECONDS=n] [LISTEN=127.0.0.1:9092]     Quire and pipelines on Spark, with a live view (Ctrl-C stops)"
+	@echo "make run NODES=3 [KILL=1] [SECONDS=n]            the same on a cluster; KILL=1 kills a broker in the middle"
 	@echo "make broker [SECONDS=n] [LISTEN=127.0.0.1:9092]  Quire alone, with a few thousand records through it"
 	@echo "make wheel            build dist/quire_log-*.whl, which installs in seconds on machines like this one"
 	@echo "make test             formatting, types, project rules and all tests"
@@ -70,7 +73,7 @@ java:
 	@scripts/ensure-java.sh
 
 run: $(SPARK) java
-	@$(BIN)/python -m quire_samples live --seconds $(SECONDS) --listen $(LISTEN)
+	@$(BIN)/python -m quire_samples live --seconds $(SECONDS) --listen $(LISTEN) --nodes $(NODES) $(if $(KILL),--kill)
 
 broker: $(INSTALLED)
 	@$(BIN)/python -m quire_samples broker --seconds $(SECONDS) --listen $(LISTEN)

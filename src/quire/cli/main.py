@@ -23,6 +23,7 @@ COMMANDS = {
     "storage": Entry("quire.cli.storage.storage:storage", "Prepare and inspect data directories."),
     "topics": Entry("quire.cli.cluster.topics:topics", "List, create, describe, alter and delete topics."),
     "configs": Entry("quire.cli.cluster.configs:configs", "Show and change settings of topics and brokers."),
+    "explain": Entry("quire.cli.cluster.explain:explain", "Say what a topic promises, and what it survives now."),
     "groups": Entry("quire.cli.groups.groups:groups", "List, describe and delete groups, and reset offsets."),
     "transactions": Entry("quire.cli.transactions.transactions:transactions", "List, describe and abort transactions."),
     "produce": Entry("quire.cli.records.produce:produce", "Write lines to a topic."),

@@ -56,7 +56,7 @@ def finish(client: BlockingClient, demo: Demo, reader: ResultReader, stop: Stop)
     if "clean" not in queries or "events" not in said[SHOP]:
         echo(NOTHING_READ)
         return
-    lines, adds_up = summary(said[SHOP]["events"], queries["clean"])
+    lines, adds_up = summary(said[SHOP]["events"], queries["clean"], drained=drained)
     for text in lines:
         echo(text)
     figures = demo.figures

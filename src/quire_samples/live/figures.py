@@ -106,7 +106,7 @@ class ResultReader:
             ends = self._client.run(list_offsets(self._client.cluster, dict.fromkeys(topic_partitions, LATEST)))
             self._earlier = {topic_partition: at.offset for topic_partition, at in ends.items()}
         if there:
-            self._missing = [name for name in self._missing if name not in there]
             consumer = Consumer(self._client.cluster, ConsumerConfig(read_committed=True, max_wait_ms=200))
             self._client.run(consumer.assign(dict.fromkeys(topic_partitions, BEGINNING)))
+            self._missing = [name for name in self._missing if name not in there]
             self._consumers.append(consumer)

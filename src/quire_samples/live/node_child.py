@@ -28,9 +28,12 @@ class NodeChild:
             start_new_session=True,  # Ctrl-C is for us; we then stop the node in order
         )
 
+    nodes = 1
+
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def pids(self) -> dict[int, int]:
+        """Node id -> process id."""
+        return {1: self._process.pid}
 
     def wait_until_ready(self) -> str:
         """Returns its HOST:PORT. If the node does not start, it has printed the reason on standard error itself."""
@@ -38,21 +41,10 @@ class NodeChild:
         line = self._process.stdout.readline().decode().strip()
         if not line.startswith("ready "):
             code = self._process.wait(READY_TIMEOUT_S) or 1
-            if self._port_is_taken():
-                host, _, port = self._listen.rpartition(":")
-                elsewhere = f"{host}:{(int(port) + PORTS_BETWEEN) % 65536}"
-                echo(f"Elsewhere it starts with: {self._again} LISTEN={elsewhere}", err=True)
+            if is_taken(self._listen):
+                echo(f"Elsewhere it starts with: {self._again} LISTEN={elsewhere(self._listen)}", err=True)
             raise SystemExit(code)
         return line.removeprefix("ready ")
-
-    def _port_is_taken(self) -> bool:
-        host, _, port = self._listen.rpartition(":")
-        try:
-            for number in (int(port), int(port) + 1):  # the clients' and the controller's
-                socket.create_server((host, number)).close()
-        except (OSError, ValueError, OverflowError):
-            return port.isdigit()
-        return False
 
     def wait(self, seconds: float | None) -> int | None:
         """The exit code, or None if the node still runs after this time; `seconds` None waits without a limit."""
@@ -67,3 +59,19 @@ class NodeChild:
         if self.wait(STOP_TIMEOUT_S) is None:
             self._process.kill()
             self._process.wait()
+
+
+def is_taken(listen: str) -> bool:
+    """Whether another process listens at the port for clients, or at the controller's after it."""
+    host, _, port = listen.rpartition(":")
+    try:
+        for number in (int(port), int(port) + 1):
+            socket.create_server((host, number)).close()
+    except (OSError, ValueError, OverflowError):
+        return port.isdigit()
+    return False
+
+
+def elsewhere(listen: str) -> str:
+    host, _, port = listen.rpartition(":")
+    return f"{host}:{(int(port) + PORTS_BETWEEN) % 65536}"

@@ -1,18 +1,22 @@
-"""The node's own figures in `make run`: records and bytes a second, memory, and how many events have arrived.
+"""The nodes' own figures in `make run`: records and bytes a second, memory, and how many events have arrived.
 
-They come from the node from its first second on, while Spark is still starting: log end offsets, sizes on disk, and the
-memory of the process.
+They come from the nodes from their first second on, while Spark is still starting: log end offsets, sizes on disk, the
+memory of the processes, and which replicas are in sync.
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from quire.client.admin.cluster import describe_log_dirs
 from quire.client.admin.topics import describe_topics
+from quire.client.errors import ClientError
 from quire.client.offsets import LATEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
+
+PATIENCE_MS = 500.0
+"""For a node that may have failed."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -25,6 +29,11 @@ class NodeFigures:
     memory_bytes: int | None = None
     records_per_second: float | None = None
     bytes_per_second: float | None = None
+    brokers: int = 1
+    """That are up."""
+    partitions: int = 0
+    fully_in_sync: int = 0
+    """Partitions whose replicas are all in sync."""
 
     @property
     def records(self) -> int:
@@ -35,18 +44,15 @@ class NodeFigures:
         if before is None or self.at_s <= before.at_s:
             return self
         seconds = self.at_s - before.at_s
-        return NodeFigures(
-            self.at_s,
-            self.records_by_topic,
-            self.stored_bytes,
-            self.memory_bytes,
-            max(0, self.records - before.records) / seconds,
-            max(0, self.stored_bytes - before.stored_bytes) / seconds,
+        return replace(
+            self,
+            records_per_second=max(0, self.records - before.records) / seconds,
+            bytes_per_second=max(0, self.stored_bytes - before.stored_bytes) / seconds,
         )
 
 
-def look_at_node(client: BlockingClient, pid: int, at_s: float) -> NodeFigures:
-    """The figures of a cluster of one node, whose process has this id; internal topics count for their bytes only."""
+def look_at_nodes(client: BlockingClient, pids: Iterable[int], at_s: float) -> NodeFigures:
+    """The figures of a cluster of these processes; internal topics count for their bytes only."""
     cluster = client.cluster
     topics = [topic for topic in client.run(describe_topics(cluster)).values() if not isinstance(topic, ApiError)]
     led = [TopicPartition(topic.name, index) for topic in topics if not topic.internal for index in topic.led]
@@ -54,9 +60,26 @@ def look_at_node(client: BlockingClient, pid: int, at_s: float) -> NodeFigures:
     if led:
         for topic_partition, at in client.run(list_offsets(cluster, dict.fromkeys(led, LATEST))).items():
             by_topic[topic_partition.topic] = by_topic.get(topic_partition.topic, 0) + at.offset
-    folders = [folder for node in cluster.metadata.brokers for folder in client.run(describe_log_dirs(cluster, node))]
-    stored = sum(replica.size_bytes for folder in folders for replica in folder.replicas)
-    return NodeFigures(at_s, by_topic, stored, memory_bytes(pid))
+    partitions = [partition for topic in topics for partition in topic.partitions.values()]
+    memory = [memory_bytes(pid) for pid in pids]
+    known = [each for each in memory if each is not None]
+    return NodeFigures(
+        at_s,
+        by_topic,
+        sum(_stored_bytes(client, node) for node in list(cluster.metadata.brokers)),
+        sum(known) if known else None,
+        brokers=len(cluster.metadata.brokers),
+        partitions=len(partitions),
+        fully_in_sync=sum(len(each.isr) == len(each.replicas) for each in partitions),
+    )
+
+
+def _stored_bytes(client: BlockingClient, node: int) -> int:
+    try:
+        folders = client.run(describe_log_dirs(client.cluster, node), PATIENCE_MS)
+    except (ApiError, ClientError):
+        return 0  # The node has just failed.
+    return sum(replica.size_bytes for folder in folders for replica in folder.replicas)
 
 
 def memory_bytes(pid: int) -> int | None:

@@ -25,8 +25,9 @@ def screen(
     figures: Figures,
     statuses: Mapping[str, Status],
     node: NodeFigures | None = None,
+    brokers: Sequence[str] = (),
 ) -> str:
-    """The node, sales and top products side by side, stock, dead letters, and the queries."""
+    """The node (of a cluster, also its `brokers`), sales and top products side by side, stock, letters, queries."""
     running, starting = by_name(statuses)
     sales, products = _sales(figures, spark_is_up=bool(running) or not starting), _products(figures)
     height = max(len(sales), len(products))
@@ -38,6 +39,7 @@ def screen(
         "",
         "BROKER",
         *_node(node),
+        *brokers,
         "",
         *(f"{left:<{width}}  {right}".rstrip() for left, right in pairs),
         "",
@@ -60,6 +62,15 @@ def _node(node: NodeFigures | None) -> list[str]:
         return ["no figures yet"]
     sent = ", ".join(f"{node.records_by_topic.get(topic, 0):,} {topic}" for topic in events.TOPICS)
     return [_traffic(node), f"events: {sent}"]
+
+
+def cluster_line(node: NodeFigures | None, brokers: int) -> str:
+    if node is None:
+        return f"{brokers} brokers"
+    return (
+        f"{node.brokers} of {brokers} brokers up; {node.fully_in_sync:,} of {count(node.partitions, 'partition')} "
+        "with all replicas in sync"
+    )
 
 
 def _traffic(node: NodeFigures) -> str:
@@ -158,8 +169,11 @@ def _dead(figures: Figures) -> str:
     return f"{total:,}{_of_earlier_runs(figures.earlier_dead_letters)}: {' + '.join(reasons)}"
 
 
-def summary(sent: int, clean: Status) -> tuple[list[str], bool]:
-    """How the events of this run were counted, and whether that adds up; `clean` is the status of that query."""
+def summary(sent: int, clean: Status, *, drained: bool = False) -> tuple[list[str], bool]:
+    """How the events of this run were counted, and whether that adds up; `clean` is the status of that query.
+
+    `drained`: the query has read everything, so it must have at least what was sent.
+    """
     run = clean["this_run"]
     accounts = run["counts"] | {"duplicates": run["duplicates"], "late": run["late"]}
     total = sum(accounts.values())
@@ -170,6 +184,9 @@ def summary(sent: int, clean: Status) -> tuple[list[str], bool]:
         lines.append(f"(the generator sent {sent:,}; the others were there before, or are still to be read)")
     if run["missed"]:
         lines.append(f"({count(run['missed'], 'batch', 'batches')} were not reported, so the sum is incomplete)")
+    if drained and run["rows"] < sent:
+        lines.append(f"({count(sent - run['rows'], 'event')} of those that were acknowledged ARE LOST)")
+        adds_up = False
     return lines, adds_up
 
 

@@ -11,7 +11,7 @@ from quire.spark.status_table import size, view
 from quire_samples.live.colours import paint
 from quire_samples.live.figures import KEPT_WINDOWS, SALES, SALES_5M, SESSIONS, STOCK, TOP, Figures
 from quire_samples.live.node_figures import NodeFigures
-from quire_samples.live.screen import BAR, clock, line, money, screen, still_to_come, summary, waiting_for
+from quire_samples.live.screen import BAR, clock, cluster_line, line, money, screen, still_to_come, summary, waiting_for
 
 
 def record(headers: list[tuple[str, bytes | None]] | None = None, **value: Any) -> Record:
@@ -168,6 +168,18 @@ def test_the_summary_adds_up_or_says_that_it_does_not() -> None:
     assert not summary(1200, query(this_run=run | {"rows": 1201}))[1]
     lines, adds_up = summary(1200, query(this_run=run | {"missed": 1}))
     assert not adds_up and "1 batch" in lines[-1]
+    assert summary(1200, query(), drained=True)[1]
+    lines, adds_up = summary(1203, query(), drained=True)
+    assert not adds_up and "3 events of those that were acknowledged ARE LOST" in lines[-1]
+
+
+def test_a_cluster_shows_its_brokers_and_what_happened_to_them() -> None:
+    node = NodeFigures(1.0, brokers=2, partitions=25, fully_in_sync=3)
+    said = [cluster_line(node, 3), "broker 1 was killed"]
+    lines = screen("x", 1, 60, Figures(), {}, node, said).splitlines()
+    at = lines.index("2 of 3 brokers up; 3 of 25 partitions with all replicas in sync")
+    assert lines[at + 1 : at + 3] == ["broker 1 was killed", ""]
+    assert cluster_line(None, 3) == "3 brokers"
 
 
 def test_the_backlog_is_shown_once_every_query_has_begun() -> None:
