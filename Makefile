@@ -15,7 +15,7 @@ LISTEN ?= 127.0.0.1:9092
 WORKERS ?= 2
 MINUTES ?= 60
 
-.PHONY: help setup run broker java wheel lint test bench bench-spark interop campaign soak clean
+.PHONY: help setup run broker java wheel lint test mutants bench bench-spark interop campaign soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "make bench            measure Quire, and Apache Kafka if Maven is reachable"
 	@echo "make bench-spark      measure Quire's Spark source and sink, and Spark's own Kafka connector"
 	@echo "make interop          Apache Kafka's tools against Quire (needs Java and Maven)"
+	@echo "make mutants          break the product in one place at a time: the simulator must find each"
 	@echo "make campaign [MINUTES=n] seeds, mutants and a judge for a given time; goes on where the last one ended"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
@@ -93,6 +94,9 @@ lint: $(READY)
 test: lint java
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+mutants: $(READY)
+	$(BIN)/python -m simulator.mutants
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.compare

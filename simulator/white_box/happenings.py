@@ -37,12 +37,12 @@ class Happenings:
             self.count(SHRINK)
         if isr - isr_before:
             self.count(EXPANSION)
+        last = self._led.setdefault(key, before.leader)
         if now.leader_epoch == before.leader_epoch or not now.has_leader:
             return
         self.count(ELECTION)
         if now.leader in before.elr and now.leader not in before.isr:
             self.count(ELR_ELECTION)
-        last = self._led.setdefault(key, before.leader)
         if internal and now.leader != last and last != NO_LEADER:
             self.count(COORDINATOR_MOVE)
         self._led[key] = now.leader

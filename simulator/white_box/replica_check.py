@@ -16,7 +16,8 @@ from simulator.life import Life
 from simulator.machine import Machine, MachineState
 from simulator.superseded import is_compacted
 from simulator.violation import Violation
-from simulator.white_box.replica_log import BatchSeen, Place, batches_from, records_of, seen
+from simulator.white_box.committed_check import BatchSeen
+from simulator.white_box.replica_log import Place, batches_from, records_of, seen
 
 HAS_COMMITTED = "every replica in the ISR and ELR has what is committed"
 WATERMARK = "a high watermark is at most the log end of every ISR member"

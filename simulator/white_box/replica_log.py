@@ -7,17 +7,9 @@ from quire.protocol.records import BatchHeader, Record, decode_batch, walk_batch
 from quire.replication.partition import Partition
 from simulator.disk import SimDisk
 from simulator.read_committed import as_marker
+from simulator.white_box.committed_check import BatchSeen
 
 SEGMENT = ".log"
-
-
-class BatchSeen(NamedTuple):
-    """What makes a batch this one: its checksum covers everything that these fields do not."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
-    crc: int
 
 
 class Place(NamedTuple):

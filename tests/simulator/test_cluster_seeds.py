@@ -11,8 +11,8 @@ from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
 from simulator.main import Kind, summary
 from simulator.world import World
 
-CLUSTERS = Kind(clusters=True, scale=0.2)
-THREE_NODES = Kind(nodes=3, scale=0.2)
+CLUSTERS = Kind(clusters=True, scale=0.04)
+THREE_NODES = Kind(nodes=3, clusters=True, scale=0.04)
 QUORUMS = Kind(quorums=True, scale=0.3)
 
 
@@ -29,14 +29,21 @@ def test_a_quorum_of_controllers_keeps_every_promise_twice_alike(seed: int) -> N
     run_twice(QUORUMS, seed)
 
 
-@pytest.mark.parametrize("seed", range(3000, 3006))
+@pytest.mark.parametrize("seed", range(3000, 3003))
 def test_a_cluster_of_three_nodes_keeps_every_promise_twice_alike(seed: int) -> None:
     run_twice(THREE_NODES, seed)
 
 
-@pytest.mark.parametrize("seed", range(3000, 3006))
+@pytest.mark.parametrize("seed", range(3000, 3003))
 def test_a_cluster_of_any_size_keeps_every_promise_twice_alike(seed: int) -> None:
     run_twice(CLUSTERS, seed)
+
+
+@pytest.mark.parametrize("kind", [THREE_NODES, CLUSTERS], ids=["three", "any"])
+@pytest.mark.parametrize("seed", range(3003, 3030))
+def test_a_replicated_cluster_keeps_every_promise(seed: int, kind: Kind) -> None:
+    report = World(seed, kind.plan(seed)).run()
+    assert report.violation is None, summary(report, kind.options)
 
 
 @pytest.mark.parametrize("kind", [THREE_NODES, QUORUMS], ids=["cluster", "quorum"])

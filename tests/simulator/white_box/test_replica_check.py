@@ -1,0 +1,127 @@
+"""Replicas on three nodes, made by hand: what is committed is on all that are in sync, and the same there."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from quire.metadata.partition_image import PartitionImage
+from quire.replication.leader_role import LeaderRole
+from simulator.ledger import Ledger, PartitionBook, Setting, TopicBook
+from simulator.life import Life
+from simulator.machine import Machine, MachineState
+from simulator.superseded import POLICY
+from simulator.white_box.replica_check import HAS_COMMITTED, SAME_LOG, SAME_VALUES, WATERMARK, Key, ReplicaCheck
+from tests.simulator.expected_violation import expect
+from tests.simulator.white_box.logs import Batches, disk_with, replica
+
+TOPIC_ID = bytes(16)
+LOG: Batches = [(0, 1, [b"a1", b"b1"]), (2, 1, [b"c1"])]
+
+
+class Cluster:
+    """A partition with three replicas; node 1 leads it in epoch 1. Each replica is changed before `look`."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        topic = TopicBook("t", TOPIC_ID, 1, stays=True, replication_factor=3)
+        self.ledger.topics[TOPIC_ID] = topic
+        self.book: PartitionBook = topic.partitions[0]
+        self.image = PartitionImage(replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, leader_epoch=1)
+        self.logs: dict[int, Batches] = dict.fromkeys((1, 2, 3), LOG)
+        self.ends = dict.fromkeys((1, 2, 3), 3)
+        self.high_watermarks = dict.fromkeys((1, 2, 3), 3)
+
+    def check(self) -> tuple[ReplicaCheck, dict[Key, PartitionImage]]:
+        machines = [self._machine(number) for number in (1, 2, 3)]
+        return ReplicaCheck(machines, self.ledger), {(TOPIC_ID, 0): self.image}
+
+    def look(self) -> int:
+        """How many batches it has compared."""
+        check, newest = self.check()
+        check.look(newest, 0.0)
+        return check.compared
+
+    def _machine(self, number: int) -> Machine:
+        partition = replica(self.ends[number], high_watermark=self.high_watermarks[number])
+        partition.topic_id, partition.index = TOPIC_ID, 0
+        if number == 1:
+            partition.leader = cast(LeaderRole, SimpleNamespace(leader_epoch=1))
+        image = SimpleNamespace(partition=lambda *_: self.image)
+        fields = SimpleNamespace(
+            name=f"node-{number}",
+            state=MachineState.SERVING,
+            life=Life(f"node-{number}", 1),
+            disk=disk_with(self.logs[number]),
+            node=SimpleNamespace(partitions=[partition], image=image),
+        )
+        return cast(Machine, fields)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_replicas_that_are_the_same_are_fine(cluster: Cluster) -> None:
+    cluster.book.reached(3)
+    assert cluster.look() == 6
+
+
+def test_a_member_that_lacks_what_clients_know_is_found(cluster: Cluster) -> None:
+    cluster.book.reached(3)
+    cluster.ends[2] = 2
+    with expect(HAS_COMMITTED):
+        cluster.look()
+
+
+def test_a_replica_in_the_elr_must_have_what_clients_know(cluster: Cluster) -> None:
+    cluster.book.reached(3)
+    cluster.ends[2] = 2
+    cluster.image = cluster.image._replace(isr=(1,), elr=(2,))
+    with expect(HAS_COMMITTED):
+        cluster.look()
+
+
+def test_one_that_lost_its_power_or_is_not_in_sync_may_lack_it(cluster: Cluster) -> None:
+    cluster.book.reached(3)
+    cluster.ends[2] = cluster.ends[3] = cluster.high_watermarks[2] = cluster.high_watermarks[3] = 2
+    cluster.image = cluster.image._replace(isr=(1, 2))
+    cluster.book.replicas.hurt["node-2"] = 0
+    cluster.look()
+
+
+def test_a_high_watermark_beyond_a_member_is_found(cluster: Cluster) -> None:
+    cluster.ends[3] = 2
+    with expect(WATERMARK):
+        cluster.look()
+
+
+def test_another_batch_below_the_high_watermark_is_found_and_above_it_is_fine(cluster: Cluster) -> None:
+    cluster.logs[3] = [(0, 1, [b"a1", b"b1"]), (2, 1, [b"x1"])]
+    cluster.high_watermarks[3] = 2
+    cluster.look()
+    cluster.high_watermarks[3] = 3
+    with expect(SAME_LOG):
+        cluster.look()
+
+
+def test_compacted_replicas_may_differ_but_not_in_the_last_values(cluster: Cluster) -> None:
+    cluster.book.topic.settings[POLICY] = Setting("compact")
+    cluster.logs[1] = [(0, 1, [b"a1"]), (1, 1, [b"a2"]), (2, 1, [b"b1"])]
+    cluster.logs[2] = [(1, 1, [b"a2"]), (2, 1, [b"b1"])]
+    cluster.logs[3] = cluster.logs[1]
+    check, newest = cluster.check()
+    check.look_at_the_end(newest)
+    cluster.logs[3] = [(0, 1, [b"a1"]), (2, 1, [b"b1"])]
+    check, newest = cluster.check()
+    with expect(SAME_VALUES):
+        check.look_at_the_end(newest)
+
+
+def test_a_partition_is_whole_with_a_leader_and_all_replicas_in_sync(cluster: Cluster) -> None:
+    check, newest = cluster.check()
+    assert check.is_whole(newest)
+    for image in (cluster.image._replace(isr=(1, 2)), cluster.image._replace(leader=-1)):
+        assert not check.is_whole({(TOPIC_ID, 0): image})
+        assert len(check.missing({(TOPIC_ID, 0): image})) == 1
