@@ -105,11 +105,12 @@ class _FollowerFetch:
             yield from self._read_changed()
             while not self._response.responses and (left_ms := deadline_ms - clock.monotonic_ms()) > 0:
                 yield session.when_more(left_ms)
-                if not session.changed:
-                    break  # The time is up, or there was an election.
+                if session.is_closed or not session.changed:
+                    break  # The time is up, there was an election, or the broker has registered again.
                 yield from self._read_changed()
             self._leave_out_closed()
-            is_answered = request.session_epoch != FINAL_EPOCH and session.replica_id in self._node.image.brokers
+            is_known = not session.is_closed and session.replica_id in self._node.image.brokers
+            is_answered = is_known and request.session_epoch != FINAL_EPOCH
         finally:
             if not is_answered:
                 # The follower has hung up, or wants no session.

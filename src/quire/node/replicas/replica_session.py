@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quire.metadata.image import ClusterImage
 
 SESSIONS_OF_A_BROKER = 16
-"""A broker has one for each of its fetchers. The oldest one is closed to make room."""
+"""A broker has one for each of its fetchers. The one that has not fetched for longest makes room."""
 PARTITIONS_MAX = 100_000
 """In one session: more than a node should have."""
 HURRY_MS = 1_000.0
@@ -62,6 +62,7 @@ class ReplicaSession(ReplicaReader):
         "changed",
         "epoch",
         "id",
+        "is_closed",
         "partitions",
         "replica_id",
     )
@@ -82,6 +83,7 @@ class ReplicaSession(ReplicaReader):
         self._timer: Timer | None = None
         self._scheduled = False
         self._hurries_until_ms = 0.0
+        self.is_closed = False
 
     def resume(self, epoch: int) -> None:
         if epoch != self.epoch:
@@ -115,7 +117,7 @@ class ReplicaSession(ReplicaReader):
 
     def follow(self, leader: LeaderRole, followed: FollowedPartition) -> None:
         """From now on the leadership tells this session what happens."""
-        if followed.leader is not leader:
+        if followed.leader is not leader and not self.is_closed:
             if followed.leader is not None:
                 self._leave(followed.leader)
             followed.leader = leader
@@ -127,9 +129,12 @@ class ReplicaSession(ReplicaReader):
         leader.replica_readers.pop(self, None)
 
     def close(self) -> None:
+        """A fetch that waits is answered, and the follower begins another session."""
+        self.is_closed = True
         for leader in list(self._by_leader):
             self._leave(leader)
-        self.stop_waiting()
+        if self._more is not None:
+            self._clock.call_soon(self._wake)
 
     # --- What leaders tell
 
@@ -183,8 +188,8 @@ class ReplicaSessions:
         self._clock = clock
         self._random = random
         self._sessions: dict[int, ReplicaSession] = {}
-        """Least recently used first."""
         self._by_replica: dict[int, dict[ReplicaSession, None]] = {}
+        """Least recently used first."""
 
     def of_fetch(self, request: FetchRequest, replica_id: int, broker_epoch: int) -> ReplicaSession:
         """The session of a fetch, with what the fetch says of it; ApiError if the follower must begin another.
@@ -192,31 +197,39 @@ class ReplicaSessions:
         A fetch outside a session gets one too; the caller closes it.
         """
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self.close(request.session_id)
+            ended = self._sessions.get(request.session_id)
+            if ended is not None and ended.replica_id == replica_id:
+                self.close(ended.id)
             session = self._open(replica_id, broker_epoch)
         else:
-            found = self._sessions.get(request.session_id)
-            if found is None or found.replica_id != replica_id:
-                raise ApiError(
-                    ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"broker {replica_id} has no session {request.session_id}"
-                )
-            session = found
+            session = self._found(request.session_id, replica_id, broker_epoch)
             session.resume(request.session_epoch)
-            self._sessions[session.id] = self._sessions.pop(session.id)
+            own = self._by_replica[replica_id]
+            own[session] = own.pop(session)
         session.update(request)
         if len(session.partitions) > PARTITIONS_MAX:
             self.close(session.id)
             raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "there is no room for so many partitions in a session")
         return session
 
+    def _found(self, session_id: int, replica_id: int, broker_epoch: int) -> ReplicaSession:
+        """A broker that has registered again begins another session.
+
+        Otherwise it would not name the partitions that have not changed, and so never under its new registration.
+        """
+        found = self._sessions.get(session_id)
+        if found is None or found.replica_id != replica_id or found.broker_epoch != broker_epoch:
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                f"broker {replica_id} has no session {session_id} under broker epoch {broker_epoch}",
+            )
+        return found
+
     def _open(self, replica_id: int, broker_epoch: int) -> ReplicaSession:
         session_id = 1 + self._random.below(MAX_EPOCH - 1)
         while session_id in self._sessions:
             session_id = 1 + self._random.below(MAX_EPOCH - 1)
-        own = self._by_replica.setdefault(replica_id, {})
-        for other in [each for each in own if each.broker_epoch < broker_epoch] + list(own)[
-            : -SESSIONS_OF_A_BROKER + 1
-        ]:
+        for other in list(self._by_replica.get(replica_id, ()))[: -SESSIONS_OF_A_BROKER + 1]:
             self.close(other.id)
         session = ReplicaSession(session_id, replica_id, broker_epoch, self._clock)
         self._sessions[session_id] = session
@@ -233,9 +246,10 @@ class ReplicaSessions:
             session.close()
 
     def keep_only(self, image: "ClusterImage") -> None:
-        """Closes the sessions of brokers that are not registered any more."""
-        for replica_id in [each for each in self._by_replica if each not in image.brokers]:
-            for session in list(self._by_replica[replica_id]):
+        """Closes the sessions of brokers that are not registered any more, or have registered again since."""
+        for session in list(self._sessions.values()):
+            broker = image.brokers.get(session.replica_id)
+            if broker is None or 0 <= session.broker_epoch < broker.epoch:
                 self.close(session.id)
 
     def hurry(self, replicas: Iterable[int]) -> None:
