@@ -10,14 +10,15 @@ from tests.wire.clients import WAIT_S, confluent_consumer, confluent_read
 
 PARTITIONS = 3
 TOPIC = "under-load"
-IDEMPOTENT = {"acks": "all", "enable.idempotence": True}
-PLAIN = {"acks": 1, "enable.idempotence": False}
+IDEMPOTENT: dict[str, Any] = {"acks": "all", "enable.idempotence": True}
+PLAIN: dict[str, Any] = {"acks": 1, "enable.idempotence": False}
 
 
 class Load:
     """Writes numbered records to all partitions until told to stop, and remembers what was acknowledged."""
 
-    def __init__(self, bootstrap: str, **settings: Any) -> None:
+    def __init__(self, bootstrap: str, *, most_waiting: int = 5000, **settings: Any) -> None:
+        self._most_waiting = most_waiting
         self._producer = confluent_kafka.Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -72,7 +73,7 @@ class Load:
             self.sent[partition].append(value)
             number += 1
             self._producer.poll(0)
-            while len(self._producer) > 5000 and not self._stopping:
+            while len(self._producer) > self._most_waiting and not self._stopping:
                 self._producer.poll(0.01)
 
     def _delivered(self, error: Any, message: Any) -> None:
@@ -85,9 +86,9 @@ class Load:
             self._changed.notify_all()
 
 
-def create_topic(bootstrap: str, name: str = TOPIC, partitions: int = PARTITIONS) -> None:
+def create_topic(bootstrap: str, name: str = TOPIC, partitions: int = PARTITIONS, *, replicas: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(WAIT_S)
+    admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=replicas)])[name].result(WAIT_S)
 
 
 def stored_values(bootstrap: str, partition: int) -> list[tuple[int, bytes]]:
