@@ -36,9 +36,10 @@ def fetched(
     broker_epoch: int = -1,
     topic_id: bytes | None = None,
     index: int = 0,
+    offset: int = 0,
 ) -> ErrorCode:
     wanted = FetchPartition(
-        partition=index, fetch_offset=0, partition_max_bytes=1000, current_leader_epoch=leader_epoch
+        partition=index, fetch_offset=offset, partition_max_bytes=1000, current_leader_epoch=leader_epoch
     )
     request = FetchRequest(
         replica_state=ReplicaState(replica_id=replica_id, replica_epoch=broker_epoch),
@@ -86,9 +87,25 @@ def test_a_replica_of_an_old_registration(leader: SimulatedNode, caplog: pytest.
     beat(leader, epoch)
     add_replica(leader, OTHER_ID)
     assert fetched(leader, OTHER_ID, broker_epoch=epoch - 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert f"its broker epoch is {epoch - 1}, and broker 2 has registered again with {epoch}" in caplog.text
+    assert f"its broker epoch is {epoch - 1}, and broker 2 has registered with {epoch}" in caplog.text
     assert fetched(leader, OTHER_ID, broker_epoch=epoch) == ErrorCode.NONE
-    assert fetched(leader, OTHER_ID) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("claimed", [2**62, -1])
+def test_a_claim_to_be_a_broker_commits_nothing(leader: SimulatedNode, claimed: int) -> None:
+    """The replica is in sync, so what it is believed to have is acknowledged."""
+    beat(leader, register(leader))
+    role = leader.node.partitions.leader("t", None, 0)
+    role.followers.change_members(Members((1, OTHER_ID), (1, OTHER_ID), 1))
+    leader.send(produce_request("t"), 9)
+    committed = role.partition.high_watermark
+    assert fetched(leader, OTHER_ID, broker_epoch=claimed, offset=2) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert role.partition.high_watermark == committed == 1
+
+
+def test_a_follower_that_no_broker_is_registered_as(leader: SimulatedNode) -> None:
+    add_replica(leader, STRANGER)
+    assert fetched(leader, STRANGER, broker_epoch=5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_client_that_may_not_act_as_a_node(leader: SimulatedNode) -> None:

@@ -52,6 +52,7 @@ METADATA_VERSION_NAMES: tuple[str, ...] = (
 """Kafka's names of the levels of metadata.version, from the oldest supported on."""
 
 _MIGRATION = 8
+_BROKER_EPOCHS_IN_FETCHES = 10
 _TRANSACTIONS = 13
 _CONTROLLER_REGISTRATIONS = 15
 _DIRECTORIES = 17
@@ -78,6 +79,11 @@ def check_supported(name: str, level: int) -> None:
 
 def metadata_version_name(level: int) -> str:
     return METADATA_VERSION_NAMES[level - SUPPORTED[METADATA_VERSION][0]]
+
+
+def has_broker_epochs(metadata_version: int) -> bool:
+    """Whether every broker that fetches as a follower says under which registration (KIP-903)."""
+    return metadata_version >= _BROKER_EPOCHS_IN_FETCHES
 
 
 def has_transactions(metadata_version: int) -> bool:

@@ -11,6 +11,7 @@ may be truncated while it is being sent, because this node may be deposed; the f
 from functools import partial
 from typing import TYPE_CHECKING
 
+from quire.metadata.features import has_broker_epochs
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
@@ -39,7 +40,7 @@ MOST_CHECKS = 3
 """How often a read waits for checks: once is enough, unless segments are added or deleted meanwhile."""
 
 NO_BROKER_EPOCH = -1
-"""Before version 15 the request has none."""
+"""Before version 15 the request has none, so brokers send it at an old metadata.version alone."""
 
 
 def replica_of(request: FetchRequest) -> int:
@@ -239,10 +240,14 @@ class _FollowerFetch:
                 code, f"broker {replica_id} is no replica of partition {followed.index} that could follow it"
             )
         epoch, broker = self._epoch, node.image.brokers.get(replica_id)
-        if epoch != NO_BROKER_EPOCH and broker is not None and not broker.fenced and epoch < broker.epoch:
+        if epoch == NO_BROKER_EPOCH and not has_broker_epochs(node.image.metadata_version):
+            return
+        known = NO_BROKER_EPOCH if broker is None else broker.epoch
+        if epoch != known or broker is None:
+            # What a broker says that has registered later counts when this node knows of that: it tries again.
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"its broker epoch is {epoch}, and broker {replica_id} has registered again with {broker.epoch}",
+                f"its broker epoch is {epoch}, and broker {replica_id} has registered with {known}",
             )
 
     def _log(self, error: ApiError) -> None:
