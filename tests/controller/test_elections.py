@@ -110,6 +110,14 @@ def test_an_eligible_replica_can_lead_as_safely() -> None:
     assert (later.leader, later.isr, later.elr, later.leader_recovery_state) == (2, (2,), (1,), 0)
 
 
+def test_a_member_of_the_isr_leads_before_an_eligible_replica() -> None:
+    """The eligible one would lead alone: the other has more than what is committed."""
+    partition = of_three(isr=(1, 3), elr=(2,))
+    later = change(partition, up=(2, 3), rules=ElectionRules(True, 3), without=1)
+    assert later is not None
+    assert (later.leader, later.isr, set(later.elr)) == (3, (3,), {1, 2})
+
+
 def test_at_the_minimum_no_other_replica_is_eligible() -> None:
     later = change(of_three(isr=(1, 2), leader=-1, elr=(3,), last_known_elr=(3,)), up=(1, 2), rules=ELIGIBLE)
     assert later is not None

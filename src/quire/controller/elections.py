@@ -109,12 +109,14 @@ def _elect(
     partition: PartitionImage, isr: tuple[int, ...], elr: tuple[int, ...], can_lead: CanLead, rules: ElectionRules
 ) -> tuple[int, bool]:
     """The leader, and whether it may lack acknowledged records."""
-    eligible = (*isr, *elr) if rules.eligible_leader_replicas else isr
-    for candidate in (partition.leader, *partition.replicas):
-        if candidate in eligible and can_lead(candidate):
-            return candidate, False
+    eligible = elr if rules.eligible_leader_replicas else ()
+    # Both have all that is committed, but the others of an ISR would have to follow a replica that has less than they.
+    for members in (isr, eligible):
+        for candidate in (partition.leader, *partition.replicas):
+            if candidate in members and can_lead(candidate):
+                return candidate, False
     last_known = partition.last_known_elr
-    if rules.eligible_leader_replicas and not eligible and len(last_known) == 1 and can_lead(last_known[0]):
+    if rules.eligible_leader_replicas and not isr and not eligible and len(last_known) == 1 and can_lead(last_known[0]):
         return last_known[0], True
     if rules.unclean:
         for candidate in partition.replicas:

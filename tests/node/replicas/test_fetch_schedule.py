@@ -89,6 +89,18 @@ def test_a_partition_that_is_paused_and_resumed_between_two_fetches_is_only_name
     assert (named(request), forgotten(request)) == ([0], [])
 
 
+def test_a_paused_partition_that_changes_is_not_named_before_its_time_has_come() -> None:
+    """Its log may be waiting for the disk, and a fetch would say that everything in it is safe."""
+    first, second = copied(0), copied(1)
+    schedule = schedule_of(first, second)
+    fetch(schedule)
+    schedule.pause(first, 100.0)
+    schedule.changed(first)
+    assert named(fetch(schedule)) == []
+    schedule.resume(first.key)
+    assert named(fetch(schedule)) == [0]
+
+
 def test_a_removed_partition_is_forgotten_once() -> None:
     first, second = copied(0), copied(1)
     schedule = schedule_of(first, second)

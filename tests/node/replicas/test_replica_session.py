@@ -7,10 +7,12 @@ from quire.pending import Pending
 from quire.protocol import codec
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
+from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from quire.replication.members import Members
 from tests.node.api.other_nodes import OTHER_ID, ask_controller, beat, register
 from tests.node.conftest import SimulatedNode
+from tests.node.test_dispatch import produce_request
 
 VERSION = 17
 
@@ -59,8 +61,10 @@ def waiting(node: SimulatedNode, session_id: int, epoch: int) -> Pending[bytes |
 
 
 def opened(node: SimulatedNode) -> int:
-    """The id of a session, of which a fetch has been answered that had nothing to say."""
-    session_id = fetched(node, request(node)).session_id
+    """The id of a session whose follower has all there is, and has been told so."""
+    first = request(node)
+    first.topics[0].partitions[0].fetch_offset = node.node.partitions.leader("t", None, 0).log.end_offset
+    session_id = fetched(node, first).session_id
     assert session_id and not fetched(node, request(node, session_id, 1)).responses
     return session_id
 
@@ -112,6 +116,19 @@ def test_a_session_of_an_earlier_registration_ends(leader: SimulatedNode) -> Non
     register(leader, incarnation_id=b"j" * 16)
     leader.clock.run_for(10)
     assert session_of(again) == 0
+
+
+def test_the_high_watermark_is_sent_again_to_a_follower_of_another_leader_epoch(leader: SimulatedNode) -> None:
+    """It did not take the answer if it learned of the epoch while that was under way."""
+    leader.call(produce_request("t"), 9, ProduceResponse)
+    session_id = opened(leader)
+    leader.node.partitions.leader("t", None, 0).partition.become_leader(1, Members((1, OTHER_ID), (1,), 2))
+    later = request(leader)
+    later.session_id, later.session_epoch = session_id, 2
+    later.topics[0].partitions[0].current_leader_epoch = 1
+    later.topics[0].partitions[0].fetch_offset = 1
+    ((part,),) = [topic.partitions for topic in fetched(leader, later).responses]
+    assert (part.error_code, part.high_watermark, part.records) == (ErrorCode.NONE, 1, b"")
 
 
 def test_only_its_own_broker_can_end_a_session(leader: SimulatedNode) -> None:

@@ -68,8 +68,8 @@ class FetchSchedule:
         self._leave_out(key)
 
     def changed(self, copied: CopiedPartition) -> None:
-        """The next fetch has to name it."""
-        if self.partitions.get(copied.key) is copied:
+        """The next fetch has to name it, unless it waits: then that fetch does with which it goes on."""
+        if self.partitions.get(copied.key) is copied and copied.key not in self._paused:
             self._to_name[copied.key] = copied
 
     def pause(self, copied: CopiedPartition, until_ms: float) -> None:

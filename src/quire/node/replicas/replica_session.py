@@ -104,6 +104,9 @@ class ReplicaSession(ReplicaReader):
                 if known is None:
                     self.partitions[followed.key] = known = followed
                 else:
+                    if known.current_leader_epoch != followed.current_leader_epoch:
+                        # The follower may not have taken an answer of the earlier epoch.
+                        known.sent_high_watermark = -1
                     known.wants(followed)
                     known.log_start_offset = followed.log_start_offset
                     known.is_named = True
