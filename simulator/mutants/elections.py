@@ -29,9 +29,9 @@ MUTANTS = (
     ),
     Mutant(
         "replicas stay eligible when enough others are in sync",
-        "quire.controller.elections:_set_eligible",
-        "        elr = ()\n    else:",
-        "        pass\n    else:",
+        "quire.controller.elections:_eligible",
+        "return (), ()",
+        "return elr, ()",
     ),
     Mutant(
         "an election keeps the leader epoch",
