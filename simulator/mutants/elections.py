@@ -12,7 +12,7 @@ MUTANTS = (
     Mutant(
         "any replica may lead",
         "quire.controller.elections:_elect",
-        "if candidate in eligible and can_lead(candidate):",
+        "if candidate in members and can_lead(candidate):",
         "if can_lead(candidate):",
     ),
     Mutant(
