@@ -18,6 +18,7 @@ from quire_samples.live.waiting import run_for
 
 LOOK_EVERY_MS = 20.0
 LEADERS_WITHIN_S = 10.0
+IN_SYNC_WITHIN_S = 60.0
 
 
 class Failover:
@@ -32,6 +33,13 @@ class Failover:
         self._killed_at_s = 0.0
         self._led = 0
         """How many partitions the broker led."""
+
+    @property
+    def is_over(self) -> bool:
+        """The broker was killed, and is in sync again or does not get there."""
+        if self.killed is None:
+            return False
+        return self.in_sync_after_s is not None or time.monotonic() - self._killed_at_s > IN_SYNC_WITHIN_S
 
     def advance(self, client: BlockingClient, elapsed_s: float) -> list[str]:
         """Does what is due at this time; returns what has happened since the last call."""
@@ -62,7 +70,7 @@ class Failover:
         return [self.summary()]
 
     def summary(self) -> str:
-        """What has happened, in one sentence."""
+        """What has happened to the leaders, in one sentence."""
         if self.killed is None:
             return "no broker was killed"
         led = f"broker {self.killed} was killed (SIGKILL), which led {count(self._led, 'partition')}"

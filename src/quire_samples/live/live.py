@@ -181,7 +181,7 @@ class View:
     @property
     def is_done(self) -> bool:
         """Whether what was asked for has happened."""
-        return self._failover is None or self._failover.killed is not None
+        return self._failover is None or self._failover.is_over
 
     def show(self, client: BlockingClient, reader: ResultReader, over: Callable[[], bool]) -> None:
         """Shows the live view until `over` returns true."""

@@ -15,7 +15,7 @@ from quire.client.offsets import LATEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol.errors import ApiError
 
-PATIENCE_MS = 500.0
+PATIENCE_MS = 2_000.0
 """For a node that may have failed."""
 
 

@@ -91,15 +91,16 @@ NOW = {
         topic(),
         (
             "All replicas are in sync.",
-            "Any one broker may fail, and clients keep writing with acks=all.",
-            "Any 2 brokers may fail, and all acknowledged records can still be read.",
+            "Any one broker may fail, and clients keep writing with acks=all and reading.",
+            "Any 2 brokers may fail, and no acknowledged record is lost; clients keep reading, the last records when 2 "
+            "replicas are in sync again.",
         ),
         ("rack", "controllers"),
     ),
     "brokers that are the controllers": Case(
         topic(voters=(1, 2, 3)),
         (
-            "Any one broker may fail, and all acknowledged records",
+            "Any one broker may fail, and clients keep writing",
             "controllers too: with 2 more of them down, no leader is elected",
         ),
         ("Any 2 brokers",),
@@ -109,6 +110,9 @@ NOW = {
         ("with 1 more of them down, no leader",),
         ("Any one broker",),
     ),
+    "one is enough": Case(
+        topic(min_isr=1), ("Any 2 brokers may fail, and clients keep writing with acks=all and reading.",), ("lost",)
+    ),
     "controllers that do not answer": Case(
         topic(voters=()), ("The controllers did not answer", "Any 2 brokers may fail")
     ),
@@ -117,7 +121,7 @@ NOW = {
         (
             "Broker 3 is down; it has replicas of partition 0.",
             "If one more broker fails, partitions may refuse acks=all until it is back.",
-            "Any one broker may fail, and all acknowledged records",
+            "Any one broker may fail, and no acknowledged record is lost",
         ),
         ("All replicas", "and clients keep writing"),
     ),

@@ -20,16 +20,17 @@ def test_the_leader_is_killed_when_the_time_comes_and_its_return_is_noticed() ->
             assert failover.led_after_s is not None and "all had another leader after" in said
             assert cluster.leader_of(topic, 0) not in (leader, -1)
             assert failover.advance(client, 31.0) == [], "it is down"
+            assert not failover.is_over
             cluster.start(leader)
             news: list[str] = []
             while not news:
                 news = failover.advance(client, 32.0)
             assert news[0].startswith(f"broker {leader} is back, and in sync ")
-            assert failover.advance(client, 33.0) == []
+            assert failover.is_over and failover.advance(client, 33.0) == []
 
 
 def test_a_topic_that_does_not_exist_yet_is_waited_for() -> None:
     with Cluster() as cluster, BlockingClient(cluster.bootstrap_servers) as client:
         failover = Failover(0.0, "later", cluster.kill)
         assert failover.advance(client, 1.0) == []
-        assert failover.killed is None and cluster.pids
+        assert failover.killed is None and not failover.is_over and cluster.pids

@@ -83,13 +83,16 @@ def now(topic: TopicState) -> Iterator[str]:
     if survived.leaders < 0:
         return
     if survived.writing > 0:
-        yield f"{_any_brokers(survived.writing)} may fail, and clients keep writing with acks=all."
+        yield f"{_any_brokers(survived.writing)} may fail, and clients keep writing with acks=all and reading."
     elif survived.writes >= 0 and topic.factors[1] > 1:
         yield "If one more broker fails, partitions may refuse acks=all until it is back."
-    if survived.leading > 0:
-        yield f"{_any_brokers(survived.leading)} may fail, and all acknowledged records can still be read."
-    else:
+    if survived.leading <= 0:
         yield "If one more broker fails, partitions may have no leader until it is back."
+    elif survived.leading > survived.writing:
+        yield (
+            f"{_any_brokers(survived.leading)} may fail, and no acknowledged record is lost; clients keep reading, the "
+            f"last records when {topic.required} replicas are in sync again."
+        )
     if survived.elections < survived.leaders:
         yield (
             f"Brokers are controllers too: with {survived.elections + 1} more of them down, no leader is elected until "
