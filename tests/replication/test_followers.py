@@ -52,6 +52,13 @@ def test_the_slowest_in_sync_follower_holds_the_high_watermark() -> None:
     assert leader.partition.high_watermark == 5
 
 
+def test_consumers_are_sent_to_members_of_the_isr_alone() -> None:
+    leader = leader_of((1, 2, 3), (1, 2), written=5)
+    fetched(leader, 2, 4)
+    fetched(leader, 3, 4)
+    assert [replica_id for replica_id, _ in followers_of(leader).holding(4)] == [2]
+
+
 def test_a_follower_outside_the_isr_does_not_hold_it() -> None:
     leader = leader_of((1, 2, 3), (1, 2), written=5)
     fetched(leader, 2, 4)

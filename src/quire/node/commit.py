@@ -7,8 +7,13 @@ from quire.replication.leader_role import LeaderRole
 from quire.seams import Clock
 
 
-def when_committed(leader: LeaderRole, end_offset: int, clock: Clock, timeout_ms: int) -> Pending[ApiError | None]:
-    """Completes when the high watermark reaches `end_offset`, as for acks=all, or with an ApiError if it may not."""
+def when_committed(
+    leader: LeaderRole, end_offset: int, clock: Clock, timeout_ms: int | None
+) -> Pending[ApiError | None]:
+    """Completes when the high watermark reaches `end_offset`, as for acks=all, or with an ApiError if it may not.
+
+    Without a timeout it waits for as long as the leadership lasts.
+    """
     if leader.may_acknowledge(end_offset - 1, True):
         return completed(None)
     wait = CommitWait()

@@ -40,7 +40,10 @@ class OwnStateLog:
         self._timeout_ms = timeout_ms
 
     def bounds(self) -> Pending[Bounds | ApiError]:
-        """The start and the end of the log, once everything before the end is committed."""
+        """The start and the end of the log, once everything before the end is committed.
+
+        That takes as long as too few replicas are in sync. What is committed by then counts, even if they are too few.
+        """
         bounds: Pending[Bounds | ApiError] = Pending()
         try:
             leader = self._leader()
@@ -51,9 +54,14 @@ class OwnStateLog:
         if found.start == found.end:
             bounds.complete(found)
             return bounds
-        when_committed(leader, found.end, self._clock, self._timeout_ms).when_done(
-            lambda error: bounds.complete(error or found)
-        )
+
+        def ended(error: ApiError | None) -> None:
+            if error is None or error.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                bounds.complete(found)
+            else:
+                bounds.complete(error)
+
+        when_committed(leader, found.end, self._clock, None).when_done(ended)
         return bounds
 
     def append(self, batch: bytearray, expected_offset: int) -> Pending[ApiError | None]:

@@ -38,11 +38,11 @@ class CommitWait(Pending[dict["LeaderRole", ErrorCode]]):
         waits = leader.commit_waits if acks_all else leader.flush_waits
         waits.append((offset, self))
 
-    def start(self, clock: Clock, timeout_ms: int) -> None:
-        if self._waiting:
-            self._timer = clock.call_later(timeout_ms, self._time_out)
-        else:
+    def start(self, clock: Clock, timeout_ms: int | None) -> None:
+        if not self._waiting:
             self.complete_once(self._failed)
+        elif timeout_ms is not None:
+            self._timer = clock.call_later(timeout_ms, self._time_out)
 
     def partition_done(self, leader: "LeaderRole", error: ErrorCode = ErrorCode.NONE) -> None:
         """The records in this partition are safe or, with an `error`, will not be under this leader."""

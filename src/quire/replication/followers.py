@@ -97,11 +97,14 @@ class Followers:
             deleted.complete_once(low)
 
     def holding(self, offset: int) -> list[tuple[int, ReplicaProgress]]:
-        """The followers that have the record at `offset`, or will have it next."""
+        """The followers in the ISR that have the record at `offset`, or will have it next.
+
+        A consumer that was sent to another one might fall behind with it, and be sent there again.
+        """
         return [
             (replica_id, each)
             for replica_id, each in self._progress.items()
-            if each.log_start_offset <= offset <= each.end_offset
+            if replica_id in self.in_sync.committed and each.log_start_offset <= offset <= each.end_offset
         ]
 
     # --- Joining and leaving

@@ -268,6 +268,13 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     assert desk.put("a", 1).value == 1
 
 
+def test_a_leadership_that_ends_while_the_log_is_read_is_no_error_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog()
+    log.read_error = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another node leads it")
+    Desk(log)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_unloading_refuses_whoever_waits_and_whoever_comes() -> None:
     desk = Desk()
     desk.log.holding = True

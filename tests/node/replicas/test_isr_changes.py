@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from quire.node.replicas import Replicas
+from quire.node.replicas import Replicas, isr_changes
 from quire.node.replicas.isr_changes import RETRY_MS
 from quire.node.to_controller import ToController
 from quire.pending import Pending
@@ -154,6 +154,28 @@ def test_after_an_error_that_says_nothing_about_the_change_the_larger_set_counts
     followers.change_members(Members((1, *OTHERS), (1, 3), 2))
     assert followers.in_sync.committed == (1, 3)
     assert followers.in_sync.proposed == (1, 3, 2), "it has caught up, so it is proposed again"
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR])
+def test_after_any_other_error_the_change_is_sent_again(leading: Leading, error: ErrorCode) -> None:
+    node, controller, (followers,) = leading(1)
+    followers.fetched(2, 77, 0, 0)
+    node.clock.run_for(1)
+    controller.answer(error=error)
+    node.clock.run_for(RETRY_MS + 2)
+    controller.answer()
+    assert followers.in_sync.committed == (1, 2)
+
+
+def test_changes_behind_many_that_were_overtaken_are_sent(leading: Leading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isr_changes, "MOST_CHANGES", 2)
+    node, controller, followers = leading(3)
+    for each in followers:
+        each.fetched(2, 77, 0, 0)
+    for each in followers[:2]:
+        each.change_members(Members((1, *OTHERS), (1, 2, 3), 1))
+    node.clock.run_for(10)
+    assert [index for index, _ in named(controller.asked[0][0])] == [2]
 
 
 def test_a_leadership_that_has_ended_ignores_the_answer(leading: Leading) -> None:

@@ -187,7 +187,9 @@ class Shard(Generic[M]):
         self._machine.loaded(self._clock.now_ms())
 
     def _load_failed(self, error: ApiError) -> None:
-        log.error("%s cannot be loaded: %s", self.name, error.message)
+        # Without the leadership there is nothing to load, and nothing wrong with the log.
+        tell = log.info if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER else log.error
+        tell("%s cannot be loaded: %s", self.name, error.message)
         self._stop(ShardState.FAILED, _refusal(ShardState.FAILED))
         self._load_later()
 

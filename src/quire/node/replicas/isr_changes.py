@@ -31,8 +31,17 @@ MOST_CHANGES = 2_000
 
 _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
 """Nothing was changed, and nothing will be."""
-_SENT_AGAIN = (ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT)
-"""Other errors say that the state of the partition is another one, which the metadata will bring."""
+_OVERTAKEN = (
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.NEW_LEADER_ELECTED,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+"""The state of the partition is another one, which the metadata will bring. After other errors it is sent again."""
+
+_DECIDED = (ErrorCode.NONE, *_REFUSED, *_OVERTAKEN)
 
 Key = tuple[bytes, int]
 
@@ -68,6 +77,8 @@ class IsrChanges:
             if change is not None:
                 sent[leader.partition.topic_id, leader.partition.index] = leader, change
         if not sent or self._closed:
+            if self._wanted:
+                self._send_soon()  # Those were overtaken, and there are more.
             return
         self._is_sending = True
         self._node.to_controller.alter_partition(self._request(sent)).when_done(
@@ -107,7 +118,7 @@ class IsrChanges:
         retry = False
         for key, (leader, change) in sent.items():
             answer = answers.get(key)
-            if response.error_code or answer is None or answer.error_code in _SENT_AGAIN:
+            if response.error_code or answer is None or answer.error_code not in _DECIDED:
                 self._wanted[leader] = None
                 retry = True
             else:
