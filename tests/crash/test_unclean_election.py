@@ -7,6 +7,7 @@ is not idempotent: an idempotent one would notice that its records are gone, and
 
 import re
 from pathlib import Path
+from typing import Any
 
 from tests.crash.dedicated_cluster import DedicatedCluster, dedicated_cluster
 from tests.crash.real_cluster import wait_while
@@ -57,7 +58,8 @@ def test_an_unclean_election_loses_what_one_replica_alone_had_and_says_so(tmp_pa
 
 def written_by_one(cluster: DedicatedCluster, *, idempotent: bool) -> tuple[Writer, int]:
     """A writer, and the node that alone has the last records that it was told are written."""
-    writer = Writer(cluster.bootstrap_servers, TOPIC, **{"enable.idempotence": idempotent, "acks": "all"})
+    settings: dict[str, Any] = {"enable.idempotence": idempotent, "acks": "all"}
+    writer = Writer(cluster.bootstrap_servers, TOPIC, **settings)
     writer.start()
     writer.wait_for_acks()
     last, *others = cluster.nodes
