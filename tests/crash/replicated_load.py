@@ -18,10 +18,12 @@ PARTITIONS = 4
 WAIT_S = 90.0
 """For whatever is expected of a cluster that has what it needs. A busy machine may need most of it."""
 STEP_S = 5.0
-TURN_S = 0.01
+TURN_S = 0.02
 UNDER_WAY = 400
 EVERY_THIRD_IS_ABORTED = 3
 PER_TRANSACTION = 3
+TRANSACTION_MS = 180_000
+"""Longer than any fault: a coordinator that aborts a transaction by itself fences its producer."""
 
 CLIENT: dict[str, Any] = {
     "broker.address.family": "v4",
@@ -116,7 +118,9 @@ class Writer(Client):
                 self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
                 self.sent[partition].append(value)
                 self._number += 1
-        self._producer.poll(TURN_S)
+        ends_s = time.monotonic() + TURN_S
+        while (left_s := ends_s - time.monotonic()) > 0:
+            self._producer.poll(left_s)
 
     def settle(self) -> None:
         assert self._producer.flush(WAIT_S) == 0, f"{self.name}: records without an answer"
@@ -152,7 +156,7 @@ class TransactionalWriter(Client):
         self._topic = topic
         self.transactional_id = f"{name} of {topic}"
         self._settings = client_settings(
-            bootstrap, **{"transactional.id": self.transactional_id, "transaction.timeout.ms": 20_000}
+            bootstrap, **{"transactional.id": self.transactional_id, "transaction.timeout.ms": TRANSACTION_MS}
         )
         self._producer: Any = None
         self._numbers = itertools.count()

@@ -27,7 +27,7 @@ PER_PARTITION = 200
 KILLS = 2
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", ["range", "consumer"])
 def test_a_group_keeps_its_commits_when_its_coordinator_is_killed_in_rebalances(protocol: str) -> None:
     with replicated_cluster() as cluster:
         kill_between_rebalances(cluster, KILLS, PROTOCOLS[protocol])

@@ -152,7 +152,9 @@ class ReplicaFetcher:
             return
         if not isinstance(result, FetchResponse):
             self._schedule.lost()
-            self._log.info("replica fetch failed leader=%d error=%s", self.leader_id, result)
+            self._log.info(
+                "replica fetch failed leader=%d error=%s", self.leader_id, result, kind="replica fetch failed"
+            )
             self._node.clock.call_later(RETRY_MS, self._fetch_soon)
             return
         if not self._schedule.answered(result):
@@ -243,6 +245,7 @@ class ReplicaFetcher:
             follower.partition,
             follower.leader_epoch,
             code.name,
+            kind="replica refused",
         )
         self._pause(copied)
 
