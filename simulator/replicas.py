@@ -34,7 +34,12 @@ class Replicas:
         if machine not in self.in_sync:
             return False
         self.hurt.setdefault(machine, flushed)
-        return all(name in self.hurt for name in self.in_sync)
+        return self.are_lost
+
+    @property
+    def are_lost(self) -> bool:
+        """Whether all that were in sync have lost power."""
+        return bool(self.in_sync) and all(name in self.hurt for name in self.in_sync)
 
     @property
     def kept(self) -> int:

@@ -12,7 +12,7 @@ MUTANTS = (
     Mutant(
         "any replica may lead",
         "quire.controller.elections:_elect",
-        "if candidate in eligible and can_lead(candidate):",
+        "if candidate in members and can_lead(candidate):",
         "if can_lead(candidate):",
     ),
     Mutant(
@@ -29,9 +29,9 @@ MUTANTS = (
     ),
     Mutant(
         "replicas stay eligible when enough others are in sync",
-        "quire.controller.elections:_set_eligible",
-        "        elr = ()\n    else:",
-        "        pass\n    else:",
+        "quire.controller.elections:_eligible",
+        "return (), ()",
+        "return elr, ()",
     ),
     Mutant(
         "an election keeps the leader epoch",

@@ -22,6 +22,8 @@ from simulator.white_box.settlement import settle
 
 UNCLEAN = "only a replica in the ISR or ELR is elected, unless the topic allows others"
 
+POWER_LOSS, UNCLEAN_ELECTION = "all that were in sync lost power", "an unclean election"
+
 Key = tuple[bytes, int]
 
 
@@ -85,30 +87,35 @@ class LeadershipWatch:
             book.replicas.are(self._in_sync(partition))
 
     def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
-        if internal:
-            self._internal.setdefault(key, Replicas()).are(self._in_sync(now))
+        replicas = self._internal.setdefault(key, Replicas()) if internal else None
+        were_lost = replicas is not None and replicas.are_lost
+        if replicas is not None:
+            replicas.are(self._in_sync(now))
         if before is None:
             return
         self._happenings.partition(key, before, now, internal=internal)
-        elected = now.leader_epoch != before.leader_epoch and now.has_leader
-        if elected and now.leader not in (*before.isr, *before.elr):
-            self._uncleanly(key, before, now)
+        if now.leader_epoch == before.leader_epoch or not now.has_leader:
+            return
+        if replicas is not None and were_lost:
+            replicas.hurt.clear()
+        elif now.leader not in (*before.isr, *before.elr) and before.last_known_elr != (now.leader,):
+            self._uncleanly(key, internal, before, now)
 
-    def _uncleanly(self, key: Key, before: PartitionImage, now: PartitionImage) -> None:
-        """A replica was elected that was not among the eligible ones, as far as two images can tell."""
+    def _uncleanly(self, key: Key, internal: bool, before: PartitionImage, now: PartitionImage) -> None:
+        """A replica was elected that was not among the eligible ones, as far as two images can tell.
+
+        The last known leader is no such replica: it is elected if all others may have lost records. Whether it has lost
+        more than it may shows in its log.
+        """
         topic = self._ledger.topics.get(key[0])
         book = topic.partitions[key[1]] if topic is not None and key[1] < len(topic.partitions) else None
         if book is not None and book in self._losses:
             return
         if book is not None and book.topic.may_elect_uncleanly:
             self._happenings.count("unclean election")
-            self._loses(book, before.leader_epoch, 0, "an unclean election")
-        elif now.partition_epoch == before.partition_epoch + 1 and not self._all_hurt(key):
+            self._loses(book, before.leader_epoch, 0, UNCLEAN_ELECTION)
+        elif now.partition_epoch == before.partition_epoch + 1 and (internal or book is not None):
             raise Violation(UNCLEAN, f"{now.leader} leads {topic}-{key[1]}: {before} became {now}")
-
-    def _all_hurt(self, key: Key) -> bool:
-        replicas = self._internal.get(key)
-        return replicas is not None and all(name in replicas.hurt for name in replicas.in_sync)
 
     def _in_sync(self, partition: PartitionImage) -> list[str]:
         members = dict.fromkeys((*partition.isr, *partition.elr))
@@ -138,14 +145,14 @@ class LeadershipWatch:
                 if all_hurt and book.replicas.hurt != before:
                     latest = self._newest.get(key)
                     epoch = -1 if latest is None else latest.leader_epoch
-                    self._loses(book, epoch, book.replicas.kept, "all that were in sync lost power")
+                    self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
                     needed = needed or topic.transactional
         return needed
 
     def _loses(self, book: PartitionBook, epoch: int, kept: int, why: str) -> None:
         earlier = self._losses.get(book)
         if earlier is not None:
-            kept = min(kept, earlier.kept)
+            kept, why = min(kept, earlier.kept), UNCLEAN_ELECTION if UNCLEAN_ELECTION in (why, earlier.why) else why
         self._losses[book] = Loss(epoch, kept, why)
         self._ledger.era += 1
         book.may_be_lost(self._ledger.era, kept)
@@ -177,10 +184,9 @@ class LeadershipWatch:
                 role = partition.leader
                 if role is None or role.leader_epoch != latest.leader_epoch:
                     return
-                kept = loss.kept if loss.why != "an unclean election" else 0
-                if kept == 0:
-                    book.promised = 0 if loss.why == "an unclean election" else book.promised
-                lost = settle(self._checker, book, machine.disk, partition, kept=kept)
+                if loss.why == UNCLEAN_ELECTION:
+                    book.promised = 0
+                lost = settle(self._checker, book, machine.disk, partition, kept=loss.kept)
                 del self._losses[book]
                 leadership = book.leadership
                 leadership.settled, leadership.cut_at = latest.leader_epoch, book.end_offset

@@ -52,3 +52,19 @@ def test_a_loss_elsewhere_leaves_a_partition_alone_and_its_answers_valid() -> No
     ledger.power_lost("a")
     assert (here.era, there.era, ledger.era) == (2, 0, 2)
     assert [here.surely_kept(era) for era in (0, 1, 2)] == [3, 3, 0]
+
+
+def test_what_the_shortest_of_them_has_on_disk_is_kept() -> None:
+    both = replicas("a", "b")
+    both.power_lost("a", 7)
+    assert not both.are_lost
+    both.power_lost("b", 5)
+    assert both.are_lost
+    assert both.kept == 5
+
+
+def test_a_second_loss_takes_nothing_that_the_first_one_left_on_disk() -> None:
+    both = replicas("a")
+    both.power_lost("a", 7)
+    both.power_lost("a", 9)
+    assert both.kept == 7

@@ -1,0 +1,116 @@
+"""What the metadata of nodes says about leaders, and when it allows that records are lost."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from quire.metadata.image import ClusterImage, TopicImage
+from quire.metadata.partition_image import PartitionImage
+from quire.protocol.internal_topics import GROUP_OFFSETS
+from simulator.checker import Checker
+from simulator.ledger import UNCLEAN_ELECTION, Ledger, PartitionBook, Setting, TopicBook
+from simulator.machine import Machine, MachineState
+from simulator.white_box.happenings import Happenings
+from simulator.white_box.leadership_watch import UNCLEAN, LeadershipWatch
+from tests.simulator.expected_violation import expect
+
+TOPIC_ID = bytes(16)
+A, B = "node-1", "node-2"
+BOTH = PartitionImage(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=1, partition_epoch=1)
+B_ALONE = BOTH._replace(isr=(2,), leader=2, leader_epoch=2, partition_epoch=2)
+
+
+class Cluster:
+    """Two nodes with one partition. Each state comes from the metadata that a node has applied."""
+
+    def __init__(self, topic: str = "t") -> None:
+        self.name = topic
+        self.ledger = Ledger()
+        if topic == "t":
+            found = TopicBook(topic, TOPIC_ID, 1, stays=True, replication_factor=2)
+            self.ledger.topics[TOPIC_ID] = found
+        self.nodes = {name: SimpleNamespace(metadata=True, image=ClusterImage()) for name in (A, B)}
+        machines = [
+            cast(Machine, SimpleNamespace(name=name, node=node, state=MachineState.DOWN))
+            for name, node in self.nodes.items()
+        ]
+        self.watch = LeadershipWatch(machines, self.ledger, Checker(self.ledger), Happenings())
+
+    @property
+    def book(self) -> PartitionBook:
+        return self.ledger.topics[TOPIC_ID].partitions[0]
+
+    def applies(self, node: str, partition: PartitionImage) -> None:
+        topic = TopicImage(self.name, TOPIC_ID, {0: partition})
+        self.nodes[node].image = ClusterImage(offset=partition.partition_epoch, topics_by_id={TOPIC_ID: topic})
+        self.watch.follow()
+
+    def loses_power(self, node: str, flushed: int = 0) -> bool:
+        return self.watch.ended(node, [((TOPIC_ID, 0), flushed)], power_lost=True)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    found = Cluster()
+    found.applies(A, BOTH)
+    return found
+
+
+def test_each_node_leads_as_far_as_it_knows(cluster: Cluster) -> None:
+    cluster.applies(B, B_ALONE)
+    leadership = cluster.book.leadership
+    assert (leadership.newest, leadership.leader) == (2, B)
+    assert (leadership.epoch_of(A), leadership.epoch_of(B)) == (1, 2)
+    assert cluster.book.replicas.in_sync == (B,)
+
+
+def test_older_metadata_changes_nothing(cluster: Cluster) -> None:
+    cluster.applies(B, B_ALONE)
+    cluster.applies(A, BOTH)
+    assert cluster.book.replicas.in_sync == (B,)
+
+
+def test_records_may_be_lost_once_all_in_sync_have_lost_power(cluster: Cluster) -> None:
+    cluster.loses_power(A, flushed=7)
+    assert not cluster.book.unsettled
+    cluster.loses_power(B, flushed=5)
+    assert cluster.book.unsettled
+    assert cluster.book.surely_kept(0) == 5
+
+
+def test_a_kill_loses_nothing(cluster: Cluster) -> None:
+    for node in (A, B):
+        cluster.watch.ended(node, [], power_lost=False)
+    assert not cluster.book.unsettled
+
+
+def test_an_unclean_election_needs_the_topics_permission(cluster: Cluster) -> None:
+    cluster.applies(A, B_ALONE)
+    with expect(UNCLEAN):
+        cluster.applies(A, BOTH._replace(isr=(1,), leader=1, leader_epoch=3, partition_epoch=3))
+
+
+def test_an_unclean_election_that_is_allowed_may_lose_everything(cluster: Cluster) -> None:
+    cluster.book.topic.settings[UNCLEAN_ELECTION] = Setting("true")
+    cluster.applies(A, B_ALONE)
+    cluster.applies(A, BOTH._replace(isr=(1,), leader=1, leader_epoch=3, partition_epoch=3))
+    assert cluster.book.unsettled
+    assert cluster.book.surely_kept(0) == 0
+
+
+def test_the_last_known_leader_may_lead_if_no_replica_is_eligible(cluster: Cluster) -> None:
+    nobody = BOTH._replace(isr=(), elr=(2,), leader=-1, leader_epoch=2, partition_epoch=2, last_known_elr=(1,))
+    cluster.applies(A, nobody)
+    cluster.applies(A, BOTH._replace(isr=(1,), leader=1, leader_epoch=3, partition_epoch=3))
+    assert not cluster.book.unsettled, "no power was lost, so it must have everything"
+
+
+def test_coordinators_lose_records_only_with_all_that_are_in_sync() -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.applies(A, BOTH)
+    assert not cluster.loses_power(A)
+    assert cluster.loses_power(B)
+    cluster.applies(A, BOTH._replace(isr=(1,), leader=1, leader_epoch=2, partition_epoch=2))
+    cluster.applies(A, BOTH._replace(leader=1, leader_epoch=2, partition_epoch=3))
+    assert not cluster.loses_power(B), "the first one has everything that is left"
