@@ -1,5 +1,6 @@
 """Looks for a seed that shows a mutant: the same seeds, plans and checks as for the real code."""
 
+import gc
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ def hunt(
     with applied(mutant):
         for count, seed in enumerate(seeds, 1):
             progress(seed)
+            gc.collect()
             violation = World(seed, kind.plan(seed)).run().violation
             if violation is not None:
                 return Caught(seed, count, violation)
