@@ -119,7 +119,7 @@ interop: $(READY)
 	$(BIN)/pytest -q interop -o faulthandler_timeout=1800
 
 campaign: $(READY)
-	$(BIN)/python -m simulator.campaign --minutes $(MINUTES) --mutants $(if $(JEPSEN),--jepsen '$(JEPSEN)')
+	$(BIN)/python -m campaign --minutes $(MINUTES) --mutants $(if $(JEPSEN),--jepsen '$(JEPSEN)')
 
 soak: $(READY)
 	$(BIN)/python -m simulator --seeds 2000

@@ -51,7 +51,7 @@ MAY_TOUCH_THE_OUTSIDE = (
 LONGEST_FILE = 500
 EVERY_TEXT = [
     path
-    for folder in ("src", "simulator", "tests", "benchmarks", "interop", "docs", "examples", "pipelines")
+    for folder in ("src", "simulator", "campaign", "tests", "benchmarks", "interop", "docs", "examples", "pipelines")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".md"} and path.is_file()
 ] + sorted(ROOT.glob("*.md"))

@@ -1,4 +1,4 @@
-"""The command `python -m simulator.campaign`."""
+"""The command `python -m campaign`."""
 
 import gc
 import os
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from simulator.campaign.campaign import Campaign
-from simulator.campaign.ledger import Ledger
+from campaign.campaign import Campaign
+from campaign.ledger import Ledger
 from simulator.main import FIXED_HASH_SEED
 
-COMMAND = "python -m simulator.campaign"
+COMMAND = "python -m campaign"
 LEDGER = Path("docs/campaign.jsonl")
 
 
@@ -21,9 +21,9 @@ LEDGER = Path("docs/campaign.jsonl")
     COMMAND,
     epilog="""\b
 Examples:
-  python -m simulator.campaign --minutes 60
-  python -m simulator.campaign --minutes 600 --mutants
-  python -m simulator.campaign --minutes 600 --jepsen 'python jepsen.py --time 60 ...'""",
+  python -m campaign --minutes 60
+  python -m campaign --minutes 600 --mutants
+  python -m campaign --minutes 600 --jepsen 'python jepsen.py --time 60 ...'""",
 )
 @click.option("--minutes", type=float, default=10.0, show_default=True, help="How long to run.")
 @click.option("--mutants", is_flag=True, help="Look for every mutant first, once for each commit.")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from simulator.campaign.ledger import Entry, Ledger
+from campaign.ledger import Entry, Ledger
 from simulator.coverage import Coverage
 from simulator.main import COMMAND, Kind
 from simulator.mutants.catalogue import MUTANTS

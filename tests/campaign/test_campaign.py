@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.campaign import campaign as module
-from simulator.campaign.campaign import Campaign
-from simulator.campaign.ledger import Entry, Ledger
+from campaign import campaign as module
+from campaign.campaign import Campaign
+from campaign.ledger import Entry, Ledger
 from simulator.main import Kind
 
 
