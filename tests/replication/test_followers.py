@@ -32,7 +32,8 @@ def change_of(leader: Leader) -> IsrChange:
 
 
 def agree(leader: Leader, partition_epoch: int) -> None:
-    leader.role.followers.agreed(change_of(leader).isr, partition_epoch)
+    followers = leader.role.followers
+    followers.change_members(Members(followers.in_sync.replicas, change_of(leader).isr, partition_epoch))
 
 
 def followers_of(leader: Leader) -> Followers:

@@ -6,7 +6,7 @@ that is committed and all that earlier leaders have written; it leaves when it h
 
     `fetched` or `consider_joining` finds a follower that has caught up, or `check_lag` one that lags;
     `_propose` calls `PartitionOwner.isr_change_wanted`, and the owner sends `change` to the controller;
-    the decision comes back to `agreed` or `refused`, and with the metadata to `change_members`, whichever is first.
+    the metadata brings the decision to `change_members`, or the answer brings a refusal to `refused`.
 
 Until then the larger of both sets counts (`in_sync_replicas.py`).
 """
@@ -20,6 +20,9 @@ from quire.replication.replica_progress import UNKNOWN, ReplicaProgress
 
 if TYPE_CHECKING:
     from quire.replication.leader_role import LeaderRole
+
+MOST_DELETIONS = 1_000
+"""How many deletions may wait for followers; for more, the oldest end at the timeout of their clients."""
 
 
 class Followers:
@@ -85,6 +88,8 @@ class Followers:
     def when_deleted(self, offset: int) -> Pending[int]:
         """Completed when no replica whose broker is up has anything before `offset`, with the low watermark."""
         deleted: Pending[int] = Pending()
+        # A request that has timed out does not take its entry away, so their number has a limit.
+        del self._low_waits[: -MOST_DELETIONS + 1]
         self._low_waits.append((offset, deleted))
         self._complete_deletions()
         return deleted
@@ -185,9 +190,6 @@ class Followers:
             self._progress[each].broker_epoch if each in self._progress else UNKNOWN for each in in_sync.proposed
         )
         return IsrChange(in_sync.proposed, epochs, self._leader.leader_epoch, in_sync.partition_epoch)
-
-    def agreed(self, isr: tuple[int, ...], partition_epoch: int) -> None:
-        self.change_members(Members(self.in_sync.replicas, isr, partition_epoch))
 
     def refused(self, change: IsrChange) -> None:
         """The controller has refused the change, and it will never take effect."""

@@ -15,6 +15,9 @@ from quire.replication.follower_role import FollowerRole
 FIRST_PAUSE_MS = 10.0
 """After an error. Each further error doubles it, up to `replica.fetch.backoff.ms`."""
 
+NOT_REQUESTED = -1
+"""No fetch has named the partition under this role."""
+
 
 class CopiedPartition:
     """A partition that one leader epoch is copied from, and the offset that the last fetch named."""
@@ -24,7 +27,7 @@ class CopiedPartition:
     def __init__(self, follower: FollowerRole) -> None:
         self.follower = follower
         self.key: PartitionId = (follower.partition.topic_id, follower.partition.index)
-        self.requested_offset = -1
+        self.requested_offset = NOT_REQUESTED
         self.pause_ms = 0.0
         """How long it had to wait after the last error; 0 if the last fetch was answered without one."""
 

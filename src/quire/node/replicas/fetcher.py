@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quire.client.link import CallResult
 from quire.client.servers import Address
 from quire.node.node_links import NodeLinks
-from quire.node.replicas.fetch_schedule import FIRST_PAUSE_MS, CopiedPartition, FetchSchedule
+from quire.node.replicas.fetch_schedule import FIRST_PAUSE_MS, NOT_REQUESTED, CopiedPartition, FetchSchedule
 from quire.node.replicas.log_joining import LogJoining
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse, PartitionData, ReplicaState
@@ -177,6 +177,8 @@ class ReplicaFetcher:
 
     def _take(self, copied: CopiedPartition, data: PartitionData) -> None:
         follower = copied.follower
+        if copied.requested_offset == NOT_REQUESTED:
+            return  # It answers a fetch of an earlier role, and says nothing about this one.
         if data.error_code:
             self._refused(copied, ErrorCode(data.error_code))
         elif follower.log.end_offset == copied.requested_offset:

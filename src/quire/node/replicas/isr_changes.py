@@ -1,8 +1,9 @@
 """Asks the controller for the changes of ISRs that leaders on this node want (AlterPartition).
 
 One request at a time has all changes that are wanted by then. A change that the controller did not decide, because
-there was none or the answer was lost, is sent again for as long as its leader wants it. Whatever comes back, the leader
-counts the larger set until it knows the decision, from here or from the metadata.
+there was none or the answer was lost, is sent again for as long as its leader wants it. The leader counts the larger
+set until the metadata brings the decision. An answer may come before the metadata that it is based on: a leader that
+took the smaller ISR from it could still have a lower min.insync.replicas than that ISR was decided with.
 """
 
 import logging
@@ -132,8 +133,8 @@ class IsrChanges:
             return
         if code is ErrorCode.NONE:
             log.info("isr changed partition=%s isr=%s epoch=%d", leader.partition, answer.isr, answer.partition_epoch)
-            if answer.leader_epoch == leader.leader_epoch:
-                leader.followers.agreed(tuple(answer.isr), answer.partition_epoch)
+            if answer.partition_epoch == change.partition_epoch:
+                leader.followers.refused(change)  # It was the committed state already, and nothing was written.
             return
         log.info("isr not changed partition=%s wanted=%s error=%s", leader.partition, list(change.isr), code.name)
         if code in _REFUSED:

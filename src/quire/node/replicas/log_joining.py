@@ -3,7 +3,7 @@
     the leader's log ends before this one    truncate to its end. The epochs show where the logs really diverge
                                              with the next fetch.
     the leader's log starts after this one   the records in between are deleted: start over at the leader's start
-    neither                                  the leader's log has changed meanwhile: fetch again
+    neither                                  the leader's log has changed meanwhile: fetch again, after a pause
 
 The first is possible only after an unclean election, or in a log without epochs.
 """
@@ -57,7 +57,8 @@ class LogJoining:
             if leader_start is None or not follower.is_active:
                 joined.complete(False)
             else:
-                joined.complete(leader_start <= follower.log.end_offset or self._start_over(follower, leader_start))
+                starts_later = leader_start > follower.log.end_offset
+                joined.complete(starts_later and self._start_over(follower, leader_start))
 
         self._ask(follower, LATEST_TIMESTAMP).when_done(ended)
         return joined
@@ -121,6 +122,10 @@ class LogJoining:
 def _offset_in(result: CallResult) -> int | None:
     if not isinstance(result, ListOffsetsResponse):
         return None
-    (topic,) = result.topics
-    (partition,) = topic.partitions
-    return partition.offset if partition.error_code == ErrorCode.NONE and partition.offset >= 0 else None
+    offsets = [
+        partition.offset
+        for topic in result.topics
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.NONE and partition.offset >= 0
+    ]
+    return offsets[0] if len(offsets) == 1 else None
