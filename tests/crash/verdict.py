@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import confluent_kafka
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from tests.crash.real_cluster import wait_while
-from tests.crash.replicated_load import PARTITIONS, WAIT_S, Place, ReplicatedLoad, Writer, client_settings
+from tests.crash.replicated_load import PARTITIONS, Place, ReplicatedLoad, Writer, client_settings
 
+ASK_S = 5.0
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
@@ -108,14 +109,23 @@ def read_settled(bootstrap: str, topic: str) -> dict[Place, bytes]:
 
 
 def ends(bootstrap: str, topic: str, isolation: str) -> list[int]:
+    """Of all partitions, as soon as each of them has a leader that answers."""
     consumer = _consumer(bootstrap, isolation)
+    found: list[int] = []
+
+    def ask() -> str:
+        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        try:
+            found[:] = [consumer.get_watermark_offsets(place, timeout=ASK_S)[1] for place in places]
+        except KafkaException as error:
+            return f"not all ends of {topic} are known: {error}"
+        return ""
+
     try:
-        return [
-            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=WAIT_S)[1]
-            for partition in range(PARTITIONS)
-        ]
+        wait_while(ask)
     finally:
         consumer.close()
+    return found
 
 
 def read_all(bootstrap: str, topic: str, isolation: str = COMMITTED) -> dict[Place, bytes]:
