@@ -335,3 +335,17 @@ def test_a_deletion_does_not_wait_for_brokers_that_are_down() -> None:
     leader.eligible = False
     followers.consider_joining()
     assert done == [4]
+
+
+def test_another_follower_is_considered_after_a_change_was_refused() -> None:
+    leader = leader_of((1, 2, 3), (1,), written=1)
+    fetched(leader, 2, 1)
+    fetched(leader, 3, 1)
+    followers_of(leader).refused(change_of(leader))
+    followers_of(leader).check_lag(0, LAG_MS)
+    assert change_of(leader).isr == (1, 2)
+    leader.eligible = False
+    followers_of(leader).refused(change_of(leader))
+    leader.eligible = True
+    followers_of(leader).change_members(Members((1, 3), (1,), 1))
+    assert change_of(leader).isr == (1, 3)

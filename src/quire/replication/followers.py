@@ -167,6 +167,8 @@ class Followers:
         remaining = tuple(each for each in self.in_sync.committed if each not in lagging)
         if self.in_sync.proposed is None and remaining != self.in_sync.committed:
             self._propose(remaining)
+        # Also for followers that were not considered when a change of another one was refused.
+        self.consider_joining()
         self._leader.advance_high_watermark()
 
     def _members_count_as_in_sync(self) -> None:

@@ -4,6 +4,7 @@ A partition whose role changes is assigned to the fetcher of its leader, or take
 each node that leads partitions of it, however many partitions there are.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from quire.node.node_links import NodeLinks
@@ -17,6 +18,9 @@ from quire.seams import Timer
 if TYPE_CHECKING:
     from quire.metadata.image import ClusterImage
     from quire.node.node import Node
+
+CHECKS_PER_TURN = 500
+"""How many partitions are looked at for lag before other requests are served: a few milliseconds."""
 
 
 class Replicas:
@@ -90,9 +94,18 @@ class Replicas:
         self._lag_timer = self._node.clock.call_later(max_lag_ms / 2, self._check_lag)
 
     def _check_lag(self) -> None:
+        self._check_some(list(self._node.partitions))
+
+    def _check_some(self, left: list[Partition]) -> None:
+        """A part of the partitions in each turn of the event loop."""
+        if self._stopped:
+            return
         now_ms = self._node.clock.monotonic_ms()
         max_lag_ms = self._node.config.get_int("replica.lag.time.max.ms")
-        for partition in self._node.partitions:
+        for partition in left[:CHECKS_PER_TURN]:
             if partition.leader is not None and partition.leader.followers:
                 partition.leader.followers.check_lag(now_ms, max_lag_ms)
-        self._check_lag_later()
+        if len(left) > CHECKS_PER_TURN:
+            self._node.clock.call_soon(partial(self._check_some, left[CHECKS_PER_TURN:]))
+        else:
+            self._check_lag_later()
