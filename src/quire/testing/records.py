@@ -26,6 +26,7 @@ from quire.testing.node_process import ClusterError
 
 Content = str | bytes | None
 Headers = Mapping[str, Content] | Sequence[tuple[str, Content]]
+_NEW_TOPIC_S = 2.0
 _POLL_S = 0.02
 _ASK_S = 5.0
 """How long one broker is asked for the active controller: it may itself wait for one, while others know it."""
@@ -83,8 +84,15 @@ def controller(servers: str, timeout_s: float) -> int:
 
 
 def leader_of(servers: str, topic: str, partition: int, timeout_s: float) -> int:
+    """Waits for a topic that the node which answers does not know yet: another one may have created it just now."""
+    deadline = time.monotonic() + min(timeout_s, _NEW_TOPIC_S)
     with _client(servers, timeout_s) as client:
-        found = client.run(describe_topics(client.cluster, [topic]), timeout_s * 1000)[topic]
+        while True:
+            found = client.run(describe_topics(client.cluster, [topic]), timeout_s * 1000)[topic]
+            is_unknown = isinstance(found, ApiError) and found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if not is_unknown or time.monotonic() >= deadline:
+                break
+            time.sleep(_POLL_S)
         if isinstance(found, ApiError):
             raise found
         if partition not in found.partitions:
