@@ -19,6 +19,7 @@ from quire.cli.node.serve import LEAVE_UNASKED, NodeFailedError, run_node
 from quire.client.shell_loop import BlockingLoop
 from quire.console.failure import EXIT_FAILED
 
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _READ_BYTES = 65_536
 
 
@@ -56,11 +57,14 @@ class NodeChild:
         out, its_out = os.pipe()
         log, its_log = os.pipe()
         parent_pid = os.getpid()
+        # A signal to the child would be lost in the handlers that it inherits: it waits until these are gone.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         pid = os.fork()
         if pid == 0:
             os.close(out)
             os.close(log)
             _be_node(self.node, parent_pid, its_out, its_log)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(its_out)
         os.close(its_log)
         self.pid = pid
@@ -115,8 +119,9 @@ def _be_node(node: PlannedNode, parent_pid: int, out: int, log: int) -> NoReturn
     code = EXIT_FAILED
     try:
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _STOPPING:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
         signal.signal(LEAVE_UNASKED, signal.SIG_IGN)  # until the node can leave
         os.setsid()
         die_with_parent(parent_pid)
