@@ -86,7 +86,7 @@ def test_a_failed_installation_is_reported_with_the_reason(system: Path) -> None
     add_apt_get(system, "another")
     code, _, said = ensure(system)
     assert code == 1
-    assert "Unable to locate package" in said and "install it (Debian: openjdk-17-jre-headless)" in said
+    assert "Unable to locate package" in said and "install it yourself (Debian: openjdk-17-jre-headless)" in said
 
 
 def test_an_old_java_that_hides_the_installed_one_is_not_taken_for_it(system: Path) -> None:
