@@ -184,7 +184,7 @@ def test_producer_ids_for_an_old_registration(node: SimulatedNode, logged: pytes
     ("fields", "words"),
     [
         ({"cluster_id": "another"}, "INCONSISTENT_CLUSTER_ID: this is a node of cluster"),
-        ({"features": []}, "UNSUPPORTED_VERSION: it does not support the features of this cluster (group.version at 1"),
+        ({"features": []}, "UNSUPPORTED_VERSION: it does not support the features of this cluster (eligible."),
         ({"incarnation_id": b"j" * 16}, "DUPLICATE_BROKER_REGISTRATION: another process is broker 2"),
         ({"log_dirs": []}, "INVALID_REGISTRATION: it names no log directories"),
     ],

@@ -22,3 +22,13 @@ def test_only_a_few_are_kept() -> None:
         give_back_scratch(scratch)
     taken = [take_scratch() for _ in range(10)]
     assert sum(any(scratch is each for each in given) for scratch in taken) <= 3
+
+
+def test_a_buffer_that_is_still_viewed_is_not_used_again() -> None:
+    scratch = bytearray(100)
+    view = memoryview(scratch)
+    give_back_scratch(scratch)
+    assert take_scratch() is not scratch
+    view.release()
+    give_back_scratch(scratch)
+    assert take_scratch() is scratch and len(scratch) == 100

@@ -20,5 +20,15 @@ def take_scratch() -> bytearray:
 
 
 def give_back_scratch(scratch: bytearray) -> None:
-    if len(scratch) <= KEPT_BYTES and len(_free) < _KEPT:
+    if len(scratch) <= KEPT_BYTES and len(_free) < _KEPT and not _is_viewed(scratch):
         _free.append(scratch)
+
+
+def _is_viewed(scratch: bytearray) -> bool:
+    """Whether a view of it is left, in the frames of an error: it cannot grow then."""
+    try:
+        scratch.append(0)
+    except BufferError:
+        return True
+    del scratch[-1]
+    return False
