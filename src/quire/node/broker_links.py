@@ -40,7 +40,7 @@ class BrokerLinks:
         """By node id and API key."""
 
     def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
-        address = None if self._links.closed else self._address_of(node_id)
+        address = None if self._links.closed else self.address_of(node_id)
         if address is None:
             return completed(ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not registered"))
         key = request.API_KEY
@@ -49,12 +49,13 @@ class BrokerLinks:
 
     def brokers_changed(self) -> None:
         """Closes connections to addresses where a broker is no longer registered. Requests on them fail."""
-        self._links.close_unless(lambda purpose, address: address == self._address_of(purpose[0]))
+        self._links.close_unless(lambda purpose, address: address == self.address_of(purpose[0]))
 
     def close(self) -> None:
         self._links.close()
 
-    def _address_of(self, node_id: int) -> Address | None:
+    def address_of(self, node_id: int) -> Address | None:
+        """Where other brokers reach this one; None if it is not registered."""
         broker = self._image().brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoint(self._listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)

@@ -110,7 +110,7 @@ def test_a_follower_has_the_same_index(disk: SimDisk) -> None:
 
 
 class TestUncommittedMarkers:
-    """They hold the last stable offset back; which they are follows from the log, whoever wrote it."""
+    """They hold the last stable offset back; which they are follows from the log, not from its writer."""
 
     def test_a_leader_and_a_follower_have_the_same(self, disk: SimDisk) -> None:
         leader = written(disk)

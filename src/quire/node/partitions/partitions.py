@@ -53,6 +53,21 @@ class Partitions:
 
     def leader(self, topic: str, topic_id: bytes | None, index: int) -> LeaderRole:
         """The leader of the partition, by topic id or, without one, by name; ApiError if this node cannot serve it."""
+        partition = self._opened(topic, topic_id, index)
+        if partition is None or (leader := partition.leader) is None:
+            raise self._hosted.why_missing(topic, topic_id, index)
+        return leader
+
+    def readable(self, topic: str, topic_id: bytes | None, index: int) -> LeaderRole | FollowerRole:
+        """The role in which this node can serve a consumer that may read from followers (KIP-392); ApiError if none."""
+        partition = self._opened(topic, topic_id, index)
+        role = None if partition is None else partition.leader or partition.follower
+        if role is None:
+            raise self._hosted.why_missing(topic, topic_id, index)
+        return role
+
+    def _opened(self, topic: str, topic_id: bytes | None, index: int) -> Partition | None:
+        """The partition, opened now if a request needs it first; None if it is not here."""
         hosted = self._hosted
         if topic_id is not None and topic_id != ZERO:
             partition = hosted.by_id.get((topic_id, index))
@@ -60,21 +75,7 @@ class Partitions:
             partition = hosted.by_name.get((topic, index))
         if partition is None and (self._opener.postponed or self._opener.unopened):
             partition = self._opener.open_on_demand(hosted.topic(topic, topic_id), index)
-        if partition is None or (leader := partition.leader) is None:
-            raise hosted.why_missing(topic, topic_id, index)
-        return leader
-
-    def readable(self, topic: str, topic_id: bytes | None, index: int) -> LeaderRole | FollowerRole:
-        """The role in which this node can serve a consumer that may read from followers (KIP-392); ApiError if none."""
-        hosted = self._hosted
-        partition = (
-            hosted.by_id.get((topic_id, index))
-            if topic_id is not None and topic_id != ZERO
-            else hosted.by_name.get((topic, index))
-        )
-        if partition is not None and partition.leader is None and partition.follower is not None:
-            return partition.follower
-        return self.leader(topic, topic_id, index)
+        return partition
 
     def check_opened(self, wanted: Iterable[tuple[str, bytes | None, int]]) -> None:
         """ApiError if a request that cannot run in slices needs many partitions whose logs are not created yet."""

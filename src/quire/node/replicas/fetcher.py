@@ -9,7 +9,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from quire.client.link import CallResult
-from quire.client.servers import Address
 from quire.node.node_links import NodeLinks
 from quire.node.replicas.fetch_schedule import FIRST_PAUSE_MS, NOT_REQUESTED, CopiedPartition, FetchSchedule
 from quire.node.replicas.log_joining import LogJoining
@@ -98,7 +97,7 @@ class ReplicaFetcher:
     def _fetch(self) -> None:
         self._scheduled = False
         schedule, config = self._schedule, self._node.config
-        address = self._address()
+        address = self._node.broker_links.address_of(self.leader_id)
         if self._is_fetching or self._closed or address is None:
             return
         schedule.resume_due(self._node.clock.monotonic_ms())
@@ -120,11 +119,6 @@ class ReplicaFetcher:
         link.call(request, config.get_int("replica.socket.timeout.ms"), versions=FETCH_VERSIONS).when_done(
             self._answered
         )
-
-    def _address(self) -> Address | None:
-        broker = self._node.image.brokers.get(self.leader_id)
-        endpoint = None if broker is None else broker.endpoint(self._node.config.topology.inter_broker_listener)
-        return None if endpoint is None else Address(endpoint.host, endpoint.port)
 
     def _max_wait_ms(self) -> int:
         """The next fetch names the partitions that wait now, so the leader must not keep this one for longer."""

@@ -12,7 +12,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from quire.client.link import CallResult
-from quire.client.servers import Address
 from quire.node.node_links import NodeLinks
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -108,12 +107,10 @@ class LogJoining:
                 )
             ],
         )
-        broker = node.image.brokers.get(self._leader_id)
-        endpoint = None if broker is None else broker.endpoint(node.config.topology.inter_broker_listener)
-        if endpoint is None:
+        address = node.broker_links.address_of(self._leader_id)
+        if address is None:
             offset.complete(None)
             return offset
-        address = Address(endpoint.host, endpoint.port)
         link = self._links.link((self._leader_id, "offsets"), address, f"quire-{node.node_id}-offsets")
         link.call(request, TIMEOUT_MS).when_done(answered)
         return offset

@@ -3,8 +3,8 @@
 For the producer state a transaction ends when its marker is in the log. For readers it ends when the marker is
 committed: a failover may lose the marker, and the transaction would be open again. Until then the last stable offset
 stays where the transaction began. This follows from the log and the high watermark, not from a role: a new leader must
-not show what the marker of the previous one ended but nobody committed. So the log itself keeps it up to date: when it
-is opened, for every append, as leader or follower, and when it is truncated.
+not show a transaction that an uncommitted marker of the previous one ended. So the log itself keeps it up to date: when
+it is opened, for every append, as leader or follower, and when it is truncated.
 """
 
 from collections import deque
