@@ -37,6 +37,10 @@ from simulator.white_box.scribe import SETTINGS, Scribe
 from simulator.white_box.voter_operator import VoterOperator
 from simulator.white_box.white_box import WhiteBox
 
+ATTACK_LIMIT_MS = 300_000.0
+"""How long to wait at most until a seed has gone through enough."""
+MORE_MS = 1_000.0
+POLL_MS = 20.0
 START_LIMIT_MS = 30_000.0
 STOP_LIMIT_MS = 30_000.0
 FINISH_LIMIT_MS = 120_000.0
@@ -57,12 +61,26 @@ class RunReport:
     virtual_ms: float
     lives: int
     faults: dict[str, int]
+    """Those that took effect."""
     counts: Counts
+    announced: int = 0
+    """How many faults were announced."""
+    attacked_ms: float = 0.0
+    """How long there were faults, in virtual time."""
+    lacks: str | None = None
+    """What happened too little, although every promise held."""
     happened: dict[str, int] = field(default_factory=dict)
     """Events within a cluster, such as elections and truncations."""
     violation: str | None = None
     story: list[str] = field(default_factory=list)
     """What led up to the violation."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run does not count as a success."""
+        if self.violation is not None:
+            return self.violation
+        return f"too little happened: {self.lacks}" if self.lacks is not None else None
 
 
 Cast = Callable[["World"], list[SimClient]]
@@ -117,6 +135,8 @@ class World:
         self._tasks: list[Task] = []
         self._audits = Audits(self.scene)
         self._rests = 0
+        self._attacked_ms = 0.0
+        self._lacks: str | None = None
         self._stays_down = False
         """Whether a node that has ended is not started again."""
         clients = [client.name for client in self._clients]
@@ -185,8 +205,11 @@ class World:
             events=self.trace.events,
             virtual_ms=self.clock.monotonic_ms(),
             lives=self.scene.starts,
-            faults=self._faults.struck,
+            faults=self._faults.counts.struck,
             counts=self.scene.ledger.counts,
+            announced=sum(self._faults.counts.announced.values()),
+            attacked_ms=self._attacked_ms,
+            lacks=self._lacks if violation is None else None,
             happened=self._white_box.happenings.counts,
             violation=str(violation) if violation is not None else None,
             story=self.trace.story() if violation is not None else [],
@@ -202,7 +225,7 @@ class World:
             self._create_topics()
         self._tasks = [Task(self.clock, client.name, client.run()) for client in self._clients]
         Task(self.clock, "faults", self._faults.run())
-        self._run_for(self.plan.duration_ms)
+        self._attack()
         self._faults.begin_no_more()
         self._run_until(lambda: not self._faults.paused, PAUSE_LIMIT_MS, "the end of a pause")
         self._come_to_rest()
@@ -213,6 +236,19 @@ class World:
         self._stop_and_start_again()
         self._check_all()
 
+    def _attack(self) -> None:
+        """Clients work and faults happen, for as long as the plan says, or until there were enough of both."""
+        least, writes, faults = self.plan.least, self.scene.ledger.counts, self._faults.counts
+        started_ms = self.clock.monotonic_ms()
+        self._run_for(self.plan.duration_ms)
+        while True:
+            attacked_ms = self._attacked_ms = self.clock.monotonic_ms() - started_ms
+            if least is not None:
+                self._lacks = least.lacks(attacked_ms / 1000, writes.writes_acknowledged, faults.total)
+            if self._lacks is None or attacked_ms >= ATTACK_LIMIT_MS:
+                return
+            self._run_for(MORE_MS)
+
     def _check_all(self) -> None:
         self._check_that_all_agree()
         self.scene.at_rest = True
@@ -221,6 +257,7 @@ class World:
             self._look_at_everything()
             for book in self.scene.ledger.live_partitions():
                 self.scene.checker.held_to_the_end(book)
+            self._check_equal_replicas()
         self.scene.at_rest = False
 
     def _create_topics(self) -> None:
@@ -257,6 +294,13 @@ class World:
         while not self._white_box.is_whole and self.clock.monotonic_ms() < end_ms:
             self._step()
         self._white_box.check_whole()
+
+    def _check_equal_replicas(self) -> None:
+        """Followers learn a little later how much is committed."""
+        equal, end_ms = self._white_box.equal, self.clock.monotonic_ms() + WHOLE_LIMIT_MS
+        while not equal.end_alike and self.clock.monotonic_ms() < end_ms:
+            self._run_for(POLL_MS)
+        equal.check()
 
     def _set_clocks_right(self) -> None:
         """If a clock had gone back, earlier operations would take very long to time out."""

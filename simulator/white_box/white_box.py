@@ -12,6 +12,7 @@ from simulator.ledger import Ledger
 from simulator.machine import Death, Flushed, Machine
 from simulator.violation import Violation
 from simulator.white_box.committed_check import CommittedCheck
+from simulator.white_box.equal_replicas import EqualReplicas
 from simulator.white_box.happenings import Happenings
 from simulator.white_box.image_digest import image_digest
 from simulator.white_box.leadership_watch import LeadershipWatch
@@ -45,6 +46,7 @@ class WhiteBox:
         if len(machines) > 1:
             self._leaders = LeadershipWatch(machines, ledger, checker, self.happenings)
         self._replicas = ReplicaCheck(machines, ledger)
+        self.equal = EqualReplicas(machines)
 
     def follow(self, now_ms: float) -> None:
         """Called after each event."""
