@@ -77,7 +77,8 @@ def command(
         click.echo(f"{_clear_line()}None of {coverage.seeds} seeds had: {', '.join(coverage.missing)}")
         sys.exit(1)
     if several and not as_json:
-        click.echo(f"{_clear_line()}{len(list(chosen))} seeds hold, {time.monotonic() - started:.0f} s")
+        what = f", {coverage.range}" if kind.is_replicated else ""
+        click.echo(f"{_clear_line()}{coverage.seeds} seeds hold{what}, {time.monotonic() - started:.0f} s")
 
 
 class Kind(NamedTuple):

@@ -63,14 +63,14 @@ class RunReport:
     faults: dict[str, int]
     """Those that took effect."""
     counts: Counts
+    happened: dict[str, int] = field(default_factory=dict)
+    """Events within a cluster, such as elections and truncations."""
     announced: int = 0
     """How many faults were announced."""
     attacked_ms: float = 0.0
     """How long there were faults, in virtual time."""
     lacks: str | None = None
     """What happened too little, although every promise held."""
-    happened: dict[str, int] = field(default_factory=dict)
-    """Events within a cluster, such as elections and truncations."""
     violation: str | None = None
     story: list[str] = field(default_factory=list)
     """What led up to the violation."""

@@ -22,4 +22,5 @@ def test_seeds_are_taken_together() -> None:
     for kind in NEEDED:
         coverage.add(report({kind: 1} if kind != ABORT else {}, aborted=int(kind == ABORT)))
     assert not coverage.missing
+    assert coverage.range == "each with 0 to 0 acknowledged writes and 0 to 0 faults that took effect"
     assert coverage.seeds == len(NEEDED)
