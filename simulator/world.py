@@ -141,7 +141,7 @@ class World:
         """Whether a node that has ended is not started again."""
         clients = [client.name for client in self._clients]
         self._faults = Faults(self.scene, self.machines, random.stream("faults"), self.plan, clients)
-        self._white_box = WhiteBox(self.machines, ledger, self.scene.checker)
+        self._white_box = WhiteBox(self.machines, ledger, self.scene.checker, self._coordinators_lose)
         self._random = random.stream("world")
 
     def _machine(self, number: int, names: list[str], network: SimNetwork, random: SimRandom) -> Machine:
@@ -459,8 +459,8 @@ class World:
         self._audits.end(machine.name)
         if self.scene.alone:
             self._loses_alone(machine, death, flushed)
-        elif self._white_box.ended(machine, death, flushed):
-            self._coordinators_lose()
+        else:
+            self._white_box.ended(machine, death, flushed)
         self.clock.call_later(self._faults.restart_delay_ms(), lambda: self._start(machine))
 
     def _loses_alone(self, machine: Machine, death: Death, flushed: Flushed) -> None:

@@ -4,9 +4,12 @@ It tells the ledger which machines hold each partition, who leads it, and when a
 
     all in the ISR and ELR lost power ──▶ unsettled ──▶ a leader of a later epoch serves ──▶ its log is the truth
     a replica outside of them is elected, and the topic allows it ──┘
+
+All in the ISR and ELR have also lost power if those that have not leave them, as min.insync.replicas=1 allows: then a
+replica that is down and not yet known to have lost power may remain alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from quire.metadata.image import ClusterImage
@@ -36,8 +39,17 @@ class Loss(NamedTuple):
 
 
 class LeadershipWatch:
-    def __init__(self, machines: Sequence[Machine], ledger: Ledger, checker: Checker, happenings: Happenings) -> None:
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        ledger: Ledger,
+        checker: Checker,
+        happenings: Happenings,
+        state_lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`state_lost` is called when records that coordinators or transactions need may be lost."""
         self._machines = machines
+        self._state_lost = state_lost
         self._ledger = ledger
         self._checker = checker
         self._happenings = happenings
@@ -84,13 +96,18 @@ class LeadershipWatch:
         leader = self._names.get(partition.leader)
         book.leadership.believes(node, partition.leader_epoch, leader)
         if partition == self._newest[book.topic.topic_id, book.index]:
+            before = book.replicas.in_sync
             book.replicas.are(self._in_sync(partition))
+            if before != book.replicas.in_sync and book.replicas.are_lost:
+                self._all_lost_power(book)
 
     def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
         replicas = self._internal.setdefault(key, Replicas()) if internal else None
         were_lost = replicas is not None and replicas.are_lost
         if replicas is not None:
             replicas.are(self._in_sync(now))
+            if replicas.are_lost and not were_lost:
+                self._state_lost()
         if before is None:
             return
         self._happenings.partition(key, before, now, internal=internal)
@@ -123,31 +140,35 @@ class LeadershipWatch:
 
     # --- Losses
 
-    def ended(self, machine: str, flushed: Flushed, *, power_lost: bool) -> bool:
-        """A node has ended. Returns whether records that coordinators or transactions need may be lost."""
+    def ended(self, machine: str, flushed: Flushed, *, power_lost: bool) -> None:
+        """A node has ended."""
         self._offsets.pop(machine, None)
         for key, offset in flushed:
             self._flushed[machine, key] = offset
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 book.leadership.forgets(machine)
-        return self._power_lost(machine) if power_lost else False
+        if power_lost:
+            self._power_lost(machine)
 
-    def _power_lost(self, machine: str) -> bool:
-        needed = False
+    def _power_lost(self, machine: str) -> None:
         for key, replicas in self._internal.items():
-            needed = replicas.power_lost(machine, self._flushed.get((machine, key), 0)) or needed
+            if replicas.power_lost(machine, self._flushed.get((machine, key), 0)):
+                self._state_lost()
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 key = topic.topic_id, book.index
                 before = dict(book.replicas.hurt)
                 all_hurt = book.replicas.power_lost(machine, self._flushed.get((machine, key), 0))
                 if all_hurt and book.replicas.hurt != before:
-                    latest = self._newest.get(key)
-                    epoch = -1 if latest is None else latest.leader_epoch
-                    self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
-                    needed = needed or topic.transactional
-        return needed
+                    self._all_lost_power(book)
+
+    def _all_lost_power(self, book: PartitionBook) -> None:
+        latest = self._newest.get((book.topic.topic_id, book.index))
+        epoch = -1 if latest is None else latest.leader_epoch
+        self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
+        if book.topic.transactional:
+            self._state_lost()
 
     def _loses(self, book: PartitionBook, epoch: int, kept: int, why: str) -> None:
         earlier = self._losses.get(book)
