@@ -89,17 +89,18 @@ class LeadershipWatch:
                     self._newest[key] = partition
                     self._changes(key, internal, before, partition)
                 if book is not None and index < len(book.partitions):
-                    self._believes(node, book.partitions[index], partition)
+                    self._believes(node, book.partitions[index], before or partition, partition)
         self._happenings.brokers(image)
 
-    def _believes(self, node: str, book: PartitionBook, partition: PartitionImage) -> None:
+    def _believes(self, node: str, book: PartitionBook, newest: PartitionImage, partition: PartitionImage) -> None:
+        """`newest` was the newest state of the partition before the node applied this one."""
         leader = self._names.get(partition.leader)
         book.leadership.believes(node, partition.leader_epoch, leader)
         if partition == self._newest[book.topic.topic_id, book.index]:
-            before = book.replicas.in_sync
+            were_lost = book.replicas.are_lost
             book.replicas.are(self._in_sync(partition))
-            if before != book.replicas.in_sync and book.replicas.are_lost:
-                self._all_lost_power(book)
+            if book.replicas.are_lost and not were_lost and book not in self._losses:
+                self._all_lost_power(book, newest.leader_epoch)
 
     def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
         replicas = self._internal.setdefault(key, Replicas()) if internal else None
@@ -161,11 +162,11 @@ class LeadershipWatch:
                 before = dict(book.replicas.hurt)
                 all_hurt = book.replicas.power_lost(machine, self._flushed.get((machine, key), 0))
                 if all_hurt and book.replicas.hurt != before:
-                    self._all_lost_power(book)
+                    latest = self._newest.get(key)
+                    self._all_lost_power(book, -1 if latest is None else latest.leader_epoch)
 
-    def _all_lost_power(self, book: PartitionBook) -> None:
-        latest = self._newest.get((book.topic.topic_id, book.index))
-        epoch = -1 if latest is None else latest.leader_epoch
+    def _all_lost_power(self, book: PartitionBook, epoch: int) -> None:
+        """A leader of a later epoch shows what is left."""
         self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
         if book.topic.transactional:
             self._state_lost()
