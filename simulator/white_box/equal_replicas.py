@@ -3,9 +3,12 @@
 All are in the ISR and end at the same offset, and everything is committed. From the latest log start on they have the
 same batches, byte for byte. Replicas of a compacted topic are compacted at different times, so these must have the same
 last value of each key, at the same offset. Topics of coordinators are compared like all others.
+
+If a partition may have lost committed records, a replica may lack the last value of a key: it was compacted while there
+was a later one, which is lost. This follows from the loss, so it is allowed wherever that is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 
 from quire.metadata.image import ClusterImage
@@ -13,7 +16,7 @@ from quire.metadata.partition_image import PartitionImage
 from quire.protocol.records import BatchHeader, ControlRecordType, control_type, decode_batch
 from simulator.machine import Machine
 from simulator.violation import Violation
-from simulator.white_box.replica_hosts import Host, hosts_of
+from simulator.white_box.replica_hosts import Host, Key, hosts_of
 from simulator.white_box.replica_log import batches_from
 
 SAME_END = "once nothing is wrong, all replicas are in the ISR and end at the same offset, with everything committed"
@@ -26,8 +29,10 @@ Last = dict[bytes, tuple[int, bytes | None]]
 
 
 class EqualReplicas:
-    def __init__(self, machines: Sequence[Machine]) -> None:
+    def __init__(self, machines: Sequence[Machine], ever_lost: Collection[Key] = ()) -> None:
+        """`ever_lost` are the partitions that may have lost records at some time."""
         self._machines = machines
+        self._ever_lost = ever_lost
         self.compared = 0
         """How many replicas were compared with another one."""
 
@@ -41,9 +46,10 @@ class EqualReplicas:
         if differing:
             raise Violation(SAME_END, "; ".join(_ends(*each) for each in differing[:LONGEST_LIST]))
         for what, hosts, _ in self._partitions():
+            first = hosts[0].partition
             start = max(host.partition.log.start_offset for host in hosts)
             if any(host.partition.log.config.compact for host in hosts):
-                self._compare_values(what, hosts, start)
+                self._compare_values(what, hosts, start, (first.topic_id, first.index) in self._ever_lost)
             else:
                 self._compare_batches(what, hosts, start)
 
@@ -72,13 +78,13 @@ class EqualReplicas:
                     told = f"{hosts[0].machine.name} has {_told(one)}, and {host.machine.name} has {_told(other)}"
                     raise Violation(SAME_BATCHES, f"{what}: {told}")
 
-    def _compare_values(self, what: str, hosts: Sequence[Host], start: int) -> None:
+    def _compare_values(self, what: str, hosts: Sequence[Host], start: int, were_lost: bool) -> None:
         first = _last_values(hosts[0], start)
         for host in hosts[1:]:
             self.compared += 1
             last = _last_values(host, start)
             differing = {key: (first.get(key), last.get(key)) for key in {*first, *last}}
-            differing = {key: pair for key, pair in differing.items() if not _agree(*pair)}
+            differing = {key: pair for key, pair in differing.items() if not _agree(*pair, may_lack=were_lost)}
             if differing:
                 told = f"{hosts[0].machine.name} and {host.machine.name} differ in {differing}"
                 raise Violation(SAME_VALUES, f"{what}: {told}")
@@ -138,9 +144,9 @@ def _add(last: Last, values: Last) -> None:
             last[key] = value
 
 
-def _agree(one: tuple[int, bytes | None] | None, other: tuple[int, bytes | None] | None) -> bool:
+def _agree(one: tuple[int, bytes | None] | None, other: tuple[int, bytes | None] | None, *, may_lack: bool) -> bool:
     """A record without a value deletes its key, and may itself be removed later."""
     if one is None or other is None:
         present = one or other
-        return present is None or present[1] is None
+        return present is None or present[1] is None or may_lack
     return one == other

@@ -21,13 +21,12 @@ from simulator.machine import Flushed, Machine, MachineState
 from simulator.replicas import Replicas
 from simulator.violation import Violation
 from simulator.white_box.happenings import Happenings
+from simulator.white_box.replica_hosts import Key
 from simulator.white_box.settlement import settle
 
 UNCLEAN = "only a replica in the ISR or ELR is elected, unless the topic allows others"
 
 POWER_LOSS, UNCLEAN_ELECTION = "all that were in sync lost power", "an unclean election"
-
-Key = tuple[bytes, int]
 
 
 class Loss(NamedTuple):
@@ -60,6 +59,8 @@ class LeadershipWatch:
         self._internal: dict[Key, Replicas] = {}
         self._flushed: dict[tuple[str, Key], int] = {}
         self._losses: dict[PartitionBook, Loss] = {}
+        self.ever_lost: dict[Key, None] = {}
+        """Partitions that may have lost records at some time, those of coordinators included."""
 
     @property
     def newest(self) -> dict[Key, PartitionImage]:
@@ -108,7 +109,7 @@ class LeadershipWatch:
         if replicas is not None:
             replicas.are(self._in_sync(now))
             if replicas.are_lost and not were_lost:
-                self._state_lost()
+                self._state_may_be_lost(key)
         if before is None:
             return
         self._happenings.partition(key, before, now, internal=internal)
@@ -155,7 +156,7 @@ class LeadershipWatch:
     def _power_lost(self, machine: str) -> None:
         for key, replicas in self._internal.items():
             if replicas.power_lost(machine, self._flushed.get((machine, key), 0)):
-                self._state_lost()
+                self._state_may_be_lost(key)
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 key = topic.topic_id, book.index
@@ -164,6 +165,10 @@ class LeadershipWatch:
                 if all_hurt and book.replicas.hurt != before:
                     latest = self._newest.get(key)
                     self._all_lost_power(book, -1 if latest is None else latest.leader_epoch)
+
+    def _state_may_be_lost(self, key: Key) -> None:
+        self.ever_lost[key] = None
+        self._state_lost()
 
     def _all_lost_power(self, book: PartitionBook, epoch: int) -> None:
         """A leader of a later epoch shows what is left."""
@@ -176,6 +181,7 @@ class LeadershipWatch:
         if earlier is not None:
             kept, why = min(kept, earlier.kept), UNCLEAN_ELECTION if UNCLEAN_ELECTION in (why, earlier.why) else why
         self._losses[book] = Loss(epoch, kept, why)
+        self.ever_lost[book.topic.topic_id, book.index] = None
         self._ledger.era += 1
         book.may_be_lost(self._ledger.era, kept)
         book.unsettled = True

@@ -53,7 +53,7 @@ class WhiteBox:
         if len(machines) > 1:
             self._leaders = LeadershipWatch(machines, ledger, checker, self.happenings, state_lost)
         self._replicas = ReplicaCheck(machines, ledger)
-        self.equal = EqualReplicas(machines)
+        self.equal = EqualReplicas(machines, {} if self._leaders is None else self._leaders.ever_lost)
 
     def follow(self, now_ms: float) -> None:
         """Called after each event."""

@@ -25,6 +25,7 @@ class Replicas:
 
     def __init__(self, *, compact: bool = False) -> None:
         self.compact = compact
+        self.lost_records = False
         self.image = PartitionImage(replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, leader_epoch=2)
         self.logs = {number: [FIRST, SECOND, THIRD] for number in (1, 2, 3)}
         self.starts = dict.fromkeys((1, 2, 3), 0)
@@ -32,7 +33,8 @@ class Replicas:
         self.high_watermarks = dict.fromkeys((1, 2, 3), 4)
 
     def equal(self) -> EqualReplicas:
-        return EqualReplicas([self._machine(number) for number in (1, 2, 3)])
+        ever_lost = [(TOPIC_ID, 0)] if self.lost_records else []
+        return EqualReplicas([self._machine(number) for number in (1, 2, 3)], ever_lost)
 
     def check(self) -> int:
         """How many replicas it has compared with another one."""
@@ -140,6 +142,16 @@ def test_compacted_replicas_may_lack_what_is_superseded_but_no_last_value() -> N
     replicas.logs[2] = [plain((1, 1, [b"b1"])), SECOND, THIRD]
     assert replicas.check() == 2
     replicas.logs[2] = [FIRST, SECOND]
+    with expect(SAME_VALUES):
+        replicas.check()
+
+
+def test_after_a_loss_a_compacted_replica_may_lack_a_value_but_not_have_another() -> None:
+    replicas = Replicas(compact=True)
+    replicas.lost_records = True
+    replicas.logs[2] = [SECOND, THIRD]
+    assert replicas.check() == 2
+    replicas.logs[2] = [plain((0, 1, [b"a1", b"b2"])), SECOND, THIRD]
     with expect(SAME_VALUES):
         replicas.check()
 
