@@ -1,7 +1,7 @@
 """Whether a batch of cluster seeds tested what it is for: every kind of event must have happened in some seed."""
 
+from simulator.report import RunReport
 from simulator.white_box.happenings import COORDINATOR_MOVE, ELR_ELECTION, FENCING, SHRINK, SNAPSHOT, TRUNCATION
-from simulator.world import RunReport
 
 ABORT = "abort"
 NEEDED = (TRUNCATION, FENCING, SHRINK, ELR_ELECTION, ABORT, COORDINATOR_MOVE, SNAPSHOT)

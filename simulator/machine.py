@@ -178,9 +178,13 @@ class Machine:
             self._note_how_far_ahead()
         return self._clock.now_ms() + self._ahead_ms
 
+    @property
+    def ahead_ms(self) -> int:
+        """How far the node's clock is ahead of the world's, or behind it."""
+        return self.skew_ms if self._host_clock is None else self._host_clock.now_ms() - self._clock.now_ms()
+
     def _note_how_far_ahead(self) -> None:
-        node_ms = self._host_clock.now_ms() if self._host_clock is not None else self._clock.now_ms() + self.skew_ms
-        self._ahead_ms = max(self._ahead_ms, node_ms - self._clock.now_ms())
+        self._ahead_ms = max(self._ahead_ms, self.ahead_ms)
 
     def pause(self) -> None:
         """The process stands still; then its clients may have timed out, and the controller may have fenced it."""

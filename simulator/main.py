@@ -18,7 +18,8 @@ import click
 from simulator.cluster_plan import cluster_plan_of, quorum_plan_of
 from simulator.coverage import FEWEST_SEEDS, Coverage
 from simulator.plan import Plan, plan_of
-from simulator.world import RunReport, World
+from simulator.report import RunReport
+from simulator.world import World
 
 COMMAND = "python -m simulator"
 FIXED_HASH_SEED = "0"

@@ -9,7 +9,6 @@ what led up to it. The nodes do not know that they are simulated.
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from simulator.audits import Audits
 from simulator.cast import clients_of
@@ -22,7 +21,7 @@ from simulator.cluster_settings import dynamic_settings_of, first_voters, settin
 from simulator.disk import Crashed
 from simulator.faults import Faults
 from simulator.hosts import node_names
-from simulator.ledger import Counts, Ledger
+from simulator.ledger import Ledger
 from simulator.limits import applied
 from simulator.machine import Death, Flushed, Machine, MachineState
 from simulator.network import SimNetwork
@@ -30,6 +29,7 @@ from simulator.node_log import NodeLog
 from simulator.offset_ledger import OffsetLedger
 from simulator.plan import Plan, plan_of
 from simulator.random import SimRandom
+from simulator.report import RunReport
 from simulator.tasks import Gate, Task
 from simulator.trace import Trace
 from simulator.violation import Violation
@@ -51,36 +51,6 @@ GIVE_BACK_LIMIT_MS = 40_000.0
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 CALM_AFTER_MS = 5_000.0
 """How long after the last fault a request that it affected may remain unanswered."""
-
-
-@dataclass(slots=True)
-class RunReport:
-    seed: int
-    digest: str
-    events: int
-    virtual_ms: float
-    lives: int
-    faults: dict[str, int]
-    """Those that took effect."""
-    counts: Counts
-    happened: dict[str, int] = field(default_factory=dict)
-    """Events within a cluster, such as elections and truncations."""
-    announced: int = 0
-    """How many faults were announced."""
-    attacked_ms: float = 0.0
-    """How long there were faults, in virtual time."""
-    lacks: str | None = None
-    """What happened too little, although every promise held."""
-    violation: str | None = None
-    story: list[str] = field(default_factory=list)
-    """What led up to the violation."""
-
-    @property
-    def failure(self) -> str | None:
-        """Why the run does not count as a success."""
-        if self.violation is not None:
-            return self.violation
-        return f"too little happened: {self.lacks}" if self.lacks is not None else None
 
 
 Cast = Callable[["World"], list[SimClient]]
@@ -141,7 +111,13 @@ class World:
         """Whether a node that has ended is not started again."""
         clients = [client.name for client in self._clients]
         self._faults = Faults(self.scene, self.machines, random.stream("faults"), self.plan, clients)
-        self._white_box = WhiteBox(self.machines, ledger, self.scene.checker, self._coordinators_lose)
+        self._white_box = WhiteBox(
+            self.machines,
+            ledger,
+            self.scene.checker,
+            state_lost=self._coordinators_lose,
+            coordinator_moved=self._coordinator_moved,
+        )
         self._random = random.stream("world")
 
     def _machine(self, number: int, names: list[str], network: SimNetwork, random: SimRandom) -> Machine:
@@ -477,6 +453,11 @@ class World:
         if not self.plan.durable:
             self.scene.ledger.transactions.power_lost()
             self.scene.offsets.power_lost()
+
+    def _coordinator_moved(self) -> None:
+        """The clock of the new coordinator may say that a transaction began long ago: then it times out."""
+        if len({machine.ahead_ms for machine in self.machines}) > 1:
+            self.scene.clock_changed()
 
     def _called(self, machine: Machine) -> str:
         return "the node" if self.scene.alone else machine.name

@@ -34,15 +34,20 @@ class WhiteBox:
         machines: Sequence[Machine],
         ledger: Ledger,
         checker: Checker,
+        *,
         state_lost: Callable[[], None] = lambda: None,
+        coordinator_moved: Callable[[], None] = lambda: None,
     ) -> None:
-        """`state_lost` is called when records that coordinators or transactions need may be lost in a cluster."""
+        """`state_lost` is called when records that coordinators or transactions need may be lost in a cluster.
+
+        `coordinator_moved` is called when a partition of a coordinator's topic has another leader.
+        """
         self.quorum = QuorumCheck()
         self.committed = CommittedCheck()
         self.partitions = PartitionCheck()
         self.votes = VoteCheck()
         self.voters = VoterCheck()
-        self.happenings = Happenings()
+        self.happenings = Happenings(coordinator_moved)
         self._checker = checker
         self._machines = machines
         self._ledger = ledger

@@ -2,8 +2,8 @@
 
 from simulator.coverage import ABORT, NEEDED, Coverage
 from simulator.ledger import Counts
+from simulator.report import RunReport
 from simulator.white_box.happenings import SHRINK
-from simulator.world import RunReport
 
 
 def report(happened: dict[str, int], aborted: int = 0) -> RunReport:
