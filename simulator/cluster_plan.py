@@ -102,7 +102,7 @@ def _quorum_settings(random: SimRandom) -> dict[str, str]:
         "controller.quorum.fetch.timeout.ms": str(random.choice((300, 800, 2000))),
         "controller.quorum.request.timeout.ms": str(random.choice((300, 2000))),
         "controller.quorum.retry.backoff.ms": str(random.choice((5, 20))),
-        "metadata.max.idle.interval.ms": str(random.choice((100, 500))),
+        "metadata.max.idle.interval.ms": str(random.choice((250, 500))),
     }
 
 

@@ -47,7 +47,7 @@ def _node_settings(random: SimRandom, most: int) -> dict[str, str]:
         "transaction.state.log.replication.factor": str(most),
         "transaction.state.log.min.isr": _in_sync(random, most),
         "replica.lag.time.max.ms": str(random.choice((400, 1000, 3000, 10_000))),
-        "replica.fetch.wait.max.ms": str(random.choice((50, 200, 400))),
+        "replica.fetch.wait.max.ms": str(random.choice((200, 300, 400))),
         "replica.fetch.backoff.ms": str(random.choice((20, 200, 1000))),
         "replica.fetch.max.bytes": str(random.choice((1000, 1 << 20))),
     }

@@ -265,7 +265,7 @@ class World:
         self._set_clocks_right()
         self._run_until(self._is_nursed_well, START_LIMIT_MS + STOP_LIMIT_MS, "recovery after the last fault")
         self._become_whole()
-        self.scene.finishing = True
+        self.scene.finish()
         self.clock.call_later(CALM_AFTER_MS, self._calm_down)
         self._run_until(lambda: all(task.ended for task in self._tasks), FINISH_LIMIT_MS, "the clients' last work")
 

@@ -34,6 +34,8 @@ from simulator.violation import Violation
 T = TypeVar("T")
 
 REQUEST_TIMEOUT_MS = 4000.0
+MANY = 200
+"""Clients that rest: then those that have rested are forgotten."""
 BACKOFF_MS = (5.0, 150.0)
 FIRST_METADATA_WITH_TOPIC_IDS = 10
 FIRST_FIND_COORDINATOR_WITH_MANY_KEYS = 4
@@ -80,10 +82,10 @@ class Scene:
     drifting: dict[str, None] = field(default_factory=dict)
     """Nodes whose clocks are too fast or too slow now."""
     _clock_changes: int = 0
+    _resting: list[Promise[None]] = field(default_factory=list)
     groups: dict[str, GroupBook] = field(default_factory=dict)
     consumer_groups: dict[str, ConsumerGroupBook] = field(default_factory=dict)
     finishing: bool = False
-    """Clients start no new work, and finish what they have begun."""
     at_rest: bool = False
     """All nodes have the same metadata, and nothing changes."""
     calm: bool = False
@@ -141,7 +143,21 @@ class Scene:
         return f"{name}@{self.era}" if lossy else name
 
     def sleep(self, duration_ms: float) -> Promise[None]:
-        return sleep(self.clock, duration_ms if self.finishing else duration_ms * self.pace)
+        """Rests for longer while clients are slow, and no longer than until they finish."""
+        if self.finishing:
+            return sleep(self.clock, duration_ms)
+        rest = sleep(self.clock, duration_ms * self.pace)
+        if len(self._resting) > MANY:
+            self._resting = [each for each in self._resting if not each.settled]
+        self._resting.append(rest)
+        return rest
+
+    def finish(self) -> None:
+        """Clients start no new work, and finish what they have begun."""
+        self.finishing = True
+        for rest in self._resting:
+            rest.keep(None)
+        self._resting.clear()
 
     def tell(self, line: str) -> None:
         self.trace.tell(f"{self.clock.monotonic_ms():10.3f} {line}")

@@ -44,7 +44,7 @@ class OwnConsumer(OwnClient):
         random = self.random
         config = ConsumerConfig(
             read_committed=self._read_committed,
-            max_wait_ms=random.choice((10, 500)),
+            max_wait_ms=random.choice((50, 500)),
             max_bytes=random.choice((1 + random.below(1000), 20_000, 1 << 20)),
             partition_max_bytes=random.choice((1 + random.below(600), 4000, 1 << 20)),
             prefetch_bytes=random.choice((1, 10_000, 1 << 20)),
