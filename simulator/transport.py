@@ -200,7 +200,18 @@ class SimTransport:
         self._link.transmit(self, "reset", lambda: self.other.end("connection reset by peer"))
 
     def _take(self, size: int) -> bytes | None:
-        """The next `size` bytes of the queue, or fewer at a part's end; None if a file could not be read."""
+        """The next `size` bytes of the queue; None if a file could not be read."""
+        taken: list[bytes] = []
+        while size:
+            data = self._take_part(size)
+            if data is None:
+                return None
+            taken.append(data)
+            size -= len(data)
+        return taken[0] if len(taken) == 1 else b"".join(taken)
+
+    def _take_part(self, size: int) -> bytes | None:
+        """The next `size` bytes of the queue, or fewer at a part's end."""
         part = self._queue.popleft()
         size = min(size, len(part))
         if isinstance(part, FileSlice):
