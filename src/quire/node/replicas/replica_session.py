@@ -12,7 +12,7 @@ from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH, Fet
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import FetchPartition as Wanted
-from quire.protocol.messages.fetch import FetchRequest
+from quire.protocol.messages.fetch import FetchRequest, PartitionData
 from quire.replication.leader_role import LeaderRole
 from quire.replication.replica_reader import ReplicaReader
 from quire.seams import Clock, Random, Timer
@@ -48,6 +48,13 @@ class FollowedPartition(FetchPartition):
         self.is_named = True
         """The follower has said where its log ends, and it is not known yet whether both logs agree up to there."""
         self.leader: LeaderRole | None = None
+
+    def has_only_committed(self, answer: PartitionData) -> bool:
+        """Whether an answer without records or an error would tell nothing but a later high watermark."""
+        return (
+            -1 < self.sent_high_watermark < answer.high_watermark
+            and answer.log_start_offset == self.sent_log_start_offset
+        )
 
 
 class ReplicaSession(ReplicaReader):
