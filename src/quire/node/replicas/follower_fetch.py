@@ -142,7 +142,8 @@ class _FollowerFetch:
             followed = looked_at.pop(key)
             if session.partitions.get(key) is followed:
                 yield from self._look_at(followed)
-            yield None
+            if looked_at:
+                yield None
 
     def _read_unsaid(self) -> Work[None]:
         """The response is sent now, so it tells the high watermarks that have moved."""
