@@ -91,6 +91,23 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
     assert nodes.values(follower) == [b"0", b"1"]
 
 
+def test_writes_go_on_while_a_follower_that_was_cut_off_is_outside_the_isr() -> None:
+    """It still sends heartbeats, so the controller takes it for one that might join."""
+    nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
+    nodes.written(*numbered(0, 5))
+    leader = nodes.leader_node()
+    (follower, _) = nodes.others(leader)
+    nodes.network.partition("fetches", [(f"node{follower}", f"node{leader}")])
+    assert nodes.settle(nodes.produce(b"5", timeout_ms=30_000)) == ErrorCode.NONE
+    for number in range(6, 20):
+        assert nodes.settle(nodes.produce(b"%d" % number, timeout_ms=1_000)) == ErrorCode.NONE
+        nodes.wait(500)
+    assert nodes.isr() == set(nodes.nodes) - {follower}
+    nodes.network.heal("fetches")
+    nodes.until(nodes.is_whole)
+    assert nodes.values(follower) == numbered(0, 20)
+
+
 def test_too_few_in_sync_replicas_refuse_acks_all_and_commit_nothing() -> None:
     nodes = Replicated(min_isr=3, broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(b"0")
