@@ -1,5 +1,7 @@
 """What a follower takes of the records that its leader sends."""
 
+import errno
+
 import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
@@ -82,6 +84,19 @@ def test_an_older_epoch_than_that_of_the_log_is_refused() -> None:
     role = follower()
     append(role, sent(0, epoch=4))
     assert refused(role, sent(1, epoch=3)) is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_disk_that_was_full_takes_the_batches_of_several_epochs_when_it_has_room() -> None:
+    leader = Leader()
+    leader.partition.become_follower(2, EPOCH)
+    role = leader.partition.follower
+    assert role is not None
+    records = sent(0, epoch=3) + sent(1, epoch=4) + sent(2)
+    leader.disk.fail_when(lambda call: call.kind == "write", errno.ENOSPC)
+    assert refused(role, records) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert role.fetch_position == (0, -1), "the leader must send the same again"
+    assert append(role, records) == len(records)
+    assert role.fetch_position == (3, EPOCH)
 
 
 def test_batches_of_a_later_leader_are_left_out() -> None:
