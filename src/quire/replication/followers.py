@@ -194,8 +194,24 @@ class Followers:
         )
         return IsrChange(in_sync.proposed, epochs, self._leader.leader_epoch, in_sync.partition_epoch)
 
-    def refused(self, change: IsrChange) -> None:
-        """The controller has refused the change, and it will never take effect."""
+    def unanswered(self, change: IsrChange) -> None:
+        """A request with the change was sent, and its answer was lost, or says nothing about the change."""
+        if self.in_sync.proposed is change.isr:
+            self.in_sync.has_unanswered_request = True
+
+    def refused(self, change: IsrChange) -> bool:
+        """The controller has refused the change; False if an earlier request may still bring it about.
+
+        What the controller has refused may be allowed by the time that request arrives. It is void as soon as the
+        metadata has another state of the partition, so the controller writes one when it refuses a member.
+        """
+        if self.in_sync.proposed is change.isr and self.in_sync.has_unanswered_request:
+            return False
+        self.withdraw(change)
+        return True
+
+    def withdraw(self, change: IsrChange) -> None:
+        """The change never takes effect, or is none."""
         if self.in_sync.proposed is change.isr:
             self.in_sync.withdraw()
             self._members_changed()
