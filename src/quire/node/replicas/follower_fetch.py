@@ -48,6 +48,16 @@ def replica_of(request: FetchRequest) -> int:
     return max(request.replica_id, request.replica_state.replica_id)
 
 
+def check_follows(partition: Partition, replica_id: int, current_leader_epoch: int) -> None:
+    """ApiError if `replica_id` is no other replica of a partition that this node leads."""
+    leader = partition.leader
+    if leader is None or replica_id not in leader.followers.in_sync.replicas or replica_id == partition.node_id:
+        # With an epoch the sender may know of a reassignment earlier than this node, and retries.
+        knows_epoch = current_leader_epoch != NO_EPOCH
+        code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        raise ApiError(code, f"broker {replica_id} is no replica of partition {partition.index} that could follow it")
+
+
 def answer(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
     if not node.authorizer.allows(context, AclOperation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
         return _refused(node, context, request)
@@ -232,13 +242,7 @@ class _FollowerFetch:
 
     def _check_replica(self, leader: LeaderRole, followed: FollowedPartition) -> None:
         node, replica_id = self._node, self._session.replica_id
-        if replica_id not in leader.followers.in_sync.replicas or replica_id == node.node_id:
-            # With an epoch the sender may know of a reassignment earlier than this node, and retries.
-            knows_epoch = followed.current_leader_epoch != NO_EPOCH
-            code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            raise ApiError(
-                code, f"broker {replica_id} is no replica of partition {followed.index} that could follow it"
-            )
+        check_follows(leader.partition, replica_id, followed.current_leader_epoch)
         epoch, broker = self._epoch, node.image.brokers.get(replica_id)
         if epoch == NO_BROKER_EPOCH and not has_broker_epochs(node.image.metadata_version):
             return
