@@ -24,10 +24,13 @@ class Batch(NamedTuple):
 
 
 class Lagging(Replicated):
-    """The leader of a topic appends a record that no follower has, and learns of several changes at once."""
+    """A leader appends a record that no follower has, and learns of several changes at once.
 
-    def __init__(self, **settings: str) -> None:
-        super().__init__(**settings)
+    Its topic has the cluster's min.insync.replicas, which is `min_isr` at first.
+    """
+
+    def __init__(self, min_isr: int) -> None:
+        super().__init__(min_insync_replicas=str(min_isr))
         self.create(NAME, [1, 2, 3])
         self.until(lambda: all(any(each.topic == NAME for each in node.partitions) for node in self.nodes.values()))
         self.role = self.leader(NAME)
@@ -54,7 +57,7 @@ class Lagging(Replicated):
         )
 
 
-def min_isr(value: int, resource: int) -> ConfigRecord:
+def minimum(value: int, resource: int) -> ConfigRecord:
     name = NAME if resource == TOPIC else ""
     return ConfigRecord(resource_type=resource, resource_name=name, name="min.insync.replicas", value=str(value))
 
@@ -65,9 +68,9 @@ def test_a_smaller_isr_commits_nothing_by_the_minimum_that_was_lower_before(
     resource: int, settings_first: bool
 ) -> None:
     """The eligible replicas lack the record, and one of them may be elected."""
-    nodes = Lagging(min_insync_replicas="1")
+    nodes = Lagging(min_isr=1)
     nodes.write()
-    records = [min_isr(2, resource), nodes.changed([1], [2, 3])]
+    records = [minimum(2, resource), nodes.changed([1], [2, 3])]
     nodes.learn(*(records if settings_first else records[::-1]))
     assert nodes.role.partition.settings.min_insync_replicas == 2
     assert nodes.role.followers.is_under_min_isr
@@ -78,21 +81,21 @@ def test_a_smaller_isr_commits_nothing_by_the_minimum_that_was_lower_before(
 @pytest.mark.parametrize("resource", [TOPIC, BROKER], ids=["topic", "cluster"])
 def test_a_leader_that_was_replaced_commits_nothing_by_a_lower_minimum(resource: int) -> None:
     """The minimum was lowered when another replica led already."""
-    nodes = Lagging(min_insync_replicas="2")
+    nodes = Lagging(min_isr=2)
     nodes.write()
     nodes.learn(nodes.changed([1], [2, 3]))
     assert nodes.role.followers.is_under_min_isr
-    nodes.learn(nodes.changed([2], [], leader=2), min_isr(1, resource))
+    nodes.learn(nodes.changed([2], [], leader=2), minimum(1, resource))
     assert nodes.told == [{nodes.role: ErrorCode.NOT_LEADER_OR_FOLLOWER}]
     assert nodes.role.partition.high_watermark == 0
 
 
 @pytest.mark.parametrize("resource", [TOPIC, BROKER], ids=["topic", "cluster"])
 def test_a_lower_minimum_commits_what_has_waited_for_it(resource: int) -> None:
-    nodes = Lagging(min_insync_replicas="2")
+    nodes = Lagging(min_isr=2)
     nodes.write()
     nodes.learn(nodes.changed([1], [2, 3]))
     assert nodes.told == []
-    nodes.learn(nodes.changed([1], []), min_isr(1, resource))
+    nodes.learn(nodes.changed([1], []), minimum(1, resource))
     assert nodes.told == [{}]
     assert nodes.role.partition.high_watermark == 1
