@@ -1,7 +1,10 @@
 """Replication between simulated nodes, from requests to the bytes on their disks."""
 
+from contextlib import closing
+
 import pytest
 
+from quire import throttled_log
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -9,6 +12,7 @@ from quire.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
 from tests.node.replicas.replicated import TOPIC, Replicated
 
@@ -130,6 +134,30 @@ def test_acks_all_waits_for_the_disks_of_all_replicas_and_no_longer() -> None:
         nodes.written(b"%d" % number)
         assert [nodes.partition(each).log.recovery_point for each in (1, 2, 3)] == [number + 1] * 3
     assert nodes.clock.monotonic_ms() - began_ms < 10 * 100
+
+
+def test_a_damaged_batch_is_reported_and_holds_up_no_other_partition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes = Replicated(broker_session_timeout_ms="60000")
+    nodes.create("u", [1, 2, 3])
+    nodes.written(b"0")
+    nodes.until(nodes.is_whole)
+    leader = nodes.leader()
+    log_file = f"/data/{TOPIC}-0/{0:020d}.log"
+    now_ms = nodes.clock.now_ms()
+    for role in (leader, nodes.leader("u")):
+        role.append(build_batch([Record(0, now_ms, None, b"1")]), True, now_ms)
+    with closing(nodes.disks[leader.partition.node_id].open(log_file)) as file:
+        file.pwritev([b"X"], file.size() - 2)  # before any follower has fetched it
+    nodes.wait(10_000)
+    others = nodes.others(leader.partition.node_id)
+    assert [nodes.partition(each).log.end_offset for each in others] == [1, 1]
+    assert leader.partition.high_watermark == 1
+    assert nodes.leader("u").partition.high_watermark == 1
+    said = [record.message for record in caplog.records if "replica failed" in record.message]
+    assert len(said) == throttled_log.FEW * len(others), "a few lines a minute on each follower"
+    assert all(f"partition={TOPIC}-0" in each and "CRC" in each and "\n" not in each for each in said)
 
 
 def test_a_follower_begins_where_the_leaders_log_starts() -> None:
