@@ -6,7 +6,9 @@ import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import patch
+from quire.replication import settings
 from quire.replication.follower_role import FollowerRole
+from quire.replication.settings import PartitionSettings
 from quire.storage import LogConfig
 from tests.replication.leader import NOW, Leader, batch
 
@@ -22,11 +24,11 @@ def follower(log_config: LogConfig | None = None, *, written: int = 0) -> Follow
     return leader.partition.follower
 
 
-def sent(*offsets: int, epoch: int = EPOCH) -> bytearray:
+def sent(*offsets: int, epoch: int = EPOCH, value: bytes | None = None) -> bytearray:
     """Batches of one record each, at these offsets."""
     records = bytearray()
     for offset in offsets:
-        one = batch(b"v%d" % offset)
+        one = batch(value or b"v%d" % offset)
         patch(one, 0, offset, epoch)
         records += one
     return records
@@ -66,6 +68,24 @@ def test_a_damaged_batch_is_never_written() -> None:
     damaged = sent(1)
     damaged[-1] ^= 1
     assert refused(role, damaged) is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_batch_that_is_larger_than_any_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "BATCH_BYTES_MAX", len(sent(0)))
+    role, larger = follower(), sent(1, value=b"longer")
+    assert append(role, sent(0) + larger) == len(sent(0))
+    assert refused(role, larger) is ErrorCode.CORRUPT_MESSAGE
+    claimed = larger[:100]
+    claimed[8:12] = (2**31 - 1).to_bytes(4)
+    assert refused(role, claimed) is ErrorCode.CORRUPT_MESSAGE, "what it says of itself counts"
+
+
+def test_a_batch_larger_than_its_topic_now_allows_is_taken() -> None:
+    """The leader took it before max.message.bytes was lowered."""
+    role = follower()
+    role.partition.settings = PartitionSettings(max_message_bytes=10)
+    append(role, sent(0))
+    assert role.log.end_offset == 1
 
 
 def test_batches_that_do_not_continue_the_log_are_refused() -> None:
