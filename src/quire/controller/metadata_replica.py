@@ -40,6 +40,7 @@ class MetadataReplica:
         config: BrokerConfig,
         cluster_id: str,
         directory_id: bytes,
+        incarnation_id: bytes,
         *,
         clock: Clock,
         random: Random,
@@ -49,7 +50,8 @@ class MetadataReplica:
         network: Connector,
         failed: Callable[[Exception], None],
     ) -> None:
-        """`directory_id` is that of the metadata log's directory. `failed` is called once, when metadata is lost.
+        """`directory_id` is that of the metadata log's directory. `incarnation_id` tells this process from earlier ones
+        of the same node. `failed` is called once, when metadata is lost.
 
         `network` is for the active controller, which connects to brokers that may be gone.
         """
@@ -73,6 +75,7 @@ class MetadataReplica:
         """Set while this node leads the quorum."""
         self._config = config
         self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
         self._clock = clock
         self._random = random
         self._disk = disk
@@ -195,6 +198,7 @@ class MetadataReplica:
             clock=self._clock,
             random=self._random,
             network=self._network,
+            incarnation_id=self._incarnation_id,
         )
         self.active.start(self._bootstrap, epoch, in_transaction=self.loader.in_transaction)
 
