@@ -3,6 +3,7 @@
 import pytest
 
 from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from quire.seams import Receiver, Transport
 from tests.controller.sim_controller import NODE_ID, SimController, sender
 
@@ -148,6 +149,27 @@ def test_a_term_that_begins_while_the_broker_in_this_process_runs_does_not_fence
     sim.run(60_000)
     broker = sim.image.brokers[NODE_ID]
     assert (broker.epoch, broker.is_active) == (epoch, True)
+
+
+# --- A broker that is unregistered
+
+
+def unregister(sim: SimController, broker_id: int) -> ErrorCode:
+    request = UnregisterBrokerRequest(broker_id=broker_id)
+    return ErrorCode(sim.settle(sim.controller.unregister_broker(request)).error_code)
+
+
+def test_a_broker_that_could_not_be_unregistered_is_still_watched(
+    sim: SimController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listen(sim)
+    join(sim, 2)
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(type(sim.replica.log), "waits_for_room", property(lambda _: True))
+        assert unregister(sim, 2) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not is_fenced(sim, 2)
+    sim.run(SESSION_MS + 500)
+    assert is_fenced(sim, 2)
 
 
 # --- A new incarnation

@@ -193,7 +193,7 @@ class ActiveController:
         )
 
     def unregister_broker(self, request: UnregisterBrokerRequest) -> Pending[UnregisterBrokerResponse]:
-        self._sessions.forget(request.broker_id)
+        """Its session ends by itself. If nothing can be written, the broker stays registered, and is still watched."""
         return self._commands.run_to_the_end(
             lambda image: brokers.unregister_broker(image, self._config, request), request
         )
