@@ -151,6 +151,20 @@ def test_a_term_that_begins_while_the_broker_in_this_process_runs_does_not_fence
     assert (broker.epoch, broker.is_active) == (epoch, True)
 
 
+def test_refusals_in_two_terms_take_only_one_broker_out(sim: SimController) -> None:
+    for broker_id in (2, 3):
+        join(sim, broker_id)
+    sim.create("t", partitions=6, replication_factor=2)
+    sim.close_connection(2)
+    sim.run(10)
+    sim.replica.leader_changed(None, 2)
+    sim.replica.leader_changed(NODE_ID, 3)
+    sim.run(500)
+    assert (is_fenced(sim, 2), is_fenced(sim, 3)) == (True, False), "all replicas of some partitions are on both"
+    sim.run(SESSION_MS)
+    assert is_fenced(sim, 3)
+
+
 # --- A broker that is unregistered
 
 

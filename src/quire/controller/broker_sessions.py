@@ -69,6 +69,7 @@ class BrokerSessions:
         topology = self._config.topology
         for broker in self._commands.image.brokers_sorted():
             if broker.fenced:
+                self._detection.was_fenced(broker.broker_id, now_ms)
                 continue
             is_here = topology.is_broker and broker.broker_id == topology.node_id
             if is_here and broker.incarnation_id != self._incarnation_id:
