@@ -1,5 +1,6 @@
 """The door to the controller, on this node or another: a broker on its own simulated host, beside a leading node."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -24,6 +25,7 @@ from quire.protocol.messages.create_partitions import CreatePartitionsRequest, C
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest
+from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from quire.protocol.messages.update_features import UpdateFeaturesRequest
 from simulator.random import SimRandom
@@ -260,6 +262,27 @@ def test_a_local_request_goes_elsewhere_when_the_term_ends_before_its_answer(nod
     node.node.metadata.leader_changed(node.node.node_id, 99)
     node.clock.run_until(lambda: pending.done)
     assert pending.value.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_a_change_of_voters_is_sent_again_when_its_leader_resigns(
+    broker: OtherBroker, monkeypatch: pytest.MonkeyPatch, is_here: bool
+) -> None:
+    node = broker.node.node
+    sent: list[Pending[Any]] = []
+
+    def remove(_active: ActiveController, _request: RemoveRaftVoterRequest) -> Pending[Any]:
+        sent.append(Pending())
+        return sent[-1]
+
+    monkeypatch.setattr(ActiveController, "remove_raft_voter", remove)
+    door = node.to_controller if is_here else broker.door
+    pending = door.remove_raft_voter(RemoveRaftVoterRequest(voter_id=3), replace(CLIENT, api_version=0))
+    broker.node.clock.run_until(lambda: len(sent) == 1)
+    sent[0].complete(RemoveRaftVoterResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    broker.node.clock.run_until(lambda: len(sent) == 2)
+    sent[1].complete(RemoveRaftVoterResponse())
+    assert broker.settle(pending).error_code == ErrorCode.NONE
 
 
 def test_a_request_that_changes_places_keeps_the_deadline_of_its_client(
