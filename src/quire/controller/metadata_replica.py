@@ -26,6 +26,7 @@ from quire.raft.peers import Peers
 from quire.raft.replicas import ReplicaKey
 from quire.raft.snapshot_file import Snapshot
 from quire.raft.snapshot_taker import SnapshotContent
+from quire.raft.wire import LeaderEndpoint
 from quire.seams import Clock, Connector, Disk, Jobs, Random
 
 HAND_OVER_MS = 200.0
@@ -122,12 +123,10 @@ class MetadataReplica:
         """The cluster as committed."""
         return self.loader.image
 
-    def leader_endpoint(self) -> tuple[int, str, int] | None:
-        """Node id, host and port of the active controller; None if it is unknown, or if it is this node."""
+    def leader_endpoint(self) -> LeaderEndpoint | None:
+        """Where the active controller listens; None if that is unknown, or if it is this node."""
         endpoint = self.log.leader_endpoint
-        if endpoint is None or endpoint.node_id == self._config.node_id:
-            return None
-        return endpoint.node_id, endpoint.host, endpoint.port
+        return None if endpoint is None or endpoint.node_id == self._config.node_id else endpoint
 
     def when_leader_changes(self, callback: Callable[[], None]) -> None:
         """Calls `callback` after each change of the leader, also to none."""
