@@ -190,6 +190,10 @@ class TransactionalWriter(Client):
             outcome.append(values)
             self.changed.notify_all()
 
+    def settle(self) -> None:
+        if self._producer is None:
+            self._begin_again()  # which ends a transaction that is still open
+
     def wait_for_commits(self, count: int = 2) -> None:
         """Until so many transactions are committed that begin after this call."""
         wanted = len(self.committed) + 1 + count
