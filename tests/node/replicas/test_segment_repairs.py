@@ -11,7 +11,7 @@ from tests.node.replicas.replicated import TOPIC, Replicated
 from tests.node.replicas.test_reading_from_followers import fetch, values
 
 FOLDER = f"/data/{TOPIC}-0"
-LETTERS = [bytes([65 + number]) * 50 for number in range(10)]
+LETTERS = [bytes([65 + number]) * 50 for number in range(11)]
 PER_SEGMENT = 3
 
 
@@ -90,7 +90,7 @@ def log_bytes(nodes: Replicated, node_id: int) -> bytes:
 
 
 @pytest.mark.parametrize("at", [HEADER_BYTES + 20, 5, 9, 15], ids=["record", "offset", "length", "epoch"])
-@pytest.mark.parametrize("offset", [0, 3, 9], ids=["first segment", "completed segment", "active segment"])
+@pytest.mark.parametrize("offset", [0, 4, 10], ids=["first segment", "completed segment", "active segment"])
 def test_a_damaged_batch_is_copied_from_another_replica(
     offset: int, at: int, caplog: pytest.LogCaptureFixture
 ) -> None:
