@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -339,8 +340,7 @@ def test_after_an_error_of_the_disk_the_next_start_finds_one_of_both(code: int) 
         disk = SimDisk(SimRandom(number))
         log, source, right, wrong = prepared(disk)
         disk.fail_at(number, code)
-        try:
+        # A file that cannot get another name for want of room is removed at once, which is no error.
+        with pytest.raises(OSError) if code == errno.EIO else suppress(OSError):
             one_repair(disk, log, source)
-        except OSError:
-            pass
         check(disk.kill(), right, wrong)

@@ -66,6 +66,11 @@ class SegmentRepairs:
             repair.drop_copy()
         self._repairs.clear()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is a segment to repair."""
+        return bool(self._repairs)
+
     def damage_found(self, partition: Partition, damage: DamagedBatchError) -> ApiError:
         """Has the segment repaired if another replica may have it; returns the error for the reader."""
         if not self._sources(partition):
