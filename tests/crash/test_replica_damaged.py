@@ -31,7 +31,7 @@ def test_a_replica_with_flipped_bits_leads_serves_nothing_damaged_and_repairs_it
 
             cluster.kill(*others)
             wait_while(lambda: not_led_by(damaged.address, TOPIC, {number}))
-            load.wait_for_progress()
+            load.writer.wait_for_acks()
             cluster.start(*others)
             wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
             load.wait_for_progress()
@@ -51,7 +51,8 @@ def segments(node: RealNode) -> list[list[Path]]:
 
 
 def flip_a_bit(path: Path) -> None:
-    """In a record of the last batch."""
+    """In a record of the last batch that has records of a client."""
     data = bytearray(path.read_bytes())
-    data[walk_batches(data)[-1].position + HEADER_BYTES + 4] ^= 1
+    batches = [header for header in walk_batches(data) if not header.is_control]
+    data[batches[-1].position + HEADER_BYTES + 4] ^= 1
     path.write_bytes(data)

@@ -18,9 +18,9 @@ LETTERS = [bytes([65 + number]) * 50 for number in range(11)]
 PER_SEGMENT = 3
 
 
-def filled(topic_settings: dict[str, str] | None = None, **settings: str) -> Replicated:
+def filled(topic_settings: dict[str, str] | None = None, *, cleaner_backoff_ms: int = 15_000) -> Replicated:
     """Nodes with a log of four segments, the last one active."""
-    nodes = Replicated(topic_settings=topic_settings, **settings)
+    nodes = Replicated(topic_settings=topic_settings, log_cleaner_backoff_ms=str(cleaner_backoff_ms))
     nodes.until(lambda: all(node.partitions.of_topic(TOPIC) for node in nodes.nodes.values()))
     for first in range(0, len(LETTERS), PER_SEGMENT):
         for node_id in nodes.nodes:
@@ -237,7 +237,7 @@ def test_a_node_that_stops_during_a_repair_leaves_the_damaged_segment() -> None:
 def test_damage_that_the_cleaner_finds_is_repaired_and_the_log_compacted(caplog: pytest.LogCaptureFixture) -> None:
     nodes = filled(
         {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0"},
-        log_cleaner_backoff_ms="30000",
+        cleaner_backoff_ms=30_000,
     )
     follower = damaged_follower(nodes, 4)
     nodes.until(lambda: "damaged segment repaired" in caplog.text)
