@@ -247,8 +247,9 @@ def _shut_down(
     if broker.fenced:
         return True
     active = {each.broker_id for each in image.brokers.values() if each.is_active}
-    leads = elections.leads_any(image, broker.broker_id)
-    if not leads and heartbeats.others_know_of_shutdown(broker.broker_id, active):
+    # In this order: looking at all its partitions with each heartbeat would hold up the event loop.
+    others_know = heartbeats.others_know_of_shutdown(broker.broker_id, active)
+    if others_know and not elections.leads_any(image, broker.broker_id):
         yield from fence(image, config, broker.broker_id)
         return True
     if broker.in_controlled_shutdown:
