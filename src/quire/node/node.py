@@ -92,6 +92,7 @@ class Node:
         self.cleaner = Cleaner(
             disk, clock, jobs, random, compaction.settings(config), compaction.candidates(self.partitions)
         )
+        self.cleaner.damaged = compaction.report_damage(self.partitions)
         self.broker_links = BrokerLinks(
             config.node_id,
             config.topology.inter_broker_listener,
@@ -308,6 +309,7 @@ class Node:
         def close() -> None:
             self.jobs.stop()
             self.cleaner.close()
+            self.replicas.repairs.close()
             if is_started:
                 self.to_controller.close()
                 self.broker_links.close()

@@ -94,6 +94,10 @@ class Partitions:
         partition = found.partitions.get(index) if found is not None else None
         return (-1, -1) if partition is None else (partition.leader, partition.leader_epoch)
 
+    def has(self, partition: Partition) -> bool:
+        """Whether the partition is still open here."""
+        return partition in self._hosted.directory_of
+
     def of_topic(self, name: str) -> list[Partition]:
         return self._hosted.of_topic(name)
 

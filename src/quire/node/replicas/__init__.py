@@ -7,6 +7,7 @@ log_joining.py       where a follower goes on whose log does not overlap with th
 follower_fetch.py    a leader's side: answers the fetches of followers
 replica_session.py   what a leader remembers of a follower's fetches (KIP-227)
 isr_changes.py       asks the controller for changes of the ISR (AlterPartition)
+segment_repairs.py   replaces damaged segments by what other replicas have
 
     follower                                             leader
     ReplicaFetcher ── Fetch: the end of each log ──────▶ follower_fetch: that is what the follower has
