@@ -140,7 +140,7 @@ def test_dynamic_settings_take_effect_in_order_and_are_taken_back() -> None:
     assert broker.apply_dynamic({}, {}) == ["message.max.bytes"]
     assert broker.get_int("message.max.bytes") == 1000
     assert broker.apply_dynamic({}, {}) == []
-    assert len(heard) == 3, "nobody is told when nothing changed"
+    assert len(heard) == 3, "no listener is called when nothing changed"
 
 
 def test_the_clusters_defaults_are_described_on_their_own() -> None:

@@ -262,4 +262,4 @@ def test_a_candidate_that_is_not_a_voter_may_get_a_vote_and_is_named(
     message = messages.VoteRequest(9, OTHER, LogPosition(8, log.next_offset + 1))
     answer = ask_controller(node, vote.request(message, node.node.cluster_id), 2, VoteResponse)
     assert (error_of(answer), answer.topics[0].partitions[0].vote_granted) == (ErrorCode.NONE, True)
-    assert logged.messages[0].startswith(f"node 2 at {OTHER_ADDRESS} asks for votes, and is no voter as far as")
+    assert logged.messages[0].startswith(f"node 2 at {OTHER_ADDRESS} asks for votes, and is not a voter as far as")

@@ -150,7 +150,7 @@ def test_a_write_that_comes_after_its_transactions_end_opens_nothing(node: Simul
     producer.end(commit=True)
     answer = node.send(late, producer.produce_version)
     node.clock.run_until(lambda: answer.done)
-    assert committed(node) == ([0], 2), "nothing was opened that nobody would end"
+    assert committed(node) == ([0], 2), "no transaction was opened that would never end"
 
 
 def test_a_write_accepted_while_its_transaction_ends_opens_nothing(node: SimulatedNode) -> None:

@@ -245,12 +245,12 @@ class MetadataLog:
             )
 
     def resign(self) -> None:
-        """Leaves the lead to another voter, if there is one, and never leads again; goes on as a follower."""
+        """Leaves the lead to another voter, if there is one, and never leads again; continues as a follower."""
         if not self._stopped and self._core is not None and self._core.voters.others(self._key):
             self._step(Resign())
 
     def close(self) -> None:
-        """Leaves the quorum, makes everything durable and closes the files. The listener is not called any more."""
+        """Leaves the quorum, makes everything durable and closes the files. The listener is no longer called."""
         if self._stopped:
             return
         if self._core is not None:
@@ -288,7 +288,7 @@ class MetadataLog:
     def append(self, records: Sequence[VersionedRecord], now_ms: int) -> int:
         """Writes the records as one batch, all committed or none, and returns the offset of the first.
 
-        `now_ms` becomes their timestamp. NotLeaderError if this node does not lead (any more).
+        `now_ms` becomes their timestamp. NotLeaderError if this node does not lead.
         """
         assert records, "a batch has at least one record"
         base_offset = self.next_offset

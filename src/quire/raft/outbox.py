@@ -38,7 +38,7 @@ Answer = VoteAnswer | EpochAnswer | FetchAnswer
 
 
 class OutboxOwner(Protocol):
-    """What the outbox needs to know, and whom it tells."""
+    """What the outbox needs to know, and what it reports to."""
 
     def address_of(self, node_id: int) -> PeerAddress | None: ...
 
@@ -113,7 +113,7 @@ class Outbox:
             case FetchRequest():
                 return fetch.request(message, cluster_id)
             case _:
-                raise AssertionError(f"{message} is no request")
+                raise AssertionError(f"{message} is not a request")
 
     def _finish(self, to: int, asked: Message, response: ApiMessage | NoAnswer) -> None:
         if isinstance(response, NoAnswer):

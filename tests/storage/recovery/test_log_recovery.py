@@ -379,7 +379,7 @@ class TestFolders:
 
 
 class TestWhatWasCut:
-    """It must not be back when a power cut follows a clean stop, after which nobody looks for damage."""
+    """It must not be back when a power cut follows a clean stop, after which a start does not look for damage."""
 
     @pytest.mark.parametrize("seed", range(10))
     def test_a_torn_tail_stays_away(self, disk: SimDisk, seed: int) -> None:

@@ -32,7 +32,7 @@ Examples:
   quire consume orders --from-timestamp 2026-01-31T12:00:00Z --follow --format json
   quire consume orders --from-offset -10 --partition 3    the last ten records of a partition
   quire consume orders --from-beginning --where 'total>100' --where 'customer.country=CH' --count 5
-  quire consume orders --from-beginning --json-values     a JSON object per line, for jq and the like
+  quire consume orders --from-beginning --json-values     a JSON object per line, for tools such as jq
   quire consume orders --from-beginning --order time      the partitions merged by timestamp
   quire consume orders --group readers --from-beginning   continue as a group, and commit"""
 )

@@ -9,7 +9,7 @@ from quire.coordinators.transaction.transactions import Markers
 
 
 class TransactionShard(Protocol):
-    """The operations run as requests do. If the shard is not active any more, the methods do nothing."""
+    """The operations run as requests do. If the shard is no longer active, the methods do nothing."""
 
     def markers_written(self, markers: Markers) -> None:
         """Runs `TransactionMachine.markers_written`."""

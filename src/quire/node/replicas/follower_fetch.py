@@ -237,7 +237,7 @@ class _FollowerFetch:
             knows_epoch = followed.current_leader_epoch != NO_EPOCH
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise ApiError(
-                code, f"broker {replica_id} is no replica of partition {followed.index} that could follow it"
+                code, f"broker {replica_id} is not a replica of partition {followed.index} that could follow it"
             )
         epoch, broker = self._epoch, node.image.brokers.get(replica_id)
         if epoch == NO_BROKER_EPOCH and not has_broker_epochs(node.image.metadata_version):
