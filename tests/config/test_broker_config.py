@@ -38,7 +38,7 @@ def test_values_are_read_with_their_type() -> None:
     assert broker.get("log.retention.ms") is None
     with pytest.raises(AssertionError, match=r"num\.partitions"):
         broker.get_str("num.partitions")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"no\.such\.key"):
         broker.get_int("no.such.key")
 
 

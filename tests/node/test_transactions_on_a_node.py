@@ -246,7 +246,7 @@ def test_a_newer_producer_fences_the_older_one(node: SimulatedNode) -> None:
     old = begun(node, PROTOCOL_2)
     old.produce(0)
     new = TransactionalProducer(node)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="error_code=51"):  # CONCURRENT_TRANSACTIONS
         new.start()  # The old one's transaction has to be ended first.
     new.start()
     assert old.produce(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]

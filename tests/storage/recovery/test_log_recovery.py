@@ -193,7 +193,7 @@ class TestAfterACrash:
         written(disk, 1).close_files()
         damage(disk, name(0), 100)
         disk.fail_when(lambda operation: operation.kind == "truncate")
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="Input/output error"):
             open_log(disk, SMALL_SEGMENTS)
         assert disk.open_paths() == []
 
