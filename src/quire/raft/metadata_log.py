@@ -59,7 +59,7 @@ from quire.raft.log_listener import LogListener, ToldLeader
 from quire.raft.log_store import CommittedBatch, LogStore
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchAnswer
-from quire.raft.outbox import Answer, Outbox
+from quire.raft.outbox import Outbox, PeerResponse
 from quire.raft.peers import NoPeers, PeerAddress, Peers
 from quire.raft.pending_answers import PendingAnswers
 from quire.raft.refusals import not_leader
@@ -336,7 +336,7 @@ class MetadataLog:
         leads_epoch = self.epoch if node_id == self.leader_id else None
         return self._addresses.of(node_id, self.voters, leads_epoch)
 
-    def answered(self, peer: int, answer: Answer) -> None:
+    def answered(self, peer: int, answer: PeerResponse) -> None:
         if not self._stopped:
             self._step(Received(peer, answer))
 

@@ -34,7 +34,7 @@ from quire.throttled_log import ThrottledLog
 
 log = logging.getLogger("quire.raft")
 
-Answer = VoteAnswer | EpochAnswer | FetchAnswer
+PeerResponse = VoteAnswer | EpochAnswer | FetchAnswer
 
 
 class OutboxOwner(Protocol):
@@ -45,7 +45,7 @@ class OutboxOwner(Protocol):
     @property
     def own_endpoints(self) -> tuple[Endpoint, ...]: ...
 
-    def answered(self, peer: int, answer: Answer) -> None: ...
+    def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None:
         """No answer came; `fetch` is the number of a fetch."""
@@ -147,11 +147,11 @@ class Outbox:
         else:
             self._log.warning("the controller at %s refused or garbled a %s: %s", where, request, error)
 
-    def _answer(self, asked: Message, response: ApiMessage) -> Answer:
+    def _answer(self, asked: Message, response: ApiMessage) -> PeerResponse:
         match response:
             case VoteResponse():
                 assert isinstance(asked, VoteRequest)
-                answer: Answer = vote.answer(response, asked)
+                answer: PeerResponse = vote.answer(response, asked)
             case FetchResponse():
                 assert isinstance(asked, FetchRequest)
                 answer = fetch.answer(response, asked)
