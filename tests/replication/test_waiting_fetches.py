@@ -1,5 +1,7 @@
 """The fetches that wait at one partition: what each learns when the high watermark moves, and when the role ends."""
 
+import pytest
+
 from quire.replication.fetch_wait import FetchWait
 from tests.replication.leader import Leader, batch
 
@@ -7,7 +9,9 @@ SIZE = len(batch(b"a"))
 
 
 def waiting(leader: Leader, missing_bytes: int, answered: list[int]) -> FetchWait:
-    return FetchWait([leader.role], missing_bytes, lambda: answered.append(missing_bytes))
+    wait = FetchWait([leader.role], missing_bytes)
+    wait.ended.when_done(lambda _: answered.append(missing_bytes))
+    return wait
 
 
 def test_each_fetch_counts_only_the_bytes_since_it_waits() -> None:
@@ -70,16 +74,10 @@ def test_all_are_answered_when_the_role_ends() -> None:
 
 def test_one_that_ends_while_others_are_woken_is_not_called_again() -> None:
     leader = Leader()
-    answered: list[str] = []
-    second: list[FetchWait] = []
-
-    def finish_first() -> None:
-        answered.append("first")
-        second[0].cancel()
-
-    FetchWait([leader.role], 1, finish_first)
-    second.append(FetchWait([leader.role], 2 * SIZE, lambda: answered.append("second")))
+    first, second = FetchWait([leader.role], 1), FetchWait([leader.role], 2 * SIZE)
+    first.ended.when_done(lambda _: second.ended.abandon())
+    second.ended.when_done(lambda _: pytest.fail("its client has disconnected"))
     leader.append(b"a")
     leader.append(b"b")
     leader.wake()
-    assert answered == ["first"]
+    assert first.ended.done
