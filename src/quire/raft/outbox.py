@@ -1,4 +1,4 @@
-"""Sends the machine's messages to other replicas as requests, and hands back what comes of each.
+"""Sends the machine's messages to other replicas as requests, and returns the result of each.
 
 Every request has one result: the answer, or a loss. The machine gets both, and decides whether to retry.
 """
