@@ -17,15 +17,15 @@ def test_a_follower_that_has_not_fetched_was_never_in_sync() -> None:
     progress = ReplicaProgress()
     progress.sampled(10, 1000, 5, 900)
     assert progress.in_sync_at_ms == NEVER
-    assert progress.is_lagging(1000, MAX_LAG_MS)
+    assert progress.check_lag(1000, MAX_LAG_MS)
 
 
 def test_a_follower_at_the_leaders_end_is_in_sync_now() -> None:
     progress = fetched(10, 10)
     progress.sampled(10, 1000, 5, 900)
     assert progress.in_sync_at_ms == 1000
-    assert not progress.is_lagging(1000 + MAX_LAG_MS, MAX_LAG_MS)
-    assert progress.is_lagging(1001 + MAX_LAG_MS, MAX_LAG_MS)
+    assert not progress.check_lag(1000 + MAX_LAG_MS, MAX_LAG_MS)
+    assert progress.check_lag(1001 + MAX_LAG_MS, MAX_LAG_MS)
 
 
 def test_a_follower_at_the_end_of_the_last_sample_was_in_sync_then() -> None:
@@ -51,7 +51,7 @@ def test_the_time_does_not_go_back() -> None:
 def test_a_new_member_of_the_isr_gets_the_whole_time_from_the_next_sample() -> None:
     progress = ReplicaProgress()
     progress.counts_as_in_sync()
-    assert not progress.is_lagging(1e9, MAX_LAG_MS)
+    assert not progress.check_lag(1e9, MAX_LAG_MS)
     progress.sampled(10, 1000, 5, 900)
     assert progress.in_sync_at_ms == 1000
 
@@ -64,3 +64,12 @@ def test_a_follower_keeps_up_if_it_reaches_the_end_that_the_leader_had_at_its_la
     assert not progress.keeps_up, "one fetch does not show it"
     fetched(offset, 20, progress)
     assert (progress.keeps_up, progress.end_offset) == (keeps_up, offset)
+
+
+def test_a_follower_that_lags_may_have_stopped_until_it_fetches() -> None:
+    progress = fetched(10, 10)
+    progress.sampled(10, 1000, 5, 900)
+    progress.check_lag(1001 + MAX_LAG_MS, MAX_LAG_MS)
+    assert progress.may_have_stopped
+    fetched(10, 10, progress)
+    assert not progress.may_have_stopped

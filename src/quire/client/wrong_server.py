@@ -6,8 +6,8 @@ protocols of text. Such a server answers at once, instead of waiting for the res
 
 from collections.abc import Sequence
 
+from quire.address import Address
 from quire.client.errors import UnreachableError
-from quire.client.servers import Address
 
 FIRST_CORRELATION_ID = int.from_bytes(b"\r\n\r\n", "big")
 FIRST_FRAME_BYTES_MAX = 1024 * 1024

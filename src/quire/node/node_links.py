@@ -7,8 +7,8 @@ A heartbeat must neither wait behind the creation of a thousand topics nor be lo
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from quire.address import Address
 from quire.client.link import Link
-from quire.client.servers import Address
 from quire.seams import Clock, Connector, Random
 
 K = TypeVar("K")

@@ -85,6 +85,7 @@ class NodeStart:
             config,
             meta.cluster_id,
             meta.directory_id,
+            self._incarnation_id,
             clock=node.clock,
             random=node.random,
             disk=ReservingDisk(node.disk, self._set_room_aside()),

@@ -207,7 +207,7 @@ class RaftCore:
                 return None
             case Resign():
                 replica.stopping = True
-                return Become(Kind.RESIGNED, role.election) if role.kind is Kind.LEADER else None
+                return role.resigns(replica)
 
     def _receive(self, sender: int, message: object, now_ms: float) -> Become | None:
         replica = self._replica

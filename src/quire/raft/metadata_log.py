@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from math import inf
 
+from quire.address import Address
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.raft import messages
@@ -60,7 +61,7 @@ from quire.raft.log_store import CommittedBatch, LogStore
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchAnswer
 from quire.raft.outbox import Outbox, PeerResponse
-from quire.raft.peers import NoPeers, PeerAddress, Peers
+from quire.raft.peers import NoPeers, Peers
 from quire.raft.pending_answers import PendingAnswers
 from quire.raft.refusals import not_leader
 from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
@@ -332,7 +333,7 @@ class MetadataLog:
         if chosen is not None:
             self._addresses.learn(LeaderEndpoint(leader_id, chosen.host, chosen.port), epoch)
 
-    def address_of(self, node_id: int) -> PeerAddress | None:
+    def address_of(self, node_id: int) -> Address | None:
         leads_epoch = self.epoch if node_id == self.leader_id else None
         return self._addresses.of(node_id, self.voters, leads_epoch)
 

@@ -6,6 +6,7 @@ Every request has one result: the answer, or a loss. The machine gets both, and 
 import logging
 from typing import Protocol
 
+from quire.address import Address
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
 from quire.protocol.messages.begin_quorum_epoch import BeginQuorumEpochResponse
@@ -25,7 +26,7 @@ from quire.raft.messages import (
     VoteAnswer,
     VoteRequest,
 )
-from quire.raft.peers import NoAnswer, PeerAddress, Peers, Purpose
+from quire.raft.peers import NoAnswer, Peers, Purpose
 from quire.raft.replicas import Endpoint
 from quire.raft.wire import LeaderEndpoint, fetch, fetch_snapshot, quorum_epoch, vote
 from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
@@ -40,7 +41,7 @@ PeerResponse = VoteAnswer | EpochAnswer | FetchAnswer
 class OutboxOwner(Protocol):
     """What the outbox needs to know, and what it reports to."""
 
-    def address_of(self, node_id: int) -> PeerAddress | None: ...
+    def address_of(self, node_id: int) -> Address | None: ...
 
     @property
     def own_endpoints(self) -> tuple[Endpoint, ...]: ...

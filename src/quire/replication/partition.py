@@ -132,9 +132,8 @@ class Partition:
         if code is not ErrorCode.NONE:
             raise ApiError(code, f"{self} is led in epoch {self.leader_epoch}, not {requested}")
 
-    def change_settings(self, settings: PartitionSettings) -> None:
-        """The topic's settings have changed. The log has its new configuration already."""
-        self.settings = settings
+    def settings_changed(self) -> None:
+        """`settings` and the log's configuration have changed, and roles and members are those that go with them."""
         if self.leader is not None:
             self.leader.settings_changed()
 

@@ -1,7 +1,10 @@
 """Replication between simulated nodes, from requests to the bytes on their disks."""
 
+from contextlib import closing
+
 import pytest
 
+from quire import throttled_log
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -9,6 +12,7 @@ from quire.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
 from tests.node.replicas.replicated import TOPIC, Replicated
 
@@ -91,6 +95,23 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
     assert nodes.values(follower) == [b"0", b"1"]
 
 
+def test_writes_go_on_while_a_follower_that_was_cut_off_is_outside_the_isr() -> None:
+    """It still sends heartbeats, so the controller takes it for one that might join."""
+    nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
+    nodes.written(*numbered(0, 5))
+    leader = nodes.leader_node()
+    (follower, _) = nodes.others(leader)
+    nodes.network.partition("fetches", [(f"node{follower}", f"node{leader}")])
+    assert nodes.settle(nodes.produce(b"5", timeout_ms=30_000)) == ErrorCode.NONE
+    for number in range(6, 20):
+        assert nodes.settle(nodes.produce(b"%d" % number, timeout_ms=1_000)) == ErrorCode.NONE
+        nodes.wait(500)
+    assert nodes.isr() == set(nodes.nodes) - {follower}
+    nodes.network.heal("fetches")
+    nodes.until(nodes.is_whole)
+    assert nodes.values(follower) == numbered(0, 20)
+
+
 def test_too_few_in_sync_replicas_refuse_acks_all_and_commit_nothing() -> None:
     nodes = Replicated(min_isr=3, broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(b"0")
@@ -113,6 +134,30 @@ def test_acks_all_waits_for_the_disks_of_all_replicas_and_no_longer() -> None:
         nodes.written(b"%d" % number)
         assert [nodes.partition(each).log.recovery_point for each in (1, 2, 3)] == [number + 1] * 3
     assert nodes.clock.monotonic_ms() - began_ms < 10 * 100
+
+
+def test_a_damaged_batch_is_reported_and_holds_up_no_other_partition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes = Replicated(broker_session_timeout_ms="60000")
+    nodes.create("u", [1, 2, 3])
+    nodes.written(b"0")
+    nodes.until(nodes.is_whole)
+    leader = nodes.leader()
+    log_file = f"/data/{TOPIC}-0/{0:020d}.log"
+    now_ms = nodes.clock.now_ms()
+    for role in (leader, nodes.leader("u")):
+        role.append(build_batch([Record(0, now_ms, None, b"1")]), True, now_ms)
+    with closing(nodes.disks[leader.partition.node_id].open(log_file)) as file:
+        file.pwritev([b"X"], file.size() - 2)  # before any follower has fetched it
+    nodes.wait(10_000)
+    others = nodes.others(leader.partition.node_id)
+    assert [nodes.partition(each).log.end_offset for each in others] == [1, 1]
+    assert leader.partition.high_watermark == 1
+    assert nodes.leader("u").partition.high_watermark == 1
+    said = [record.message for record in caplog.records if "replica failed" in record.message]
+    assert len(said) == throttled_log.FEW * len(others), "a few lines a minute on each follower"
+    assert all(f"partition={TOPIC}-0" in each and "CRC" in each and "\n" not in each for each in said)
 
 
 def test_a_follower_begins_where_the_leaders_log_starts() -> None:

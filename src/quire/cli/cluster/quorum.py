@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import click
 
+from quire.address import Address
 from quire.client.admin import quorum as admin
 from quire.client.admin.cluster import describe_cluster
-from quire.client.servers import Address, AddressError, parse_address
+from quire.client.servers import AddressError, parse_address
 from quire.client.shell_blocking import BlockingClient
 from quire.console.failure import EXIT_USAGE, Failure
 from quire.console.groups import HelpfulGroup

@@ -17,7 +17,6 @@ from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from quire.node.replicas.replica_session import FollowedPartition, ReplicaSession
 from quire.node.slices import Work
-from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.fast_fetch import fetch_response, partition_data, topic_response
 from quire.protocol.messages.fetch import (
@@ -31,13 +30,10 @@ from quire.protocol.messages.fetch import PartitionData as PartitionResponse
 from quire.replication.leader_epochs import NO_EPOCH
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
-from quire.storage.scanning.range_check import NotCheckedError
+from quire.storage.scanning.range_check import NotCheckedError, ReadCheck
 
 if TYPE_CHECKING:
     from quire.node.node import Node
-
-MOST_CHECKS = 3
-"""How often a read waits for checks: once is enough, unless segments are added or deleted meanwhile."""
 
 NO_BROKER_EPOCH = -1
 """Before version 15 the request has none, so brokers send it at an old metadata.version alone."""
@@ -46,6 +42,18 @@ NO_BROKER_EPOCH = -1
 def replica_of(request: FetchRequest) -> int:
     """The id of the follower; negative if a consumer fetches. -2 is Kafka's id of a consumer for debugging."""
     return max(request.replica_id, request.replica_state.replica_id)
+
+
+def check_follows(partition: Partition, replica_id: int, current_leader_epoch: int) -> None:
+    """ApiError if `replica_id` is no other replica of a partition that this node leads."""
+    leader = partition.leader
+    if leader is None or replica_id not in leader.followers.in_sync.replicas or replica_id == partition.node_id:
+        # With an epoch the sender may know of a reassignment earlier than this node, and retries.
+        knows_epoch = current_leader_epoch != NO_EPOCH
+        code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        raise ApiError(
+            code, f"broker {replica_id} is not a replica of partition {partition.index} that could follow it"
+        )
 
 
 def answer(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
@@ -130,14 +138,14 @@ class _FollowerFetch:
             key = next(iter(looked_at))
             followed = looked_at.pop(key)
             if session.partitions.get(key) is followed:
-                yield from self._look_at(followed)
+                self._look_at(followed)
             yield None
 
-    def _look_at(self, followed: FollowedPartition) -> Work[None]:
+    def _look_at(self, followed: FollowedPartition) -> None:
         """Adds a partition to the response if there is news of it, or if the follower does not know the last ones."""
         session = self._session
         try:
-            answer = yield from self._read(followed)
+            answer = self._read(followed)
         except ApiError as error:
             self._log(error)
             answer = self._failed(followed, error)
@@ -163,8 +171,11 @@ class _FollowerFetch:
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
         return answer
 
-    def _read(self, followed: FollowedPartition) -> Work[PartitionResponse]:
-        """ApiError if the follower cannot be served. Bytes that were never read are checked first, in a job."""
+    def _read(self, followed: FollowedPartition) -> PartitionResponse:
+        """ApiError if the follower cannot be served. Bytes that were never read are checked first, in a job.
+
+        The others do not wait for that: it is answered without records, and looked at again after the check.
+        """
         leader = self._leader(followed)
         partition, offset = leader.partition, followed.fetch_offset
         if followed.is_named:
@@ -179,25 +190,24 @@ class _FollowerFetch:
             followed.is_named = False
             leader.followers.fetched(self._session.replica_id, self._epoch, offset, followed.log_start_offset)
         room = min(followed.max_bytes, self._max_bytes - self._bytes)
-        for _ in range(MOST_CHECKS):
-            try:
-                data = partition.read_uncommitted(offset, room, at_least_one_batch=self._bytes == 0)
-                break
-            except NotCheckedError as error:
-                checked: Pending[None] = Pending()
-                self._node.partitions.check(partition, error.check, partial(checked.complete, None))
-                yield checked
-                leader = self._leader(followed)
-        else:
-            data = None
+        data = None
+        try:
+            data = partition.read_uncommitted(offset, room, at_least_one_batch=self._bytes == 0)
+        except NotCheckedError as error:
+            self._check(followed, partition, error.check)
         answer = self._answer(followed, partition)
         if data is not None:
             answer.records = [data]
             self._bytes += len(data)
             self._to_send.append((partition, answer))
-        elif offset < leader.log.end_offset:
+        elif offset < leader.log.end_offset and not followed.is_being_checked:
             self._session.changed[followed.key] = followed  # there was no room
         return answer
+
+    def _check(self, followed: FollowedPartition, partition: Partition, check: ReadCheck) -> None:
+        if not followed.is_being_checked:
+            followed.is_being_checked = True
+            self._node.partitions.check(partition, check, partial(self._session.is_checked, followed))
 
     def _leave_out_closed(self) -> None:
         """A partition that was deleted after it was read has no file to send from."""
@@ -232,13 +242,7 @@ class _FollowerFetch:
 
     def _check_replica(self, leader: LeaderRole, followed: FollowedPartition) -> None:
         node, replica_id = self._node, self._session.replica_id
-        if replica_id not in leader.followers.in_sync.replicas or replica_id == node.node_id:
-            # With an epoch the sender may know of a reassignment earlier than this node, and retries.
-            knows_epoch = followed.current_leader_epoch != NO_EPOCH
-            code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            raise ApiError(
-                code, f"broker {replica_id} is not a replica of partition {followed.index} that could follow it"
-            )
+        check_follows(leader.partition, replica_id, followed.current_leader_epoch)
         epoch, broker = self._epoch, node.image.brokers.get(replica_id)
         if epoch == NO_BROKER_EPOCH and not has_broker_epochs(node.image.metadata_version):
             return

@@ -32,7 +32,7 @@ HURRIED_WAIT_MS = 20
 class FollowedPartition(FetchPartition):
     """What a follower wants of a partition, and which leadership tells the session about it."""
 
-    __slots__ = ("is_named", "leader", "log_start_offset")
+    __slots__ = ("is_being_checked", "is_named", "leader", "log_start_offset")
 
     def __init__(self, topic_id: bytes, topic: str, wanted: Wanted) -> None:
         super().__init__(
@@ -48,6 +48,8 @@ class FollowedPartition(FetchPartition):
         self.is_named = True
         """The follower has said where its log ends, and it is not known yet whether both logs agree up to there."""
         self.leader: LeaderRole | None = None
+        self.is_being_checked = False
+        """What it is to get next is read for the first time, and a job checks it."""
 
 
 class ReplicaSession(ReplicaReader):
@@ -142,15 +144,23 @@ class ReplicaSession(ReplicaReader):
     # --- What leaders tell
 
     def has_more(self, leader: LeaderRole) -> None:
-        followed = self._by_leader[leader]
-        self.changed[followed.key] = followed
-        if self._more is not None and not self._scheduled:
-            self._scheduled = True
-            self._clock.call_soon(self._wake)
+        self._change(self._by_leader[leader])
 
     def has_news(self, leader: LeaderRole) -> None:
         followed = self._by_leader[leader]
         self.changed[followed.key] = followed
+
+    def is_checked(self, followed: FollowedPartition) -> None:
+        """What is next in its log can be read, or has been found to be damaged."""
+        followed.is_being_checked = False
+        if self.partitions.get(followed.key) is followed and not self.is_closed:
+            self._change(followed)
+
+    def _change(self, followed: FollowedPartition) -> None:
+        self.changed[followed.key] = followed
+        if self._more is not None and not self._scheduled:
+            self._scheduled = True
+            self._clock.call_soon(self._wake)
 
     # --- Waiting
 

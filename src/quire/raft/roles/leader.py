@@ -44,6 +44,7 @@ class Leader(Role):
     def __init__(self, replica: Replica, election: Election, now_ms: float, previous: Role | None) -> None:
         super().__init__(replica, election, now_ms, previous)
         assert isinstance(previous, Candidate) and previous.epoch == election.epoch
+        assert not replica.stopping, "a replica that resigned leads again"
         replica.elections_lost = 0
         self._granting = previous.granting
         self.epoch_start_offset = replica.log.end_offset
@@ -73,6 +74,9 @@ class Leader(Role):
             self._answer_change(replica, self._pending_change.request_id, ApiError(no_leader, message))
         for request_id in self._checks.take_all():
             replica.emit(LeadershipChecked(request_id, leads=False))
+
+    def resigns(self, replica: Replica) -> Become | None:
+        return Become(Kind.RESIGNED, self.election)
 
     def append(self, replica: Replica, count: int, payload: object, control: Control | None = None) -> Batch:
         """Appends one batch and sends it to the followers whose fetches wait."""
