@@ -47,7 +47,7 @@ TRANSACTIONS = 200
 ALL = {"acks": "all", "enable.idempotence": True}
 WARM_UP_S = 3.0
 WATCHED_S = 20.0
-"""How long writes go on after a leader was killed."""
+"""How long writes continue after a leader was killed."""
 RETRY_MS = 100
 
 Figures = dict[str, str]

@@ -53,7 +53,7 @@ class CommittingMember(ConfluentMember):
 
 
 class Members(ExitStack):
-    """All who ever were members of one group; those who have not left yet are closed in the end."""
+    """All members that one group has ever had; those that have not left yet are closed in the end."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, settings: dict[str, Any]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Clients of a replicated topic while its brokers fail: they write and read all the time, and remember everything.
 
-An idempotent producer with acks=all, a transactional producer, and a reader of committed records that goes on from
+An idempotent producer with acks=all, a transactional producer, and a reader of committed records that resumes from
 where it was. `verdict.py` compares what they were told with what is in the topic in the end.
 """
 

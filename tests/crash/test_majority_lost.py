@@ -1,6 +1,6 @@
 """Two of three brokers lost: nothing more is acknowledged with acks=all, and nothing that was acknowledged is lost.
 
-With a controller of its own the survivor becomes the leader of everything, and reads go on, as far as the survivor knew
+With a controller of its own the survivor becomes the leader of everything, and reads work, as far as the survivor knew
 that records are committed: it cannot commit more until another replica is in sync. Nodes that are also the
 controllers lose the majority of these too: nothing is elected, and the survivor serves only what it led.
 """

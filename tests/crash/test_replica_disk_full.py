@@ -1,4 +1,4 @@
-"""The disk of one node is full: the partitions that others lead go on, and in the end nothing is missing anywhere."""
+"""The disk of one node is full: partitions that others lead keep working, and in the end nothing is missing."""
 
 import os
 import subprocess

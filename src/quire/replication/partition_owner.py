@@ -1,4 +1,4 @@
-"""What a partition tells the node that hosts it. `quire.node.partitions.PartitionEvents` implements it."""
+"""What a partition reports to the node that hosts it. `quire.node.partitions.PartitionEvents` implements it."""
 
 from typing import TYPE_CHECKING, Protocol
 

@@ -75,7 +75,7 @@ class Machine:
         return self._disk.after_power_loss(random, reorder=random.chance(0.5))
 
     def _start(self) -> None:
-        """What is there now is on the disk."""
+        """From now on the current contents survive a power loss."""
         self._journal.unlink(missing_ok=True)
         self._boot_id.write_text(f"{uuid.uuid4()}\n")
         self._nodes: dict[int, Node] = {}

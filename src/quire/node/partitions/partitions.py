@@ -210,7 +210,7 @@ class Partitions:
             log.info("replica truncated partition=%s from=%d to=%d", partition, kept, end - 1)
 
     def start_over(self, partition: Partition, offset: int) -> None:
-        """Empties the log, which has nothing in common with the leader's; it goes on at `offset`."""
+        """Empties the log, which has nothing in common with the leader's; it continues at `offset`."""
         self.directory_of(partition).start_over(partition.log, offset)
         partition.log_shortened()
 
