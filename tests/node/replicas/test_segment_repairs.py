@@ -10,8 +10,8 @@ from quire.protocol.records import Record, build_batch
 from quire.protocol.records.batch import HEADER_BYTES, walk_batches
 from quire.storage.scanning.batch_scan import DamagedBatchError
 from simulator.disk import SimDisk
+from tests.node.replicas.consumers import fetch, values
 from tests.node.replicas.replicated import TOPIC, Replicated
-from tests.node.replicas.test_reading_from_followers import fetch, values
 
 FOLDER = f"/data/{TOPIC}-0"
 LETTERS = [bytes([65 + number]) * 50 for number in range(11)]
