@@ -92,7 +92,7 @@ TESTED_TOGETHER = (
     (
         "quire/storage/cleaning",
         "storage/cleaning/test_compaction.py",
-        "bytes_native cleaned_segment cleaner cleaning_run",
+        "bytes_native cleaned_segment cleaning_run",
     ),
     ("quire/storage/cleaning", "storage/cleaning/test_compaction.py", "filtering special_batches swap work"),
     ("quire/storage/cleaning", "storage/cleaning/test_offset_map.py", "offset_map_builder offset_map_builder_native"),
