@@ -99,6 +99,7 @@ mutants: $(READY)
 	$(BIN)/python -m simulator.mutants
 
 bench: $(READY)
+	$(BIN)/python -m benchmarks.floor
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.group_commit

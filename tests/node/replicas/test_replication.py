@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 
 from quire import throttled_log
+from quire.node.replicas.fetch_schedule import FetchSchedule
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -12,6 +13,7 @@ from quire.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from quire.protocol.messages.fetch import FetchRequest
 from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
 from tests.node.replicas.replicated import TOPIC, Replicated
@@ -228,6 +230,47 @@ def test_a_fetch_costs_what_has_changed_and_not_what_there_is(monkeypatch: pytes
     nodes.wait(5_000)
     assert looked_at.count("idle") == 0
     assert 0 < looked_at.count(TOPIC) < 12
+
+
+def test_writes_of_one_client_are_appended_while_the_first_waits_for_the_followers() -> None:
+    nodes = Replicated(broker_session_timeout_ms="60000")
+    nodes.written(b"0")
+    leader = nodes.leader_node()
+    cuts = [nodes.isolate(each) for each in nodes.others(leader)]
+    writes = [nodes.produce(value, to=leader, timeout_ms=30_000) for value in numbered(1, 6)]
+    nodes.wait(1_000)
+    assert nodes.partition(leader).log.end_offset == 6
+    assert nodes.partition(leader).high_watermark == 1
+    assert not any(write.done for write in writes)
+    for cut in cuts:
+        nodes.network.heal(cut)
+    assert [nodes.settle(write) for write in writes] == [ErrorCode.NONE] * 5
+    nodes.until(nodes.is_whole)
+    assert nodes.values(leader) == numbered(0, 6)
+
+
+def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fetch that commits it waits for the next one, instead of coming back with the high watermark alone."""
+    nodes = Replicated()
+    nodes.written(b"0")
+    sent: list[str] = []
+    fill = FetchSchedule.fill
+
+    def counted(schedule: FetchSchedule, request: FetchRequest, max_bytes: int) -> None:
+        sent.extend(key[0].hex() for key in schedule.partitions)
+        fill(schedule, request, max_bytes)
+
+    monkeypatch.setattr(FetchSchedule, "fill", counted)
+    nodes.written(*numbered(1, 51))
+    assert sent.count(nodes.leader().partition.topic_id.hex()) <= 2 * 50 + 2
+
+
+def test_followers_learn_what_is_committed_although_nothing_more_is_written() -> None:
+    nodes = Replicated(replica_fetch_wait_max_ms="500")
+    nodes.written(b"0", b"1")
+    began_ms = nodes.clock.monotonic_ms()
+    nodes.until(nodes.is_whole)
+    assert nodes.clock.monotonic_ms() - began_ms < 600
 
 
 def test_a_leader_that_wrote_nothing_follows_the_next_one() -> None:

@@ -6,6 +6,10 @@ and the registration of the sender (KIP-903). The errors are those of Kafka.
 
 A follower reads to the end of the log, and says with each fetch where its own log ends. What is past the high watermark
 may be truncated while it is being sent, because this node may be deposed; the follower checks what it receives.
+
+A high watermark that has moved is no reason to answer: the fetch that commits a record would come back at once, and be
+sent again, for every record. It is told with the next records, or when the fetch has waited long enough, as in Kafka
+(KAFKA-9731). With a `replica.selector.class` consumers wait for it at the follower, so it is told at once.
 """
 
 from functools import partial
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING
 from quire.metadata.features import has_broker_epochs
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
-from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, PartitionKey
 from quire.node.replicas.replica_session import FollowedPartition, ReplicaSession
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
@@ -85,6 +89,7 @@ class _FollowerFetch:
     __slots__ = (
         "_bytes",
         "_context",
+        "_holds_news",
         "_logged",
         "_max_bytes",
         "_node",
@@ -92,6 +97,7 @@ class _FollowerFetch:
         "_response",
         "_session",
         "_to_send",
+        "_unsaid",
     )
 
     def __init__(self, node: "Node", context: Context, request: FetchRequest, session: ReplicaSession) -> None:
@@ -105,6 +111,10 @@ class _FollowerFetch:
         self._response = fetch_response(NO_SESSION)
         self._to_send: list[tuple[Partition, PartitionResponse]] = []
         """The partitions whose answers have records."""
+        self._holds_news = request.session_epoch > INITIAL_EPOCH and node.config.get("replica.selector.class") is None
+        """Whether a high watermark alone has to wait."""
+        self._unsaid: dict[PartitionKey, FollowedPartition] = {}
+        """The partitions where it has moved, and nothing else has changed."""
 
     def work(self) -> Work[FetchResponse]:
         session, request, clock = self._session, self._request, self._node.clock
@@ -117,6 +127,7 @@ class _FollowerFetch:
                 if session.is_closed or not session.changed:
                     break  # The time is up, there was an election, or the broker has registered again.
                 yield from self._read_changed()
+            yield from self._read_unsaid()
             self._leave_out_closed()
             is_known = not session.is_closed and session.replica_id in self._node.image.brokers
             is_answered = is_known and request.session_epoch != FINAL_EPOCH
@@ -139,11 +150,24 @@ class _FollowerFetch:
             followed = looked_at.pop(key)
             if session.partitions.get(key) is followed:
                 self._look_at(followed)
-            yield None
+            if looked_at:
+                yield None
+
+    def _read_unsaid(self) -> Work[None]:
+        """The response is sent now, so it tells the high watermarks that have moved."""
+        self._holds_news = False
+        unsaid, self._unsaid = self._unsaid, {}
+        while unsaid:
+            key, followed = unsaid.popitem()
+            if self._session.partitions.get(key) is followed and not self._session.is_closed:
+                self._look_at(followed)
+            if unsaid:
+                yield None
 
     def _look_at(self, followed: FollowedPartition) -> None:
         """Adds a partition to the response if there is news of it, or if the follower does not know the last ones."""
         session = self._session
+        self._unsaid.pop(followed.key, None)
         try:
             answer = self._read(followed)
         except ApiError as error:
@@ -151,6 +175,9 @@ class _FollowerFetch:
             answer = self._failed(followed, error)
             session.changed[followed.key] = followed  # until the follower asks for something else
         has_data = bool(answer.records) or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+        if self._holds_news and not has_data and followed.has_only_committed(answer):
+            self._unsaid[followed.key] = followed
+            return
         has_news = followed.has_news(answer.high_watermark, answer.log_start_offset, has_data)
         if has_news or self._request.session_epoch <= INITIAL_EPOCH:
             self._add(followed, answer)

@@ -12,7 +12,7 @@ from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH, Fet
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import FetchPartition as Wanted
-from quire.protocol.messages.fetch import FetchRequest
+from quire.protocol.messages.fetch import FetchRequest, PartitionData
 from quire.replication.leader_role import LeaderRole
 from quire.replication.replica_reader import ReplicaReader
 from quire.seams import Clock, Random, Timer
@@ -50,6 +50,13 @@ class FollowedPartition(FetchPartition):
         self.leader: LeaderRole | None = None
         self.is_being_checked = False
         """What it is to get next is read for the first time, and a job checks it."""
+
+    def has_only_committed(self, answer: PartitionData) -> bool:
+        """Whether an answer without records or an error would tell nothing but a later high watermark."""
+        return (
+            -1 < self.sent_high_watermark < answer.high_watermark
+            and answer.log_start_offset == self.sent_log_start_offset
+        )
 
 
 class ReplicaSession(ReplicaReader):
