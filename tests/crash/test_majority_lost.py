@@ -5,6 +5,7 @@ that records are committed: it cannot commit more until another replica is in sy
 controllers lose the majority of these too: nothing is elected, and the survivor serves only what it led.
 """
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -114,13 +115,16 @@ def led_by_several(cluster: Cluster, load: ReplicatedLoad) -> dict[int, tuple[in
     return found
 
 
+numbers = itertools.count()
+
+
 def write(address: str, partition: int) -> int:
     """The error of a write with acks=all that waits for half a second."""
     with WireConnection(address) as connection:
         return produce(
             connection,
             TOPIC,
-            batch([b"too late for partition %d" % partition]),
+            batch([b"too late %d" % next(numbers)]),
             partition=partition,
             acks=-1,
             timeout_ms=SHORT_MS,
