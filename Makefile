@@ -124,6 +124,8 @@ campaign: $(READY)
 
 soak: $(READY)
 	$(BIN)/python -m simulator --seeds 2000
+	$(BIN)/python -m simulator --clusters --seeds 2000
+	$(BIN)/python -m simulator --quorums --seeds 2000
 	$(BIN)/pytest -m soak -n $(WORKERS) -o faulthandler_timeout=3600
 
 clean:

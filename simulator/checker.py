@@ -66,7 +66,7 @@ class Checker:
         Unless it waited for all replicas (`by_all`), they may be lost with their leader.
         """
         self._ledger.counts.checks += 1
-        self._ledger.counts.records_acknowledged += len(values)
+        self._ledger.counts.write_acknowledged(book.acknowledges(values))
         late = self._is_over(book, era, floor)
         self._epoch = floor.epoch
         if not by_all and book.topic.replication_factor > 1:

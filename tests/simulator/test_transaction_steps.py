@@ -15,7 +15,8 @@ from simulator.machine import Death
 from simulator.main import summary
 from simulator.own_requests import LOST
 from simulator.plan import Plan, TopicPlan
-from simulator.world import RunReport, World
+from simulator.report import RunReport
+from simulator.world import World
 
 MORE_THAN_ENOUGH = 500
 ENOUGH = 8
