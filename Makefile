@@ -29,7 +29,7 @@ help:
 	@echo "make bench-spark      measure Quire's Spark source and sink, and Spark's own Kafka connector"
 	@echo "make interop          Apache Kafka's tools against Quire (needs Java and Maven)"
 	@echo "make mutants          break the product in one place at a time: the simulator must find each"
-	@echo "make campaign [MINUTES=n] seeds, mutants and a judge for a given time; goes on where the last one ended"
+	@echo "make campaign [MINUTES=n] seeds, mutants and a judge for a given time; continues where the last one ended"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
 
@@ -124,6 +124,8 @@ campaign: $(READY)
 
 soak: $(READY)
 	$(BIN)/python -m simulator --seeds 2000
+	$(BIN)/python -m simulator --clusters --seeds 2000
+	$(BIN)/python -m simulator --quorums --seeds 2000
 	$(BIN)/pytest -m soak -n $(WORKERS) -o faulthandler_timeout=3600
 
 clean:

@@ -33,7 +33,7 @@ Examples:
 def command(minutes: float, mutants: bool, jepsen: str | None, batch: int, ledger: Path) -> None:
     """Run seeds, mutants and jepsen for a given time, and append what was found to a ledger.
 
-    It goes on where the last campaign ended. Ctrl-C ends it; what has run is recorded. Exit code 1 if a promise was
+    It continues where the last campaign ended. Ctrl-C ends it; what has run is recorded. Exit code 1 if a promise was
     broken.
     """
     records = Ledger(ledger)

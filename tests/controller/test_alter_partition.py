@@ -269,7 +269,7 @@ def does_not_join(image: ClusterImage) -> ClusterImage:
 
 
 def test_a_request_that_arrives_after_a_refusal_of_the_same_changes_nothing() -> None:
-    """The member is eligible again by then, and its leader does not know of this request any more."""
+    """The member is eligible again by then, and its leader no longer knows of this request."""
     image = three((1,))
     image.brokers[2] = image.brokers[2]._replace(fenced=True)
     later = does_not_join(image)

@@ -63,7 +63,7 @@ def test_a_broker_that_is_no_replica_or_the_leader_itself(
 ) -> None:
     assert fetched(leader, replica_id) == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert f"refused Fetch from node {replica_id} at client:1 with UNKNOWN_LEADER_EPOCH" in caplog.text
-    assert "is no replica of partition 0" in caplog.text
+    assert "is not a replica of partition 0" in caplog.text
     assert fetched(leader, replica_id, leader_epoch=-1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

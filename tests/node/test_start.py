@@ -188,7 +188,7 @@ def test_a_topic_that_is_deleted_during_the_start_leaves_no_stray_log(make_node:
 def test_a_topic_that_is_created_during_the_start_is_served_beside_a_new_directory(
     make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its log is in no directory, but that is no reason to take it for one whose disk is not mounted."""
+    """Its log is in no directory, but it must not be treated as one whose disk is not mounted."""
     disk = used_disk(make_node, cleanly=False)
     prepare_use = LogDirectory.prepare_use
     go_on: list[Callable[[], None]] = []

@@ -163,7 +163,7 @@ def test_an_image_that_stays_behind_delays_an_answer_only_so_long(broker: OtherB
     started_ms = broker.now_ms
     assert broker.settle(broker.create("t")).topics[0].error_code == ErrorCode.NONE
     assert CATCH_UP_MS <= broker.now_ms - started_ms < CATCH_UP_MS + 1_000
-    assert broker.replica.waiting == [], "nobody waits for the image any more"
+    assert broker.replica.waiting == [], "no request waits for the image"
 
 
 def test_a_request_waits_until_there_is_a_controller(broker: OtherBroker) -> None:

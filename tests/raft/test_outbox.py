@@ -11,7 +11,7 @@ from quire.protocol.messages.fetch import FetchResponse
 from quire.protocol.schema import Message
 from quire.raft.addresses import Addresses
 from quire.raft.messages import FetchAnswer, FetchRequest
-from quire.raft.outbox import Answer, Outbox
+from quire.raft.outbox import Outbox, PeerResponse
 from quire.raft.peers import NoAnswer, Purpose
 from quire.raft.replicas import Endpoint, ReplicaKey
 from quire.raft.wire import fetch
@@ -39,7 +39,7 @@ class Refusing:
     def address_of(self, node_id: int) -> Address | None:
         return Address("localhost", 9093)
 
-    def answered(self, peer: int, answer: Answer) -> None: ...
+    def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None: ...
 

@@ -13,7 +13,7 @@ from quire.protocol.schema import Message
 from quire.raft.addresses import Addresses
 from quire.raft.effects import Effect, RaftEvent, RestartLog, SnapshotFetched, Unreachable
 from quire.raft.log_summary import LogPosition
-from quire.raft.outbox import Answer, Outbox
+from quire.raft.outbox import Outbox, PeerResponse
 from quire.raft.peers import NoAnswer, Purpose
 from quire.raft.replicas import Endpoint, ReplicaKey
 from quire.raft.snapshot_fetch import SnapshotFetch
@@ -79,7 +79,7 @@ class Fetching:
     def address_of(self, node_id: int) -> Address | None:
         return Address("localhost", 9093)
 
-    def answered(self, peer: int, answer: Answer) -> None: ...
+    def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Recognises servers that are no brokers by their first bytes, so that an error can say what answered.
+"""Recognises servers that are not brokers by their first bytes, so that an error can say what answered.
 
 The first request helps with that: its correlation id is `\\r\\n\\r\\n`, which ends a request of HTTP and of most other
 protocols of text. Such a server answers at once, instead of waiting for the rest of a line.

@@ -224,7 +224,7 @@ class ActiveController:
         """Appends a NoOpRecord whenever the log has not grown for `metadata.max.idle.interval.ms`.
 
         Followers of a log that does not grow cannot tell an idle leader from a lost one. Without followers nothing is
-        written; each interval asks again, because observers come and go.
+        written; each interval checks again, because observers come and go.
         """
         interval_ms = self._config.get_int("metadata.max.idle.interval.ms")
         if interval_ms <= 0:

@@ -94,7 +94,7 @@ def _replaceable(
 def _was_unclean(image: ClusterImage, request: BrokerRegistrationRequest) -> bool:
     """Whether the broker may have lost records that it had when it was last registered (KIP-966).
 
-    Of one that was unregistered the epoch is not known any more. A new one is in no ISR that it could leave.
+    Of one that was unregistered the epoch is no longer known. A new one is in no ISR that it could leave.
     """
     existing = image.brokers.get(request.broker_id)
     is_clean = existing is not None and existing.epoch == request.previous_broker_epoch

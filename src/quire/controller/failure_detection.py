@@ -1,7 +1,7 @@
 """Which brokers are gone, before their sessions end: decided from closed connections and from attempts to connect.
 
 A broker sends its heartbeats over one connection. If that closes, the controller probes the broker: it connects to the
-broker's listener. A refusal means that no process listens there any more, so the broker is fenced at once. Any other
+broker's listener. A refusal means that no process listens there now, so the broker is fenced at once. Any other
 outcome says nothing, and the broker keeps its session.
 
     heartbeat connection closes ──▶ probe ──▶ refused  ──▶ fence, if it is the first within a session timeout, or if

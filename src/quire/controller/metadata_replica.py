@@ -1,4 +1,4 @@
-"""This node's replica of the metadata log: the log, the image that it adds up to, and those who follow the image.
+"""This node's replica of the metadata log: the log, the image built from it, and the image's subscribers.
 
 Every node has one. On the node that leads the quorum it also holds the `ActiveController`, which exists exactly as long
 as this node leads: it is created at each election and destroyed when the term ends.
@@ -93,7 +93,7 @@ class MetadataReplica:
     def hand_over(self) -> Pending[None]:
         """Leaves the lead to another voter before this node stops answering; completes within `HAND_OVER_MS`.
 
-        What is written is committed first, if possible: otherwise its clients would have to ask again.
+        What is written is committed first, if possible: otherwise its clients would have to retry.
         """
         handed_over: Pending[None] = Pending()
         has_resigned = False
@@ -161,7 +161,7 @@ class MetadataReplica:
 
     def _load(self, image: ClusterImage) -> None:
         self.loader.load_snapshot(image)
-        self._call_those_who_wait(image.offset)
+        self._call_waiting(image.offset)
 
     def committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Publishes first, then answers: a client that gets a response finds the change done on this node."""
@@ -173,9 +173,9 @@ class MetadataReplica:
         if self.active is not None:
             self.active.committed(offset + 1)
         if self._when_applied:
-            self._call_those_who_wait(offset)
+            self._call_waiting(offset)
 
-    def _call_those_who_wait(self, offset: int) -> None:
+    def _call_waiting(self, offset: int) -> None:
         reached = [callback for wanted, callback in self._when_applied if wanted <= offset]
         self._when_applied = [waiting for waiting in self._when_applied if waiting[0] > offset]
         for callback in reached:

@@ -118,7 +118,7 @@ class ClusterImage:
         return next((each for each in names if each != name), None)
 
     def brokers_with_replicas(self) -> list[int]:
-        """Ids, also of brokers that are not registered any more."""
+        """Ids, also of brokers that are no longer registered."""
         return self._replicas_by_broker().broker_ids
 
     def replicas_on(self, broker_id: int) -> Iterator[tuple[TopicImage, int]]:

@@ -25,7 +25,7 @@ class NodeLinks(Generic[K]):
         self._random = random
         self._links: dict[K, Link] = {}
         self.closed = False
-        """The node stops: no link is opened any more."""
+        """The node stops: from now on no link is opened."""
 
     def link(self, purpose: K, address: Address, client_id: str) -> Link:
         """A link to the address. If the last one led elsewhere it is closed, and calls that wait on it fail."""

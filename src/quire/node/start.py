@@ -157,7 +157,7 @@ class NodeStart:
             self._removed_topics += delta.removed_topics.values()
 
     def _catch_up(self) -> None:
-        """Goes on when the image has all that was committed by now, whether this node leads the quorum or another."""
+        """Continues when the image has all that was committed by now, whether this node leads the quorum or another."""
 
         def asked(is_up_to_date: bool) -> None:
             if is_up_to_date:

@@ -370,7 +370,7 @@ class ToController:
 
 
 def _or_no_leader(response: Any) -> Any:
-    """Apache Kafka's controllers have the error that tells of another leader in another place."""
+    """Apache Kafka's controllers put the error about another leader in another field."""
     if isinstance(response, DescribeQuorumResponse) and high_watermark(response) is None:
         return refuse(HIGH_WATERMARK, not_controller())
     return response

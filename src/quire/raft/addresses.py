@@ -28,7 +28,7 @@ class Addresses:
         return list(self._bootstrap)
 
     def learn(self, leader: LeaderEndpoint, epoch: int) -> None:
-        """Where the leader of an epoch listens, in its own words. An earlier epoch changes nothing."""
+        """Where the leader of an epoch listens, as it reports. An earlier epoch changes nothing."""
         known = self._learned.get(leader.node_id)
         if known is None or known[0] <= epoch:
             self._learned[leader.node_id] = (epoch, Address(leader.host, leader.port))

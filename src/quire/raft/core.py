@@ -51,7 +51,7 @@ class NotLeaderError(Exception):
 
 
 class QuorumView(NamedTuple):
-    """The quorum as this replica sees it; the progress of others is known to the leader alone."""
+    """The quorum as this replica sees it; only the leader knows the progress of others."""
 
     leader_id: int | None
     epoch: int

@@ -95,7 +95,7 @@ class LogStore:
             self._log = Log.open(self._disk, self.path, config, clean=False, only_torn=True, now_ms=now_ms)
         except DamagedLogError as error:
             raise MetadataLogError(
-                f"{error}. This is no unfinished write: cut there, the log would lose metadata that was committed. "
+                f"{error}. This is not an unfinished write: cut there, the log would lose committed metadata. "
                 "Restore the file from a copy or the folder from another controller; nothing has been changed"
             ) from error
         self._log.on_roll = Log.sync_completed

@@ -1,4 +1,4 @@
-"""Sends the machine's messages to other replicas as requests, and hands back what comes of each.
+"""Sends the machine's messages to other replicas as requests, and returns the result of each.
 
 Every request has one result: the answer, or a loss. The machine gets both, and decides whether to retry.
 """
@@ -35,18 +35,18 @@ from quire.throttled_log import ThrottledLog
 
 log = logging.getLogger("quire.raft")
 
-Answer = VoteAnswer | EpochAnswer | FetchAnswer
+PeerResponse = VoteAnswer | EpochAnswer | FetchAnswer
 
 
 class OutboxOwner(Protocol):
-    """What the outbox needs to know, and whom it tells."""
+    """What the outbox needs to know, and what it reports to."""
 
     def address_of(self, node_id: int) -> Address | None: ...
 
     @property
     def own_endpoints(self) -> tuple[Endpoint, ...]: ...
 
-    def answered(self, peer: int, answer: Answer) -> None: ...
+    def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None:
         """No answer came; `fetch` is the number of a fetch."""
@@ -114,7 +114,7 @@ class Outbox:
             case FetchRequest():
                 return fetch.request(message, cluster_id)
             case _:
-                raise AssertionError(f"{message} is no request")
+                raise AssertionError(f"{message} is not a request")
 
     def _finish(self, to: int, asked: Message, response: ApiMessage | NoAnswer) -> None:
         if isinstance(response, NoAnswer):
@@ -148,11 +148,11 @@ class Outbox:
         else:
             self._log.warning("the controller at %s refused or garbled a %s: %s", where, request, error)
 
-    def _answer(self, asked: Message, response: ApiMessage) -> Answer:
+    def _answer(self, asked: Message, response: ApiMessage) -> PeerResponse:
         match response:
             case VoteResponse():
                 assert isinstance(asked, VoteRequest)
-                answer: Answer = vote.answer(response, asked)
+                answer: PeerResponse = vote.answer(response, asked)
             case FetchResponse():
                 assert isinstance(asked, FetchRequest)
                 answer = fetch.answer(response, asked)

@@ -1,7 +1,7 @@
 """The follower's side of a partition: copies the leader's log, and truncates what the leader does not have.
 
 A `FollowerRole` is one leader epoch on a replica that does not lead. A fetcher of the node (`quire.node.replicas`) asks
-`fetch_position` where to go on, and passes on what the leader answers:
+`fetch_position` where to continue, and passes on what the leader answers:
 
     records             `append` checks them and writes them as they are
     a diverging epoch   `truncation_offset` says how much of the log both have; the node truncates the rest
@@ -171,7 +171,7 @@ class FollowerRole:
         """How much of this log to keep when the leader says that its `epoch` ends at `end_offset` (KIP-595).
 
         Both logs agree up to the smaller end of that epoch. If this log has only earlier epochs, the follower goes back
-        to the end of the latest of these and asks again.
+        to the end of the latest of these and fetches again.
         """
         log = self.log
         own_epoch, own_end_offset = log.epoch_end(epoch)

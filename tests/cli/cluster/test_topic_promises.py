@@ -55,28 +55,35 @@ PROMISES = {
         topic(),
         (
             "which are at least 2. It survives any number of killed processes, and the loss of 1 disk at a time.",
-            "that of 2 machines or more at the same time may take the last records, because",
+            "a failure of 2 machines or more at the same time may lose the last records, because",
             "acks=1: a record is lost if its leader fails before another replica has copied it",
         ),
         ("unclean",),
     ),
     "one required": Case(
-        topic(min_isr=1), ("the leader may be the only one", "that of a single machine may take the last records")
+        topic(min_isr=1), ("the leader may be the only one", "a failure of a single machine may lose the last records")
     ),
-    "three required": Case(topic(min_isr=3), ("at least 3", "loss of 2 disks at a time", "that of 3 machines or more")),
+    "three required": Case(
+        topic(min_isr=3), ("at least 3", "loss of 2 disks at a time", "a failure of 3 machines or more")
+    ),
     "more required than there are": Case(topic(min_isr=5), ("which are at least 3.",)),
     "one replica": Case(
         topic(ALONE),
-        ("when its only replica has it", "but not a lost disk", "that of its machine may", "acks=1: the same"),
+        (
+            "when its only replica has it",
+            "but not a lost disk",
+            "a failure of its machine may lose",
+            "acks=1: the same",
+        ),
         ("in-sync replicas have it",),
     ),
     "synced before each acknowledgement": Case(
         topic(flush=1), ("none loses a record", "(flush.messages=1)"), ("may take",)
     ),
     "synced every thousand records": Case(
-        topic(flush=1000), ("that of 2 machines or more at the same time may take fewer than 1,000 records",)
+        topic(flush=1000), ("a failure of 2 machines or more at the same time may lose fewer than 1,000 records",)
     ),
-    "synced by time": Case(topic(flush_ms=500), ("may take the last records, those of about the last 500 ms",)),
+    "synced by time": Case(topic(flush_ms=500), ("may lose the last records, those of about the last 500 ms",)),
     "unclean elections": Case(
         topic(unclean=True),
         (

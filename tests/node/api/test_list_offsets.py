@@ -61,7 +61,7 @@ def answered(node: SimulatedNode, *timestamps: int) -> list[ListOffsetsPartition
 def test_a_long_search_is_answered_later_and_rightly(node: SimulatedNode) -> None:
     now_ms = node.clock.now_ms()
     pending = node.send(request(now_ms + 1000), VERSION)
-    assert not pending.done, "the loop goes on meanwhile"
+    assert not pending.done, "the loop runs meanwhile"
     (answer,) = answered(node, now_ms + 1000)
     assert (answer.error_code, answer.offset) == (ErrorCode.NONE, -1)
     (answer,) = answered(node, MAX_TIMESTAMP)

@@ -52,16 +52,16 @@ def _power(topic: TopicState) -> str:
             "Power failures: none loses a record, because it is on disk before it is acknowledged (flush.messages=1)."
         )
     if topic.factors[1] == 1:
-        who = "that of its machine"
+        who = "a failure of its machine"
     elif required == 1:
-        who = "that of a single machine"
+        who = "a failure of a single machine"
     else:
-        who = f"that of {required} machines or more at the same time"
+        who = f"a failure of {required} machines or more at the same time"
     if settings.flush_messages < NEVER:
-        return f"Power failures: {who} may take fewer than {settings.flush_messages:,} records (flush.messages)."
+        return f"Power failures: {who} may lose fewer than {settings.flush_messages:,} records (flush.messages)."
     since = "" if settings.flush_ms == NEVER else f", those of about the last {settings.flush_ms:,} ms (flush.ms)"
     return (
-        f"Power failures: {who} may take the last records{since}, because they are acknowledged before they are on "
+        f"Power failures: {who} may lose the last records{since}, because they are acknowledged before they are on "
         "disk."
     )
 

@@ -30,7 +30,7 @@ from quire.protocol.messages.fetch import (
     FetchResponse,
     LeaderIdAndEpoch,
 )
-from quire.protocol.messages.fetch import PartitionData as Answer
+from quire.protocol.messages.fetch import PartitionData as PartitionResponse
 from quire.replication.leader_epochs import NO_EPOCH
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
@@ -55,7 +55,9 @@ def check_follows(partition: Partition, replica_id: int, current_leader_epoch: i
         # With an epoch the sender may know of a reassignment earlier than this node, and retries.
         knows_epoch = current_leader_epoch != NO_EPOCH
         code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        raise ApiError(code, f"broker {replica_id} is no replica of partition {partition.index} that could follow it")
+        raise ApiError(
+            code, f"broker {replica_id} is not a replica of partition {partition.index} that could follow it"
+        )
 
 
 def answer(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
@@ -77,8 +79,8 @@ def _refused(node: "Node", context: Context, request: FetchRequest) -> Work[Fetc
     return FetchResponse(responses=topics)
 
 
-def _failed(index: int, code: ErrorCode) -> Answer:
-    return Answer(partition_index=index, error_code=code, high_watermark=-1, records=b"")
+def _failed(index: int, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code, high_watermark=-1, records=b"")
 
 
 class _FollowerFetch:
@@ -107,7 +109,7 @@ class _FollowerFetch:
         self._bytes = 0
         self._logged: set[ErrorCode] = set()
         self._response = fetch_response(NO_SESSION)
-        self._to_send: list[tuple[Partition, Answer]] = []
+        self._to_send: list[tuple[Partition, PartitionResponse]] = []
         """The partitions whose answers have records."""
         self._holds_news = request.session_epoch > INITIAL_EPOCH and node.config.get("replica.selector.class") is None
         """Whether a high watermark alone has to wait."""
@@ -183,20 +185,20 @@ class _FollowerFetch:
             # Both logs must agree before the follower may rely on the high watermark: it gets it again then.
             followed.sent_high_watermark = -1
 
-    def _add(self, followed: FollowedPartition, answer: Answer) -> None:
+    def _add(self, followed: FollowedPartition, answer: PartitionResponse) -> None:
         topics = self._response.responses
         if not topics or topics[-1].topic_id != followed.topic_id or topics[-1].topic != followed.topic:
             topics.append(topic_response(followed.topic, followed.topic_id))
         topics[-1].partitions.append(answer)
 
-    def _failed(self, followed: FollowedPartition, error: ApiError) -> Answer:
+    def _failed(self, followed: FollowedPartition, error: ApiError) -> PartitionResponse:
         answer = _failed(followed.index, error.code)
         if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             leader_id, epoch = self._node.partitions.current_leader(followed.topic, followed.topic_id, followed.index)
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
         return answer
 
-    def _read(self, followed: FollowedPartition) -> Answer:
+    def _read(self, followed: FollowedPartition) -> PartitionResponse:
         """ApiError if the follower cannot be served. Bytes that were never read are checked first, in a job.
 
         The others do not wait for that: it is answered without records, and looked at again after the check.
@@ -245,7 +247,7 @@ class _FollowerFetch:
     def _epoch(self) -> int:
         return self._request.replica_state.replica_epoch
 
-    def _answer(self, followed: FollowedPartition, partition: Partition) -> Answer:
+    def _answer(self, followed: FollowedPartition, partition: Partition) -> PartitionResponse:
         return partition_data(
             followed.index,
             0,

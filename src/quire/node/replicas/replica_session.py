@@ -266,7 +266,7 @@ class ReplicaSessions:
             session.close()
 
     def keep_only(self, image: "ClusterImage") -> None:
-        """Closes the sessions of brokers that are not registered any more, or have registered again since."""
+        """Closes the sessions of brokers that are no longer registered, or have registered again since."""
         for session in list(self._sessions.values()):
             broker = image.brokers.get(session.replica_id)
             if broker is None or 0 <= session.broker_epoch < broker.epoch:

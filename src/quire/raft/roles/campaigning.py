@@ -1,4 +1,4 @@
-"""What Prospective and Candidate have in common: they ask all voters, ask again where no answer came, and count."""
+"""What Prospective and Candidate have in common: they ask all voters, retry those that do not respond, and count."""
 
 from typing import ClassVar
 

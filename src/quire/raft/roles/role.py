@@ -74,7 +74,7 @@ class Role:
         """Another role follows."""
 
     def resigns(self, replica: Replica) -> Become | None:
-        """This replica must not lead any more; `replica.stopping` is set."""
+        """This replica must no longer lead; `replica.stopping` is set."""
         return None
 
     def change_voters(self, replica: Replica, event: ChangeVoters, now_ms: float) -> Become | None:
