@@ -48,11 +48,6 @@ def changes_something(frame: memoryview) -> bool:
     return int.from_bytes(frame[:2], "big", signed=True) in _CHANGING
 
 
-def is_produce(frame: memoryview) -> bool:
-    """Whether a request may be handled while earlier ones of its connection wait to be committed."""
-    return frame[0] == frame[1] == 0
-
-
 class Route:
     """One (API, version): how its requests are read, handled, refused and answered."""
 

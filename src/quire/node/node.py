@@ -28,7 +28,7 @@ from quire.node.channel import NodeChannel
 from quire.node.controller_lifecycle import ControllerLifecycle
 from quire.node.coordinators import Coordinators
 from quire.node.directory_assignments import DirectoryAssignments
-from quire.node.dispatch import Dispatcher, changes_something, is_produce
+from quire.node.dispatch import Dispatcher, changes_something
 from quire.node.faults import Faults
 from quire.node.fetch_sessions import FetchSessions
 from quire.node.node_state import NodeProgress, NodeState
@@ -115,7 +115,6 @@ class Node:
             self.dispatcher,
             limits_of(config),
             matters=changes_something,
-            may_follow=is_produce,
             disconnected=lambda info: self.to_controller.connection_closed(info.listener, info.connection_id),
         )
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}

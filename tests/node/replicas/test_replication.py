@@ -232,23 +232,6 @@ def test_a_fetch_costs_what_has_changed_and_not_what_there_is(monkeypatch: pytes
     assert 0 < looked_at.count(TOPIC) < 12
 
 
-def test_writes_of_one_client_are_appended_while_the_first_waits_for_the_followers() -> None:
-    nodes = Replicated(broker_session_timeout_ms="60000")
-    nodes.written(b"0")
-    leader = nodes.leader_node()
-    cuts = [nodes.isolate(each) for each in nodes.others(leader)]
-    writes = [nodes.produce(value, to=leader, timeout_ms=30_000) for value in numbered(1, 6)]
-    nodes.wait(1_000)
-    assert nodes.partition(leader).log.end_offset == 6
-    assert nodes.partition(leader).high_watermark == 1
-    assert not any(write.done for write in writes)
-    for cut in cuts:
-        nodes.network.heal(cut)
-    assert [nodes.settle(write) for write in writes] == [ErrorCode.NONE] * 5
-    nodes.until(nodes.is_whole)
-    assert nodes.values(leader) == numbered(0, 6)
-
-
 def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fetch that commits it waits for the next one, instead of coming back with the high watermark alone."""
     nodes = Replicated()
