@@ -2,6 +2,10 @@
 
 from typing import NamedTuple
 
+AHEAD = 1.1
+"""Clients rest longer while there have been this many times the writes that are needed by then."""
+AHEAD_PACE = 4.0
+
 
 class Least(NamedTuple):
     """While there are faults. A run lasts longer until it has that much."""
@@ -12,6 +16,10 @@ class Least(NamedTuple):
     """Batches that were acknowledged."""
     faults: int
     """Those that took effect."""
+
+    def pace(self, seconds: float, writes: int) -> float:
+        """How much longer clients should rest. More writes than needed cost time without testing much more."""
+        return AHEAD_PACE if writes > AHEAD * self.writes * seconds / self.seconds else 1.0
 
     def lacks(self, seconds: float, writes: int, faults: int) -> str | None:
         """What there was too little of, for a person."""

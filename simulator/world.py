@@ -39,7 +39,7 @@ from simulator.white_box.white_box import WhiteBox
 
 ATTACK_LIMIT_MS = 300_000.0
 """How long to wait at most until a seed has gone through enough."""
-MORE_MS = 1_000.0
+STRETCH_MS = 1_000.0
 POLL_MS = 20.0
 START_LIMIT_MS = 30_000.0
 STOP_LIMIT_MS = 30_000.0
@@ -214,16 +214,20 @@ class World:
 
     def _attack(self) -> None:
         """Clients work and faults happen, for as long as the plan says, or until there were enough of both."""
-        least, writes, faults = self.plan.least, self.scene.ledger.counts, self._faults.counts
         started_ms = self.clock.monotonic_ms()
-        self._run_for(self.plan.duration_ms)
-        while True:
-            attacked_ms = self._attacked_ms = self.clock.monotonic_ms() - started_ms
-            if least is not None:
-                self._lacks = least.lacks(attacked_ms / 1000, writes.writes_acknowledged, faults.total)
-            if self._lacks is None or attacked_ms >= ATTACK_LIMIT_MS:
-                return
-            self._run_for(MORE_MS)
+        end_ms, last_ms = started_ms + self.plan.duration_ms, started_ms + ATTACK_LIMIT_MS
+        while (now_ms := self.clock.monotonic_ms()) < end_ms or (self._lacks and now_ms < last_ms):
+            next_ms = now_ms + STRETCH_MS
+            self._run_to(min(next_ms, end_ms) if now_ms < end_ms else next_ms)
+            self._attacked_ms = self.clock.monotonic_ms() - started_ms
+            self._compare_with_what_is_needed()
+
+    def _compare_with_what_is_needed(self) -> None:
+        least = self.plan.least
+        if least is not None:
+            seconds, writes = self._attacked_ms / 1000, self.scene.ledger.counts.writes_acknowledged
+            self._lacks = least.lacks(seconds, writes, self._faults.counts.total)
+            self.scene.pace = self.plan.pace * least.pace(seconds, writes)
 
     def _check_all(self) -> None:
         self._check_that_all_agree()
@@ -353,7 +357,9 @@ class World:
     # --- Stepping
 
     def _run_for(self, duration_ms: float) -> None:
-        end_ms = self.clock.monotonic_ms() + duration_ms
+        self._run_to(self.clock.monotonic_ms() + duration_ms)
+
+    def _run_to(self, end_ms: float) -> None:
         while self.clock.monotonic_ms() < end_ms:
             self._step()
 

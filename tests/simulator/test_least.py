@@ -23,6 +23,12 @@ def test_what_there_was_too_little_of_is_listed() -> None:
     assert least.lacks(59.0, 2000, 9) == "59 seconds with faults instead of 60, 9 faults that took effect instead of 10"
 
 
+def test_clients_rest_longer_while_they_are_ahead_of_what_is_needed() -> None:
+    least = Least(seconds=60.0, writes=2000, faults=10)
+    assert least.pace(30.0, 1000) == least.pace(0.0, 0) == 1.0
+    assert least.pace(30.0, 1200) > 1.0
+
+
 def test_a_run_lasts_until_it_has_gone_through_enough() -> None:
     report = World(3, short_plan(Least(0.2, 40, 3))).run()
     assert report.failure is None
