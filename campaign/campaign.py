@@ -39,7 +39,7 @@ class Campaign:
     """Seeds of one kind before the next one has its turn."""
     say: Say
     _coverage: dict[Kind, tuple[int, Coverage]] = field(default_factory=dict)
-    """Of the seeds that were not judged yet, which may be from several batches; with the first one of them."""
+    """Of the seeds since the last judgement, with the first of them."""
 
     @property
     def has_time(self) -> bool:
@@ -82,7 +82,8 @@ class Campaign:
                 gc.collect()
                 report = World(seed, kind.plan(seed)).run()
                 entry.last = seed
-                coverage.add(report)
+                for each in (coverage, self._unjudged(kind, seed)):
+                    each.add(report)
                 if report.violation is None:
                     entry.held += 1
                 else:
@@ -90,19 +91,21 @@ class Campaign:
                     self.say(entry.broken[-1])
         finally:
             entry.happened = coverage.counts
-        self._judge_coverage(kind, entry, coverage)
+        self._judge_coverage(kind, entry)
 
-    def _judge_coverage(self, kind: Kind, entry: Entry, coverage: Coverage) -> None:
-        """Breaks the entry if the last 20 seeds or more had none of some kind of event."""
-        if not kind.is_replicated:
+    def _unjudged(self, kind: Kind, seed: int) -> Coverage:
+        """Of the seeds of a kind since the last judgement, which may be from several batches; `seed` is the next."""
+        return self._coverage.setdefault(kind, (seed, Coverage()))[1]
+
+    def _judge_coverage(self, kind: Kind, entry: Entry) -> None:
+        """Breaks the entry if 20 seeds or more had none of some kind of event."""
+        first, coverage = self._coverage.get(kind, (entry.first, Coverage()))
+        if coverage.seeds < FEWEST_SEEDS:
             return
-        first, all_of_them = self._coverage.pop(kind, (entry.first, Coverage()))
-        all_of_them.add_all(coverage)
-        if all_of_them.seeds < FEWEST_SEEDS:
-            self._coverage[kind] = first, all_of_them
-        elif all_of_them.missing:
+        del self._coverage[kind]
+        if kind.is_replicated and coverage.missing:
             again = f"{COMMAND} --seeds {first}-{entry.last}{kind.options}"
-            entry.broken.append(f"{again}: none of these seeds had: {', '.join(all_of_them.missing)}")
+            entry.broken.append(f"{again}: none of these seeds had: {', '.join(coverage.missing)}")
             self.say(entry.broken[-1])
 
     def _mutants(self) -> int:

@@ -1,7 +1,5 @@
 """Whether a batch of cluster seeds tested what it is for: every kind of event must have happened in some seed."""
 
-from collections.abc import Mapping
-
 from simulator.white_box.happenings import COORDINATOR_MOVE, ELR_ELECTION, FENCING, SHRINK, SNAPSHOT, TRUNCATION
 from simulator.world import RunReport
 
@@ -19,13 +17,6 @@ class Coverage:
     def add(self, report: RunReport) -> None:
         self.seeds += 1
         happened = report.happened | {ABORT: report.counts.transactions_aborted}
-        self._count(happened)
-
-    def add_all(self, other: "Coverage") -> None:
-        self.seeds += other.seeds
-        self._count(other.counts)
-
-    def _count(self, happened: Mapping[str, int]) -> None:
         for kind, count in happened.items():
             self.counts[kind] = self.counts.get(kind, 0) + count
 

@@ -9,7 +9,7 @@ import pytest
 from campaign import campaign as module
 from campaign.campaign import Campaign
 from campaign.ledger import Entry, Ledger
-from simulator.coverage import ABORT, NEEDED, Coverage
+from simulator.coverage import ABORT, NEEDED
 from simulator.ledger import Counts
 from simulator.main import Kind
 from simulator.mutants.hunt import Caught
@@ -95,45 +95,38 @@ def hunt_in_vain_for(monkeypatch: pytest.MonkeyPatch, interrupted: str = "") -> 
 CLUSTERS = Kind(clusters=True)
 
 
-def happened(seeds: int, *kinds: str) -> Coverage:
-    coverage = Coverage()
+def batch_of(one: Campaign, first: int, last: int, *kinds: str, kind: Kind = CLUSTERS) -> list[str]:
+    """What is broken in a batch of seeds in which these kinds of events happened."""
+    entry = Entry("2026-01-01", "abc", "clusters", "", first, last)
     counts = Counts(transactions_aborted=int(ABORT in kinds))
-    for _ in range(seeds):
-        coverage.add(RunReport(0, "", 0, 0.0, 1, {}, counts, dict.fromkeys(kinds, 1)))
-    return coverage
+    for seed in range(first, last + 1):
+        one._unjudged(kind, seed).add(RunReport(seed, "", 0, 0.0, 1, {}, counts, dict.fromkeys(kinds, 1)))
+    one._judge_coverage(kind, entry)
+    return entry.broken
 
 
 def test_a_batch_of_clusters_in_which_something_never_happened_is_broken(path: Path) -> None:
-    entry = Entry("2026-01-01", "abc", "clusters", "", 40, 59)
-    campaign(path)._judge_coverage(CLUSTERS, entry, happened(20, *(each for each in NEEDED if each != TRUNCATION)))
-    command = "python -m simulator --seeds 40-59 --clusters"
-    assert entry.broken == [f"{command}: none of these seeds had: {TRUNCATION}"]
+    broken = batch_of(campaign(path), 40, 59, *(each for each in NEEDED if each != TRUNCATION))
+    assert broken == [f"python -m simulator --seeds 40-59 --clusters: none of these seeds had: {TRUNCATION}"]
 
 
 def test_a_batch_in_which_everything_happened_holds(path: Path) -> None:
-    entry = Entry("2026-01-01", "abc", "clusters", "", 40, 59)
-    campaign(path)._judge_coverage(CLUSTERS, entry, happened(20, *NEEDED))
-    assert entry.broken == []
+    assert batch_of(campaign(path), 40, 59, *NEEDED) == []
 
 
 def test_small_batches_are_judged_together(path: Path) -> None:
     one = campaign(path)
-    broken = []
-    for first in (0, 8, 16, 24):
-        entry = Entry("2026-01-01", "abc", "clusters", "", first, first + 7)
-        one._judge_coverage(CLUSTERS, entry, happened(8, *(NEEDED if first == 0 else ())))
-        broken.append(entry.broken)
-    assert broken == [[], [], [], []], "the first three have everything, and the last one is too small"
-    entry = Entry("2026-01-01", "abc", "clusters", "", 32, 43)
-    one._judge_coverage(CLUSTERS, entry, happened(12))
-    assert entry.broken[0].startswith("python -m simulator --seeds 24-43 --clusters: none")
+    assert batch_of(one, 0, 7, *NEEDED) == []
+    assert batch_of(one, 8, 15) == []
+    assert batch_of(one, 16, 23) == [], "the first has everything"
+    assert batch_of(one, 24, 31) == [], "too small"
+    (broken,) = batch_of(one, 32, 43)
+    assert broken.startswith("python -m simulator --seeds 24-43 --clusters: none")
 
 
 def test_what_happens_in_one_node_or_in_quorums_is_not_judged(path: Path) -> None:
-    entry = Entry("2026-01-01", "abc", "quorums", "", 0, 19)
     for kind in (Kind(), Kind(quorums=True)):
-        campaign(path)._judge_coverage(kind, entry, happened(20))
-    assert entry.broken == []
+        assert batch_of(campaign(path), 0, 19, kind=kind) == []
 
 
 def test_a_judge_that_is_not_content_is_recorded_with_its_last_line(path: Path) -> None:
