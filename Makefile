@@ -30,7 +30,7 @@ help:
 	@echo "make interop          Apache Kafka's tools against Quire (needs Java and Maven)"
 	@echo "make mutants          break the product in one place at a time: the simulator must find each"
 	@echo "make campaign [MINUTES=n] [JEPSEN='command']     seeds, mutants and, if given, an outside judge, for a given time;"
-	@echo "                      goes on where the last one ended"
+	@echo "                      continues where the last one ended"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
 
@@ -100,6 +100,7 @@ mutants: $(READY)
 	$(BIN)/python -m simulator.mutants
 
 bench: $(READY)
+	$(BIN)/python -m benchmarks.floor
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.group_commit
@@ -124,6 +125,8 @@ campaign: $(READY)
 
 soak: $(READY)
 	$(BIN)/python -m simulator --seeds 2000
+	$(BIN)/python -m simulator --clusters --seeds 2000
+	$(BIN)/python -m simulator --quorums --seeds 2000
 	$(BIN)/pytest -m soak -n $(WORKERS) -o faulthandler_timeout=3600
 
 clean:

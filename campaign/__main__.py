@@ -44,7 +44,7 @@ has a whole command for Jepsen's workloads on three nodes.""",
 def command(minutes: float, mutants: bool, jepsen: str | None, batch: int, ledger: Path) -> None:
     """Run seeds, mutants and an outside judge for a given time, and append what was found to a ledger.
 
-    It goes on where the last campaign ended. Ctrl-C ends it; what has run is recorded. Exit code 1 if a promise was
+    It continues where the last campaign ended. Ctrl-C ends it; what has run is recorded. Exit code 1 if a promise was
     broken, a mutant was not found, or some kind of event happened in none of 20 cluster seeds.
     """
     records = Ledger(ledger)

@@ -84,10 +84,10 @@ class Campaign:
                 entry.last = seed
                 for each in (coverage, self._unjudged(kind, seed)):
                     each.add(report)
-                if report.violation is None:
+                if report.failure is None:
                     entry.held += 1
                 else:
-                    entry.broken.append(f"{COMMAND} --seed {seed}{kind.options}: {report.violation}")
+                    entry.broken.append(f"{COMMAND} --seed {seed}{kind.options}: {report.failure}")
                     self.say(entry.broken[-1])
         finally:
             entry.happened = coverage.counts

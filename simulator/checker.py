@@ -66,7 +66,7 @@ class Checker:
         Unless it waited for all replicas (`by_all`), they may be lost with their leader.
         """
         self._ledger.counts.checks += 1
-        self._ledger.counts.records_acknowledged += len(values)
+        self._ledger.counts.write_acknowledged(book.acknowledges(values))
         late = self._is_over(book, era, floor)
         self._epoch = floor.epoch
         if not by_all and book.topic.replication_factor > 1:
@@ -289,7 +289,7 @@ class Checker:
     def _check_end(self, book: PartitionBook, floor: Floor, end_offset: int, *, just_elected: bool = False) -> None:
         """A leader that was `just_elected` learns from its followers how far the log is committed.
 
-        Until then it returns what it knows to readers, and no end at all to those who ask for the end (KIP-207).
+        Until then it returns what it knows to readers, and no end at all to clients that ask for the end (KIP-207).
         """
         self._ledger.counts.checks += 1
         if floor.epoch is not None and (just_elected or not book.leadership.is_current(floor.epoch)):

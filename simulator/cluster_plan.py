@@ -6,12 +6,17 @@
 from dataclasses import replace
 
 from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
+from simulator.least import Least
 from simulator.plan import FAULTS, FAULTS_BETWEEN_NODES, FAULTS_OF_TIME_AND_CONNECTIONS, Plan, plan_of
 from simulator.random import SimRandom
 from simulator.replication_plan import with_replication
 
 VOTERS = (3, 3, 3, 5)
+FEWEST_NODES, MOST_NODES = 3, 5
+FEWEST_BROKERS = 2
 DURATION_MS = (60_000.0, 70_000.0)
+LEAST = Least(seconds=60.0, writes=2000, faults=10)
+"""Of a seed at full length."""
 PACE = 2.5
 OBSERVERS = (0, 0, 1, 2)
 """Brokers beside three controllers."""
@@ -36,15 +41,16 @@ def quorum_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -
 
 
 def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) -> Plan:
-    """One to five nodes: each a broker, a controller, or both."""
+    """Three to five nodes, or as many as `nodes`: each a broker, a controller, or both."""
+    if nodes == 1:
+        return plan_of(seed, scale=scale)
     random = SimRandom(seed).stream("cluster")
-    drawn = 1 + random.below(5)
+    drawn = FEWEST_NODES + random.below(MOST_NODES - FEWEST_NODES + 1)
     count = nodes or drawn
-    plan = plan_of(seed, scale=2 * scale)
-    if count == 1:
-        return plan
+    plan = plan_of(seed)
     plan = replace(
         plan,
+        least=LEAST if scale >= 1.0 else None,
         duration_ms=scale * random.between(*DURATION_MS),
         pace=PACE,
         faults=_faults(random),
@@ -71,12 +77,17 @@ def _with_voters(random: SimRandom, plan: Plan) -> Plan:
 
 
 def _roles(random: SimRandom, count: int) -> tuple[str, ...]:
-    """Half of the clusters are combined. Others have one or three voters before brokers that only observe."""
+    """Half of the clusters are combined. Others have one or three voters before brokers that only observe.
+
+    There are always two brokers at least, so that topics are replicated.
+    """
     if random.chance(0.5):
         return (BOTH,) * count
     voters = random.choice([voters for voters in (1, 3, 3) if voters < count])
     kinds = random.choice(((CONTROLLER,), (CONTROLLER,), (BOTH,), (BOTH, CONTROLLER)))
-    return tuple(random.choice(kinds) for _ in range(voters)) + (BROKER,) * (count - voters)
+    drawn = tuple(random.choice(kinds) for _ in range(voters)) + (BROKER,) * (count - voters)
+    lacking = FEWEST_BROKERS - sum(BROKER in role for role in drawn)
+    return (BOTH,) * lacking + drawn[lacking:] if lacking > 0 else drawn
 
 
 def _faults(random: SimRandom) -> dict[str, int]:

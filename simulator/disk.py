@@ -25,6 +25,7 @@ from zlib import crc32
 
 from quire.seams import Buffer
 from simulator.disk_calls import Crashed, DiskCall, DiskCalls, number_is, os_error
+from simulator.fault_counts import Felt, unnoticed
 from simulator.inodes import FileNode, FolderNode
 from simulator.random import SimRandom
 from simulator.trace import Trace
@@ -146,6 +147,8 @@ class SimDisk:
     ) -> None:
         self.calls = DiskCalls(name, crash_at, trace)
         self.capacity_bytes = capacity_bytes
+        self.filled: Felt = unnoticed
+        """Called when there is no room for a write."""
         self._root = FolderNode()
         self._power_losses = 0
         self._random = random
@@ -323,7 +326,10 @@ class SimDisk:
     # --- What SimFile asks
 
     def has_room(self, growth: int) -> bool:
-        return self.capacity_bytes is None or growth <= 0 or self._root.used_bytes() + growth <= self.capacity_bytes
+        if self.capacity_bytes is None or growth <= 0 or self._root.used_bytes() + growth <= self.capacity_bytes:
+            return True
+        self.filled()
+        return False
 
     def torn_size(self, size: int) -> int:
         return self._random.below(size + 1) if self._random is not None else 0
@@ -349,6 +355,7 @@ class SimDisk:
             name=self.calls.name,
         )
         disk._root = root
+        disk.filled = self.filled
         disk._power_losses = self._power_losses
         return disk
 

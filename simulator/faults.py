@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from simulator.clients.client import Scene
 from simulator.disk_calls import DiskCall
+from simulator.fault_counts import Effect, FaultCounts
 from simulator.life import Life
 from simulator.machine import Death, Machine, MachineState
 from simulator.network_faults import NetworkFaults
@@ -55,9 +56,8 @@ class Faults:
         self._doomed: dict[str, None] = {}
         """Nodes that will die soon, or were asked to stop."""
         nodes = [machine.name for machine in machines]
-        self._network = NetworkFaults(scene, nodes, clients, random, self._report, self._later)
-        self.struck: dict[str, int] = {}
-        """How often each kind of fault happened."""
+        self._network = NetworkFaults(scene, nodes, clients, random, self._announce, self._later)
+        self.counts = FaultCounts()
 
     def _kinds(self) -> dict[str, Callable[[Machine], None]]:
         network = self._network
@@ -134,8 +134,8 @@ class Faults:
         deaths = [death for death in Death if self._plan.faults.get("power loss" if death.loses_power else "kill")]
         if deaths and not self._ending and self._random.chance(0.2):
             death = self._random.choice(deaths)
-            self._struck(f"{death.value} during the start", of=machine)
-            machine.doom(death, 1 + self._random.below(60))
+            effect = self._begins(f"{death.value} during the start", of=machine)
+            machine.doom(death, 1 + self._random.below(60), effect)
 
     # --- Whom to strike
 
@@ -156,7 +156,7 @@ class Faults:
         count = self._random.choice((2, 2, len(self._machines)))
         chosen = sorted(self._machines, key=lambda _: self._random.below(1 << 30))[:count]
         kind = self._random.choice([kind for kind in AT_ONCE if self._plan.faults.get(kind)] or ["kill"])
-        self._report("several at once", f"{kind} of {', '.join(machine.name for machine in chosen)}")
+        self._tell(f"several at once: {kind} of {', '.join(machine.name for machine in chosen)}")
         for machine in chosen:
             self._kinds()[kind](machine)
 
@@ -184,16 +184,17 @@ class Faults:
         if machine.state is MachineState.DOWN:
             return
         if self._random.chance(0.6):
-            self._struck(f"{death.value} during a write", f"{death.value} during one of the next writes", of=machine)
+            kind, line = f"{death.value} during a write", f"{death.value} during one of the next writes"
+            effect = self._begins(kind, line, of=machine)
             self._doomed[machine.name] = None
-            machine.doom(death, 1 + self._random.below(40))
+            machine.doom(death, 1 + self._random.below(40), effect)
         else:
-            self._struck(death.value, of=machine)
+            self._strikes(death.value, of=machine)
             machine.die(death)
 
     def _stop_cleanly(self, machine: Machine) -> None:
         if machine.state is MachineState.SERVING:
-            self._struck("clean stop", of=machine)
+            self._strikes("clean stop", of=machine)
             self._doomed[machine.name] = None
             machine.stop()
 
@@ -201,8 +202,8 @@ class Faults:
 
     def _spoil_own_requests(self, machine: Machine) -> None:
         """Requests between the parts of the node are delayed or lost, as between machines."""
-        self._struck("bad own requests", of=machine)
         conditions = machine.own_conditions
+        conditions.felt = self._begins("bad own requests", of=machine)
         conditions.delay_chance = self._random.between(0.0, 0.5)
         conditions.longest_delay_ms = self._random.choice((5.0, 200.0, 8000.0))
         conditions.loss_chance = self._random.choice((0.0, 0.02, 0.2))
@@ -216,8 +217,8 @@ class Faults:
 
     def _slow_disk(self, machine: Machine) -> None:
         longest_ms = self._random.between(50.0, 2000.0)
-        self._struck("slow disk", f"jobs take up to {longest_ms:.0f} ms", of=machine)
-        machine.slow_jobs(longest_ms)
+        effect = self._begins("slow disk", f"jobs take up to {longest_ms:.0f} ms", of=machine)
+        machine.slow_jobs(longest_ms, effect)
         self._scene.slow_lives.append(machine.life)
         self._later(self._random.between(100.0, 4000.0), machine.slow_jobs)
 
@@ -228,6 +229,7 @@ class Faults:
         )
         skipped = self._random.below(5)
         seen = 0
+        effect = self._begins("disk error", f"a {kind} will fail", of=machine)
 
         def matches(operation: DiskCall) -> bool:
             nonlocal seen
@@ -239,9 +241,9 @@ class Faults:
             machine.sync_failed = machine.sync_failed or kind in ("sync", "sync_dir")
             self._failed_lives.append(machine.life)
             self._scene.tell(f"the disk{self._of(machine)} fails: {kind} {operation.path}")
+            effect()
             return True
 
-        self._struck("disk error", f"a {kind} will fail", of=machine)
         machine.disk.fail_when(matches, errno.EIO)
         self._scene.troubled_lives.append(machine.life)
         self._later(self._random.between(500.0, 4000.0), lambda: self._restart(machine))
@@ -249,7 +251,7 @@ class Faults:
     def _fill_disk(self, machine: Machine) -> None:
         disk = machine.disk
         room = self._random.below(20_000)
-        self._struck("full disk", f"{room} bytes are left", of=machine)
+        disk.filled = self._begins("full disk", f"{room} bytes are left", of=machine)
         disk.capacity_bytes = None
         disk.capacity_bytes = disk.total_bytes("/") - disk.free_bytes("/") + room
         self._scene.troubled_lives.append(machine.life)
@@ -270,13 +272,13 @@ class Faults:
 
     def _jump_clock(self, machine: Machine) -> None:
         minutes = self._random.below(100) - 50
-        self._struck("clock jump", f"the clock is wrong by {minutes} minutes", of=machine)
+        self._strikes("clock jump", f"the clock is wrong by {minutes} minutes", of=machine)
         self._scene.clock_changed()
         machine.jump_clock(minutes * 60_000)
 
     def _drift(self, machine: Machine) -> None:
         rate = self._random.choice(RATES)
-        self._struck("clock drift", f"the clock runs at {rate:g} times the speed", of=machine)
+        self._strikes("clock drift", f"the clock runs at {rate:g} times the speed", of=machine)
         self._scene.drifting[machine.name] = None
         machine.drift(rate)
         self._later(self._random.between(100.0, 8000.0), lambda: self._end_drift(machine))
@@ -290,7 +292,7 @@ class Faults:
         if machine.is_paused or machine.state not in STILL_OPERATING:
             return
         duration_ms = self._random.between(*self._random.choice(PAUSES_MS))
-        self._struck("pause", f"the node is paused for {duration_ms:.0f} ms", of=machine)
+        self._strikes("pause", f"the node is paused for {duration_ms:.0f} ms", of=machine)
         self._scene.clock_changed()
         life = machine.life
         machine.pause()
@@ -307,12 +309,22 @@ class Faults:
     def _of(self, machine: Machine) -> str:
         return "" if self._scene.alone else f" of {machine.name}"
 
-    def _struck(self, kind: str, line: str | None = None, *, of: Machine) -> None:
+    def _begins(self, kind: str, line: str | None = None, *, of: Machine) -> Effect:
+        """Tells of a fault, which counts when the effect is called."""
         where = "" if self._scene.alone else f"{of.name}: "
-        self._report(kind, f"{where}{line or kind}")
+        return self._announce(kind, f"{where}{line or kind}")
 
-    def _report(self, kind: str, line: str) -> None:
-        self.struck[kind] = self.struck.get(kind, 0) + 1
+    def _strikes(self, kind: str, line: str | None = None, *, of: Machine) -> None:
+        """Tells of a fault of a machine that takes effect at once, unless the machine is down."""
+        effect = self._begins(kind, line, of=of)
+        if of.state is not MachineState.DOWN:
+            effect()
+
+    def _announce(self, kind: str, line: str) -> Effect:
+        self._tell(line)
+        return self.counts.announce(kind)
+
+    def _tell(self, line: str) -> None:
         self._scene.tell(f"fault: {line}")
 
     def _later(self, delay_ms: float, action: Callable[[], None]) -> None:

@@ -8,18 +8,25 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from quire.seams import Clock
+from simulator.fault_counts import Felt, unnoticed
 from simulator.random import SimRandom
 
 T = TypeVar("T")
+
+USUAL_JOB_MS = 5.0
 
 
 class SimJobs:
     """Runs on the clock it is given: with a `HostClock`, a stopped host's jobs never happen."""
 
-    def __init__(self, clock: Clock, random: SimRandom, *, longest_ms: float = 5.0) -> None:
+    def __init__(
+        self, clock: Clock, random: SimRandom, *, longest_ms: float = USUAL_JOB_MS, felt: Felt = unnoticed
+    ) -> None:
         self._clock = clock
         self._random = random
         self.longest_ms = longest_ms
+        self.felt = felt
+        """Called when a job takes longer than usual."""
         self._stopped = False
         self.unfinished = 0
 
@@ -60,4 +67,7 @@ class SimJobs:
         self._clock.call_later(self._delay_ms(), finish)
 
     def _delay_ms(self) -> float:
-        return self._random.between(0.0, self.longest_ms)
+        delay_ms = self._random.between(0.0, self.longest_ms)
+        if delay_ms > USUAL_JOB_MS:
+            self.felt()
+        return delay_ms

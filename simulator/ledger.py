@@ -7,7 +7,7 @@ of the last one that may have taken records of it (`simulator.replicas`): what w
 it had been flushed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from simulator.hosts import ALONE
@@ -36,6 +36,7 @@ class Written:
     timestamp: int | None = None
     """The one that its producer set."""
     copies: int = 0
+    acknowledged: bool = False
 
 
 @dataclass(slots=True)
@@ -188,6 +189,14 @@ class PartitionBook:
         written.copies += 1
         self.sent_bytes += len(value) + RECORD_OVERHEAD_BYTES
 
+    def acknowledges(self, values: Sequence[bytes]) -> int:
+        """A batch is acknowledged: returns how many of its records are for the first time."""
+        written = [self.written[value] for value in values if value in self.written]
+        first = [each for each in written if not each.acknowledged]
+        for each in first:
+            each.acknowledged = True
+        return len(first)
+
     def give_up_order(self, value: bytes) -> None:
         """A record may be in the log without those before it, but not twice: it becomes a session of its own."""
         written = self.written[value]
@@ -305,7 +314,10 @@ class Counts:
     lost_requests: int = 0
     connections: int = 0
     records_sent: int = 0
+    writes_acknowledged: int = 0
+    """Batches, each counted once."""
     records_acknowledged: int = 0
+    """Records, each counted once."""
     records_read: int = 0
     records_lost: int = 0
     topics_created: int = 0
@@ -319,6 +331,11 @@ class Counts:
     """Given to members of groups."""
     errors: dict[str, int] = field(default_factory=dict)
     checks: int = 0
+
+    def write_acknowledged(self, records: int) -> None:
+        """With so many records that were not acknowledged before."""
+        self.writes_acknowledged += records > 0
+        self.records_acknowledged += records
 
     def error(self, name: str) -> None:
         self.errors[name] = self.errors.get(name, 0) + 1

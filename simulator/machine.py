@@ -20,8 +20,9 @@ from quire.storage.errors import DataDirectoryError
 from simulator.clock import HostClock, SimClock
 from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
 from simulator.disk import Crashed, SimDisk
+from simulator.fault_counts import Felt, unnoticed
 from simulator.hosts import ALONE, NODE_PORT
-from simulator.jobs import SimJobs
+from simulator.jobs import USUAL_JOB_MS, SimJobs
 from simulator.ledger import TopicPartition
 from simulator.life import Life
 from simulator.network import SimNetwork
@@ -29,8 +30,6 @@ from simulator.own_requests import OwnConditions, Unreliable, UnreliableChannel,
 from simulator.process import Process
 from simulator.random import SimRandom
 from simulator.trace import Trace
-
-USUAL_JOB_MS = 5.0
 
 Flushed = list[tuple[TopicPartition, int]]
 
@@ -75,6 +74,7 @@ class Machine:
         self.rate = 1.0
         self._ahead_ms = 0
         self.longest_job_ms = USUAL_JOB_MS
+        self._slow_job: Felt = unnoticed
         self.own_conditions = OwnConditions()
         """How reliable the node's requests to its own parts are."""
         self.sync_failed = False
@@ -95,7 +95,7 @@ class Machine:
         self._host_clock: HostClock | None = None
         self.process: Process | None = None
         self._jobs: SimJobs | None = None
-        self._doom: Death | None = None
+        self._doom: tuple[Death, Felt] | None = None
 
     # --- Living
 
@@ -124,7 +124,9 @@ class Machine:
         random = self._random.stream(f"life {self.life.number}")
         self.process = Process(self._clock, "" if self.name == ALONE else self.name, self._trace)
         self._host_clock = HostClock(self._clock, skew_ms=self.skew_ms, rate=self.rate, process=self.process)
-        self._jobs = SimJobs(self._host_clock, random.stream("jobs"), longest_ms=self.longest_job_ms)
+        self._jobs = SimJobs(
+            self._host_clock, random.stream("jobs"), longest_ms=self.longest_job_ms, felt=self._slow_job
+        )
         self.node = node = Node(
             self._config(),
             clock=self._host_clock,
@@ -176,9 +178,13 @@ class Machine:
             self._note_how_far_ahead()
         return self._clock.now_ms() + self._ahead_ms
 
+    @property
+    def ahead_ms(self) -> int:
+        """How far the node's clock is ahead of the world's, or behind it."""
+        return self.skew_ms if self._host_clock is None else self._host_clock.now_ms() - self._clock.now_ms()
+
     def _note_how_far_ahead(self) -> None:
-        node_ms = self._host_clock.now_ms() if self._host_clock is not None else self._clock.now_ms() + self.skew_ms
-        self._ahead_ms = max(self._ahead_ms, node_ms - self._clock.now_ms())
+        self._ahead_ms = max(self._ahead_ms, self.ahead_ms)
 
     def pause(self) -> None:
         """The process stands still; then its clients may have timed out, and the controller may have fenced it."""
@@ -195,10 +201,11 @@ class Machine:
     def is_paused(self) -> bool:
         return self.process is not None and self.process.paused
 
-    def slow_jobs(self, longest_ms: float = USUAL_JOB_MS) -> None:
-        self.longest_job_ms = longest_ms
+    def slow_jobs(self, longest_ms: float = USUAL_JOB_MS, felt: Felt = unnoticed) -> None:
+        """Jobs take up to `longest_ms`, after restarts too; `felt` is called when one takes longer than usual."""
+        self.longest_job_ms, self._slow_job = longest_ms, felt
         if self._jobs is not None:
-            self._jobs.longest_ms = longest_ms
+            self._jobs.longest_ms, self._jobs.felt = longest_ms, felt
 
     @property
     def has_slow_disk(self) -> bool:
@@ -217,9 +224,9 @@ class Machine:
 
     # --- Dying
 
-    def doom(self, death: Death, operations: int) -> None:
-        """Schedules the death for the n-th next change on disk, in the middle of it."""
-        self._doom = death
+    def doom(self, death: Death, operations: int, felt: Felt = unnoticed) -> None:
+        """Schedules the death for the n-th next change on disk, in the middle of it; then `felt` is called."""
+        self._doom = death, felt
         self.disk.calls.crash_at = self.disk.operations + operations
 
     def spare(self) -> None:
@@ -230,7 +237,9 @@ class Machine:
         """The node has raised `Crashed`."""
         if self._doom is None:
             raise AssertionError(f"a callback of {self.name} outlived it") from crash
-        self.die(self._doom)
+        death, felt = self._doom
+        felt()
+        self.die(death)
 
     def die(self, death: Death) -> None:
         if self.sync_failed and not death.loses_power:

@@ -18,7 +18,8 @@ import click
 from simulator.cluster_plan import cluster_plan_of, quorum_plan_of
 from simulator.coverage import FEWEST_SEEDS, Coverage
 from simulator.plan import Plan, plan_of
-from simulator.world import RunReport, World
+from simulator.report import RunReport
+from simulator.world import World
 
 COMMAND = "python -m simulator"
 FIXED_HASH_SEED = "0"
@@ -38,7 +39,7 @@ def main() -> None:
 @click.option("--seed", type=int, help="Run this seed and print a summary.")
 @click.option("--seeds", help="Run this number of seeds (2000), or a range (100-199).")
 @click.option("--nodes", type=click.IntRange(1, 5), help="Run a cluster of this many nodes.")
-@click.option("--clusters", is_flag=True, help="Run clusters of one to five nodes, as each seed says.")
+@click.option("--clusters", is_flag=True, help="Run clusters of three to five nodes, as each seed says.")
 @click.option("--quorums", is_flag=True, help="Run metadata quorums without clients.")
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Factor for the length of each run.")
 @click.option("--trace", is_flag=True, help="Print every event as it happens.")
@@ -66,18 +67,19 @@ def command(
         report = World(each, kind.plan(each), echo=click.echo if trace else None).run()
         if as_json:
             click.echo(json.dumps(asdict(report)))
-        elif report.violation is not None or not several:
+        elif report.failure is not None or not several:
             click.echo(_clear_line() * several + summary(report, kind.options))
         elif several:
-            _show_progress(count, each, time.monotonic() - started)
+            _show_progress(count, report, time.monotonic() - started)
         coverage.add(report)
-        if report.violation is not None:
+        if report.failure is not None:
             sys.exit(1)
     if kind.is_replicated and coverage.seeds >= FEWEST_SEEDS and coverage.missing:
         click.echo(f"{_clear_line()}None of {coverage.seeds} seeds had: {', '.join(coverage.missing)}")
         sys.exit(1)
     if several and not as_json:
-        click.echo(f"{_clear_line()}{len(list(chosen))} seeds hold, {time.monotonic() - started:.0f} s")
+        what = f", {coverage.range}" if kind.is_replicated else ""
+        click.echo(f"{_clear_line()}{coverage.seeds} seeds hold{what}, {time.monotonic() - started:.0f} s")
 
 
 class Kind(NamedTuple):
@@ -97,7 +99,8 @@ class Kind(NamedTuple):
 
     @property
     def is_replicated(self) -> bool:
-        return self.clusters and not self.quorums
+        """Whether what happens in clusters must happen in a batch of seeds."""
+        return self.nodes != 1 and (self.clusters or self.nodes is not None) and not self.quorums
 
     @property
     def options(self) -> str:
@@ -117,11 +120,12 @@ def summary(report: RunReport, options: str = "") -> str:
     lines = [
         f"seed {report.seed}: {report.virtual_ms / 1000:.1f} s of virtual time, {report.events} events, "
         f"{report.lives} lives of the node",
-        f"  faults    {_listed(report.faults)}",
+        f"  faults    {sum(report.faults.values())} of {report.announced} took effect in "
+        f"{report.attacked_ms / 1000:.1f} s: {_listed(report.faults)}",
         f"  requests  {counts.requests} sent, {counts.lost_requests} without an answer, "
         f"{counts.connections} connections",
-        f"  records   {counts.records_sent} sent, {counts.records_acknowledged} acknowledged, "
-        f"{counts.records_read} read, {counts.records_lost} lost with the power",
+        f"  records   {counts.records_sent} sent, {counts.records_acknowledged} acknowledged in "
+        f"{counts.writes_acknowledged} writes, {counts.records_read} read, {counts.records_lost} lost with the power",
         f"  topics    {counts.topics_created} created, {counts.topics_deleted} deleted",
         f"  coordinators {counts.sessions} transactional sessions, {counts.transactions_committed} transactions "
         f"committed, {counts.transactions_aborted} aborted, {counts.assignments} assignments to members, "
@@ -131,11 +135,14 @@ def summary(report: RunReport, options: str = "") -> str:
         f"  checks    {counts.checks}",
         f"  digest    {report.digest}",
     ]
-    if report.violation is None:
-        return "\n".join([*lines, "every promise holds"])
-    story = [f"  {line}" for line in report.story[-STORY_LINES:]]
     again = f"run it again with: {COMMAND} --seed {report.seed}{options}"
-    return "\n".join([*lines, "", *story, "", f"BROKEN with seed {report.seed}: {report.violation}", again])
+    if report.violation is not None:
+        story = [f"  {line}" for line in report.story[-STORY_LINES:]]
+        return "\n".join([*lines, "", *story, "", f"BROKEN with seed {report.seed}: {report.violation}", again])
+    lines.append("every promise holds")
+    if report.lacks is not None:
+        lines += ["", f"TOO LITTLE with seed {report.seed}: {report.lacks}", again]
+    return "\n".join(lines)
 
 
 def _listed(counts: dict[str, int]) -> str:
@@ -152,10 +159,11 @@ def _parse_seeds(text: str) -> range:
         ) from None
 
 
-def _show_progress(count: int, seed: int, seconds: float) -> None:
+def _show_progress(count: int, report: RunReport, seconds: float) -> None:
     if sys.stderr.isatty() or count % 100 == 0:
         end = "\r" if sys.stderr.isatty() else "\n"
-        click.echo(f"seed {seed} holds, {count} seeds in {seconds:.0f} s ", nl=False, err=True)
+        did = f"{report.counts.writes_acknowledged} writes, {sum(report.faults.values())} faults"
+        click.echo(f"seed {report.seed} holds with {did}; {count} seeds in {seconds:.0f} s ", nl=False, err=True)
         click.echo(end, nl=False, err=True)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from quire.seams import Receiver, Transport
 from simulator.clock import SimClock
+from simulator.fault_counts import Felt, unnoticed
 from simulator.process import Process
 from simulator.random import SimRandom
 from simulator.trace import Trace
@@ -46,6 +47,8 @@ class Conditions:
     segment_bytes: int = 16384
     window_bytes: int = 65536
     connect_timeout_ms: float = 5000.0
+    felt: Felt = unnoticed
+    """Called when they make a message slow or break a connection."""
 
 
 @dataclass(slots=True)
@@ -74,9 +77,9 @@ class SimNetwork:
         self._random = random
         self._trace = trace
         self._hosts: dict[str, SimHost] = {}
-        self._partitions: dict[str, frozenset[Pair]] = {}
-        self._refusals: dict[str, frozenset[Pair]] = {}
-        self._delays: dict[str, dict[Pair, float]] = {}
+        self._partitions: dict[str, tuple[frozenset[Pair], Felt]] = {}
+        self._refusals: dict[str, tuple[frozenset[Pair], Felt]] = {}
+        self._delays: dict[str, tuple[dict[Pair, float], Felt]] = {}
         self._held: list[tuple[Pair, Callable[[], None]]] = []
         self._connections: list[SimTransport] = []
         self._connection_count = 0
@@ -96,14 +99,14 @@ class SimNetwork:
             if end.host == name:
                 end.vanish()
 
-    def partition(self, name: str, pairs: Iterable[Pair]) -> None:
-        """Holds back everything between these hosts until `heal(name)`."""
-        self._partitions[name] = frozenset(pairs)
+    def partition(self, name: str, pairs: Iterable[Pair], felt: Felt = unnoticed) -> None:
+        """Holds back everything between these hosts until `heal(name)`, and calls `felt` when it does."""
+        self._partitions[name] = frozenset(pairs), felt
 
-    def cut(self, source: str, target: str, *, one_way: bool = False) -> str:
+    def cut(self, source: str, target: str, *, one_way: bool = False, felt: Felt = unnoticed) -> str:
         """Holds back everything from `source` to `target`, and back unless `one_way`; returns the partition's name."""
         name = f"{source}{'>' if one_way else '|'}{target}"
-        self.partition(name, [(source, target)] if one_way else [(source, target), (target, source)])
+        self.partition(name, [(source, target)] if one_way else [(source, target), (target, source)], felt)
         return name
 
     def heal(self, name: str | None = None) -> None:
@@ -120,15 +123,19 @@ class SimNetwork:
                 schedule()
 
     def is_cut(self, source: str, target: str) -> bool:
-        return any((source, target) in pairs for pairs in self._partitions.values())
+        return any((source, target) in pairs for pairs, _ in self._partitions.values())
+
+    def holds_back(self, source: str, target: str) -> bool:
+        """As `is_cut`, for a message that is being sent: every partition in its way takes effect."""
+        return _in_the_way(self._partitions, source, target)
 
     @property
     def partitions(self) -> list[str]:
         return list(self._partitions)
 
-    def refuse(self, name: str, pairs: Iterable[Pair]) -> None:
+    def refuse(self, name: str, pairs: Iterable[Pair], felt: Felt = unnoticed) -> None:
         """Refuses connections between these hosts until `stop_refusing(name)`, although the other host listens."""
-        self._refusals[name] = frozenset(pairs)
+        self._refusals[name] = frozenset(pairs), felt
 
     def stop_refusing(self, name: str | None = None) -> None:
         if name is None:
@@ -137,11 +144,12 @@ class SimNetwork:
             self._refusals.pop(name, None)
 
     def refuses(self, source: str, target: str) -> bool:
-        return any((source, target) in pairs for pairs in self._refusals.values())
+        """Whether a connection that is being opened is refused."""
+        return _in_the_way(self._refusals, source, target)
 
-    def delay(self, name: str, delays: Mapping[Pair, float]) -> None:
+    def delay(self, name: str, delays: Mapping[Pair, float], felt: Felt = unnoticed) -> None:
         """Makes each of these pairs slower by so many milliseconds until `stop_delaying(name)`."""
-        self._delays[name] = dict(delays)
+        self._delays[name] = dict(delays), felt
 
     def stop_delaying(self, name: str | None = None) -> None:
         """What is on its way takes as long as it would have."""
@@ -153,8 +161,10 @@ class SimNetwork:
     def latency_between(self, source: str, target: str) -> float:
         """The latency of one message, drawn."""
         latency_ms = self.latency_ms()
-        for delays in self._delays.values():
-            latency_ms += delays.get((source, target), 0.0)
+        for delays, felt in self._delays.values():
+            if (source, target) in delays:
+                latency_ms += delays[source, target]
+                felt()
         return latency_ms
 
     def lose_connections(self, host: str, other: str) -> int:
@@ -210,7 +220,7 @@ class SimNetwork:
 
         if self._trace is not None and note:
             self._trace.note(f"{self.clock.monotonic_ms():.3f} {sender.name} {note}")
-        if self.is_cut(*pair):
+        if self.holds_back(*pair):
             self._held.append((pair, schedule))
         else:
             schedule()
@@ -228,7 +238,10 @@ class SimNetwork:
 
     def latency_ms(self) -> float:
         conditions = self.conditions
-        slow_ms = conditions.slow_ms if self._random.chance(conditions.slow_chance) else 0.0
+        slow_ms = 0.0
+        if self._random.chance(conditions.slow_chance):
+            slow_ms = conditions.slow_ms
+            conditions.felt()
         return self._random.between(*conditions.latency_ms) + slow_ms
 
     def segment_size(self, most: int) -> int:
@@ -238,7 +251,10 @@ class SimNetwork:
         return most
 
     def breaks_now(self) -> bool:
-        return self._random.chance(self.conditions.break_chance)
+        breaks = self._random.chance(self.conditions.break_chance)
+        if breaks:
+            self.conditions.felt()
+        return breaks
 
     @property
     def window_bytes(self) -> int:
@@ -283,13 +299,13 @@ class SimHost:
         def knock() -> None:
             target = network.find(server)
             listener = target.listeners.get(port) if target is not None else None
-            if target is None or listener is None or network.refuses(self.name, server):
+            if listener is None or target is None or network.refuses(self.name, server):
                 refused = ConnectionRefusedError(errno.ECONNREFUSED, f"nothing listens on {server}:{port}")
                 clock.call_later(network.latency_between(server, self.name), lambda: fail(refused))
             elif self.alive:
                 self._open(listener, target, connected)
 
-        if network.is_cut(self.name, server) or network.is_cut(server, self.name):
+        if network.holds_back(self.name, server) or network.holds_back(server, self.name):
             timed_out = TimeoutError(errno.ETIMEDOUT, f"no answer from {server}:{port}")
             clock.call_later(network.conditions.connect_timeout_ms, lambda: fail(timed_out))
         else:
@@ -312,3 +328,12 @@ class SimHost:
 
         self._network.transmit(far, "accepted", arrived)
         server.process.run(accept)
+
+
+def _in_the_way(separations: Mapping[str, tuple[frozenset[Pair], Felt]], source: str, target: str) -> bool:
+    found = False
+    for pairs, felt in separations.values():
+        if (source, target) in pairs:
+            felt()
+            found = True
+    return found

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 
 from simulator.clients.client import Scene
+from simulator.fault_counts import Felt
 from simulator.network import Conditions, Pair
 from simulator.random import SimRandom
 
-Report = Callable[[str, str], None]
-"""Called with the kind of a fault and a line about it."""
+Announce = Callable[[str, str], Felt]
+"""Called with the kind of a fault and a line about it; returns what to call when it affects something."""
 
 DELAYS_MS = ((5.0, 100.0), (100.0, 1500.0))
 
@@ -28,7 +29,7 @@ class NetworkFaults:
         nodes: Sequence[str],
         clients: Sequence[str],
         random: SimRandom,
-        struck: Report,
+        announce: Announce,
         later: Later,
     ) -> None:
         """`nodes` are all machines of the cluster."""
@@ -36,7 +37,7 @@ class NetworkFaults:
         self._nodes = nodes
         self._clients = clients
         self._random = random
-        self._struck = struck
+        self._announce = announce
         self._later = later
         self._healthy = scene.network.conditions
         self._count = 0
@@ -58,19 +59,21 @@ class NetworkFaults:
         """Of a node with all hosts, or with one."""
         other = self._random.choice([None, *self._clients, *(each for each in self._nodes if each != node)])
         count = self._network.break_connections(node, other)
-        self._struck("broken connections", f"{self._name(node)}{count} connections broke")
+        effect = self._announce("broken connections", f"{self._name(node)}{count} connections broke")
+        if count:
+            effect()
 
     def cut_off_a_client(self, node: str) -> None:
         client = self._random.choice(self._clients)
         one_way = self._random.chance(0.5)
         ends = (client, node) if self._random.chance(0.5) else (node, client)
-        self._struck("cut network", f"cut from {ends[0]} to {ends[1]}" + (", one way" if one_way else ""))
-        name = self._network.cut(*ends, one_way=one_way)
+        effect = self._announce("cut network", f"cut from {ends[0]} to {ends[1]}" + (", one way" if one_way else ""))
+        name = self._network.cut(*ends, one_way=one_way, felt=effect)
         self._later(self._random.between(10.0, 6000.0), lambda: self._network.heal(name))
 
     def spoil(self) -> None:
-        self._struck("bad network", "bad network")
         self._network.conditions = Conditions(
+            felt=self._announce("bad network", "bad network"),
             slow_chance=self._random.between(0.0, 0.1),
             slow_ms=self._random.between(10.0, 1000.0),
             break_chance=self._random.choice((0.0, 0.002, 0.02)),
@@ -84,8 +87,8 @@ class NetworkFaults:
         """Nodes are separated, `node` in particular; clients reach all of them."""
         kind, pairs = self._shape(node)
         name = self._next_name("partition")
-        self._struck("partition", f"{name}, {kind}: {', '.join(f'{source}>{target}' for source, target in pairs)}")
-        self._network.partition(name, pairs)
+        told = ", ".join(f"{source}>{target}" for source, target in pairs)
+        self._network.partition(name, pairs, self._announce("partition", f"{name}, {kind}: {told}"))
         self._later(self._random.between(50.0, 8000.0), lambda: self._network.heal(name))
 
     def isolate(self, node: str) -> None:
@@ -93,8 +96,8 @@ class NetworkFaults:
         side = [node, *(client for client in self._clients if self._random.chance(0.3))]
         others = [each for each in (*self._nodes, *self._clients) if each not in side]
         name = self._next_name("isolation")
-        self._struck("isolation", f"{name}: {', '.join(side)}")
-        self._network.partition(name, list(_both_ways(side, others)))
+        effect = self._announce("isolation", f"{name}: {', '.join(side)}")
+        self._network.partition(name, list(_both_ways(side, others)), effect)
         self._later(self._random.between(200.0, 10_000.0), lambda: self._network.heal(name))
 
     def slow_down(self, node: str) -> None:
@@ -106,15 +109,17 @@ class NetworkFaults:
         name = self._next_name("slow links")
         delays_ms = {pair: self._random.between(*self._random.choice(DELAYS_MS)) for pair in pairs}
         told = ", ".join(f"{source}>{target} {ms:.0f} ms" for (source, target), ms in delays_ms.items())
-        self._struck("slow links", f"{name}, {kind}: {told}")
-        self._network.delay(name, delays_ms)
+        self._network.delay(name, delays_ms, self._announce("slow links", f"{name}, {kind}: {told}"))
         self._later(self._random.between(50.0, 8000.0), lambda: self._network.stop_delaying(name))
         if self._random.chance(0.5):
             self._later(self._random.between(10.0, 4000.0), lambda: self._lose(name, pairs))
 
     def _lose(self, name: str, pairs: Sequence[Pair]) -> None:
         count = sum(self._network.lose_connections(*pair) for pair in pairs)
-        self._struck("lost connections", f"{name}: {count} connections are lost, and what was sent still arrives")
+        told = f"{name}: {count} connections are lost, and what was sent still arrives"
+        effect = self._announce("lost connections", told)
+        if count:
+            effect()
 
     def refuse(self, node: str) -> None:
         """Connections to a node, or from it, are refused although it listens; those that are open stay."""
@@ -122,8 +127,8 @@ class NetworkFaults:
         chosen = [each for each in others if each != node and self._random.chance(0.5)]
         inwards = self._random.chance(0.7)
         name = self._next_name("refusal")
-        self._struck("refused connections", f"{name}: connections {'to' if inwards else 'from'} {node}")
-        self._network.refuse(name, [(each, node) if inwards else (node, each) for each in chosen])
+        effect = self._announce("refused connections", f"{name}: connections {'to' if inwards else 'from'} {node}")
+        self._network.refuse(name, [(each, node) if inwards else (node, each) for each in chosen], effect)
         self._later(self._random.between(50.0, 3000.0), lambda: self._network.stop_refusing(name))
 
     def _shape(self, node: str) -> tuple[str, list[Pair]]:

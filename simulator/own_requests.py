@@ -15,6 +15,7 @@ from quire.protocol.errors import ApiError
 from quire.protocol.schema import Message
 from quire.seams import Buffer
 from simulator.clock import HostClock
+from simulator.fault_counts import Felt, unnoticed
 from simulator.random import SimRandom
 
 T = TypeVar("T")
@@ -31,6 +32,8 @@ class OwnConditions:
     delay_chance: float = 0.0
     longest_delay_ms: float = 0.0
     loss_chance: float = 0.0
+    felt: Felt = unnoticed
+    """Called when one is delayed or lost."""
     passed: int = 0
     """The number of requests and answers so far."""
     fates: dict[int, float | None] = field(default_factory=dict)
@@ -63,8 +66,10 @@ class Unreliable:
                 self._clock.call_later(delay_ms, arrive)
             return
         if self._random.chance(conditions.loss_chance):
+            conditions.felt()
             return
         if self._random.chance(conditions.delay_chance):
+            conditions.felt()
             self._clock.call_later(self._random.between(0.0, conditions.longest_delay_ms), arrive)
         else:
             arrive()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from simulator.least import Least
 from simulator.limits import Small, small_limits, small_settings
 from simulator.random import SimRandom
 
@@ -116,6 +117,7 @@ class Plan:
     """How much longer than usual clients rest between requests, so that a long run has as many as a short one."""
     keeps_majority: bool = False
     """Whether faults leave a majority of the voters at work at any time."""
+    least: Least | None = None
     limits: Small = field(default_factory=dict)
     """Limits of the node's code that are smaller than usual; those that are settings are in `node_settings`."""
 

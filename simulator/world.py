@@ -9,7 +9,6 @@ what led up to it. The nodes do not know that they are simulated.
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from simulator.audits import Audits
 from simulator.cast import clients_of
@@ -22,7 +21,7 @@ from simulator.cluster_settings import dynamic_settings_of, first_voters, settin
 from simulator.disk import Crashed
 from simulator.faults import Faults
 from simulator.hosts import node_names
-from simulator.ledger import Counts, Ledger
+from simulator.ledger import Ledger
 from simulator.limits import applied
 from simulator.machine import Death, Flushed, Machine, MachineState
 from simulator.network import SimNetwork
@@ -30,6 +29,7 @@ from simulator.node_log import NodeLog
 from simulator.offset_ledger import OffsetLedger
 from simulator.plan import Plan, plan_of
 from simulator.random import SimRandom
+from simulator.report import RunReport
 from simulator.tasks import Gate, Task
 from simulator.trace import Trace
 from simulator.violation import Violation
@@ -37,6 +37,10 @@ from simulator.white_box.scribe import SETTINGS, Scribe
 from simulator.white_box.voter_operator import VoterOperator
 from simulator.white_box.white_box import WhiteBox
 
+ATTACK_LIMIT_MS = 300_000.0
+"""How long to wait at most until a seed has gone through enough."""
+MORE_MS = 1_000.0
+POLL_MS = 20.0
 START_LIMIT_MS = 30_000.0
 STOP_LIMIT_MS = 30_000.0
 FINISH_LIMIT_MS = 120_000.0
@@ -47,22 +51,6 @@ GIVE_BACK_LIMIT_MS = 40_000.0
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 CALM_AFTER_MS = 5_000.0
 """How long after the last fault a request that it affected may remain unanswered."""
-
-
-@dataclass(slots=True)
-class RunReport:
-    seed: int
-    digest: str
-    events: int
-    virtual_ms: float
-    lives: int
-    faults: dict[str, int]
-    counts: Counts
-    happened: dict[str, int] = field(default_factory=dict)
-    """Events within a cluster, such as elections and truncations."""
-    violation: str | None = None
-    story: list[str] = field(default_factory=list)
-    """What led up to the violation."""
 
 
 Cast = Callable[["World"], list[SimClient]]
@@ -117,11 +105,19 @@ class World:
         self._tasks: list[Task] = []
         self._audits = Audits(self.scene)
         self._rests = 0
+        self._attacked_ms = 0.0
+        self._lacks: str | None = None
         self._stays_down = False
         """Whether a node that has ended is not started again."""
         clients = [client.name for client in self._clients]
         self._faults = Faults(self.scene, self.machines, random.stream("faults"), self.plan, clients)
-        self._white_box = WhiteBox(self.machines, ledger, self.scene.checker)
+        self._white_box = WhiteBox(
+            self.machines,
+            ledger,
+            self.scene.checker,
+            state_lost=self._coordinators_lose,
+            coordinator_moved=self._coordinator_moved,
+        )
         self._random = random.stream("world")
 
     def _machine(self, number: int, names: list[str], network: SimNetwork, random: SimRandom) -> Machine:
@@ -185,8 +181,11 @@ class World:
             events=self.trace.events,
             virtual_ms=self.clock.monotonic_ms(),
             lives=self.scene.starts,
-            faults=self._faults.struck,
+            faults=self._faults.counts.struck,
             counts=self.scene.ledger.counts,
+            announced=sum(self._faults.counts.announced.values()),
+            attacked_ms=self._attacked_ms,
+            lacks=self._lacks if violation is None else None,
             happened=self._white_box.happenings.counts,
             violation=str(violation) if violation is not None else None,
             story=self.trace.story() if violation is not None else [],
@@ -202,7 +201,7 @@ class World:
             self._create_topics()
         self._tasks = [Task(self.clock, client.name, client.run()) for client in self._clients]
         Task(self.clock, "faults", self._faults.run())
-        self._run_for(self.plan.duration_ms)
+        self._attack()
         self._faults.begin_no_more()
         self._run_until(lambda: not self._faults.paused, PAUSE_LIMIT_MS, "the end of a pause")
         self._come_to_rest()
@@ -213,6 +212,19 @@ class World:
         self._stop_and_start_again()
         self._check_all()
 
+    def _attack(self) -> None:
+        """Clients work and faults happen, for as long as the plan says, or until there were enough of both."""
+        least, writes, faults = self.plan.least, self.scene.ledger.counts, self._faults.counts
+        started_ms = self.clock.monotonic_ms()
+        self._run_for(self.plan.duration_ms)
+        while True:
+            attacked_ms = self._attacked_ms = self.clock.monotonic_ms() - started_ms
+            if least is not None:
+                self._lacks = least.lacks(attacked_ms / 1000, writes.writes_acknowledged, faults.total)
+            if self._lacks is None or attacked_ms >= ATTACK_LIMIT_MS:
+                return
+            self._run_for(MORE_MS)
+
     def _check_all(self) -> None:
         self._check_that_all_agree()
         self.scene.at_rest = True
@@ -221,6 +233,7 @@ class World:
             self._look_at_everything()
             for book in self.scene.ledger.live_partitions():
                 self.scene.checker.held_to_the_end(book)
+            self._check_equal_replicas()
         self.scene.at_rest = False
 
     def _create_topics(self) -> None:
@@ -257,6 +270,13 @@ class World:
         while not self._white_box.is_whole and self.clock.monotonic_ms() < end_ms:
             self._step()
         self._white_box.check_whole()
+
+    def _check_equal_replicas(self) -> None:
+        """Followers learn a little later how much is committed."""
+        equal, end_ms = self._white_box.equal, self.clock.monotonic_ms() + WHOLE_LIMIT_MS
+        while not equal.end_alike and self.clock.monotonic_ms() < end_ms:
+            self._run_for(POLL_MS)
+        equal.check()
 
     def _set_clocks_right(self) -> None:
         """If a clock had gone back, earlier operations would take very long to time out."""
@@ -322,7 +342,7 @@ class World:
         self._run_until(nothing_is_left, GIVE_BACK_LIMIT_MS, "the release of what requests held")
 
     def _check_that_all_agree(self) -> None:
-        """Nothing changes any more, so every node gets the same metadata."""
+        """Changes have ended, so every node gets the same metadata."""
         self._run_until(lambda: self._white_box.agree, FINISH_LIMIT_MS, "the same metadata on every node")
         self._white_box.look_at_the_end(self.clock.monotonic_ms())
         for scribe in self._scribes:
@@ -415,8 +435,8 @@ class World:
         self._audits.end(machine.name)
         if self.scene.alone:
             self._loses_alone(machine, death, flushed)
-        elif self._white_box.ended(machine, death, flushed):
-            self._coordinators_lose()
+        else:
+            self._white_box.ended(machine, death, flushed)
         self.clock.call_later(self._faults.restart_delay_ms(), lambda: self._start(machine))
 
     def _loses_alone(self, machine: Machine, death: Death, flushed: Flushed) -> None:
@@ -433,6 +453,11 @@ class World:
         if not self.plan.durable:
             self.scene.ledger.transactions.power_lost()
             self.scene.offsets.power_lost()
+
+    def _coordinator_moved(self) -> None:
+        """The clock of the new coordinator may say that a transaction began long ago: then it times out."""
+        if len({machine.ahead_ms for machine in self.machines}) > 1:
+            self.scene.clock_changed()
 
     def _called(self, machine: Machine) -> str:
         return "the node" if self.scene.alone else machine.name

@@ -225,7 +225,7 @@ class Consumer(SimClient):
     def _go_back(self, book: PartitionBook, floor: Floor, wanted: int, end: EpochEndOffset) -> None:
         """The node reports that its history differs from ours: that is allowed only after a loss of records.
 
-        A leader that was deposed does not know a later epoch; a reader that asks again finds the new leader.
+        A leader that was deposed does not know a later epoch; a reader that retries finds the new leader.
         """
         if not book.leadership.is_current(floor.epoch):
             return

@@ -46,7 +46,7 @@ MUTANTS = (
         "progress.end_offset >= partition.high_watermark - 1",
     ),
     Mutant(
-        "an old leader goes on to serve",
+        "an old leader continues to serve",
         "quire.replication.partition:Partition.become_follower",
         "self._change_role(None, FollowerRole(self, leader_id, leader_epoch), ErrorCode.NOT_LEADER_OR_FOLLOWER)",
         "self.follower = FollowerRole(self, leader_id, leader_epoch)\n    self.owner.role_changed(self)",

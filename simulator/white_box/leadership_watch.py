@@ -4,9 +4,12 @@ It tells the ledger which machines hold each partition, who leads it, and when a
 
     all in the ISR and ELR lost power ──▶ unsettled ──▶ a leader of a later epoch serves ──▶ its log is the truth
     a replica outside of them is elected, and the topic allows it ──┘
+
+All in the ISR and ELR have also lost power if those that have not leave them, as min.insync.replicas=1 allows: then a
+replica that is down and not yet known to have lost power may remain alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from quire.metadata.image import ClusterImage
@@ -18,13 +21,12 @@ from simulator.machine import Flushed, Machine, MachineState
 from simulator.replicas import Replicas
 from simulator.violation import Violation
 from simulator.white_box.happenings import Happenings
+from simulator.white_box.replica_hosts import Key
 from simulator.white_box.settlement import settle
 
 UNCLEAN = "only a replica in the ISR or ELR is elected, unless the topic allows others"
 
 POWER_LOSS, UNCLEAN_ELECTION = "all that were in sync lost power", "an unclean election"
-
-Key = tuple[bytes, int]
 
 
 class Loss(NamedTuple):
@@ -36,8 +38,17 @@ class Loss(NamedTuple):
 
 
 class LeadershipWatch:
-    def __init__(self, machines: Sequence[Machine], ledger: Ledger, checker: Checker, happenings: Happenings) -> None:
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        ledger: Ledger,
+        checker: Checker,
+        happenings: Happenings,
+        state_lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`state_lost` is called when records that coordinators or transactions need may be lost."""
         self._machines = machines
+        self._state_lost = state_lost
         self._ledger = ledger
         self._checker = checker
         self._happenings = happenings
@@ -48,6 +59,8 @@ class LeadershipWatch:
         self._internal: dict[Key, Replicas] = {}
         self._flushed: dict[tuple[str, Key], int] = {}
         self._losses: dict[PartitionBook, Loss] = {}
+        self.ever_lost: dict[Key, None] = {}
+        """Partitions that may have lost records at some time, those of coordinators included."""
 
     @property
     def newest(self) -> dict[Key, PartitionImage]:
@@ -77,20 +90,26 @@ class LeadershipWatch:
                     self._newest[key] = partition
                     self._changes(key, internal, before, partition)
                 if book is not None and index < len(book.partitions):
-                    self._believes(node, book.partitions[index], partition)
+                    self._believes(node, book.partitions[index], before or partition, partition)
         self._happenings.brokers(image)
 
-    def _believes(self, node: str, book: PartitionBook, partition: PartitionImage) -> None:
+    def _believes(self, node: str, book: PartitionBook, newest: PartitionImage, partition: PartitionImage) -> None:
+        """`newest` was the newest state of the partition before the node applied this one."""
         leader = self._names.get(partition.leader)
         book.leadership.believes(node, partition.leader_epoch, leader)
         if partition == self._newest[book.topic.topic_id, book.index]:
+            were_lost = book.replicas.are_lost
             book.replicas.are(self._in_sync(partition))
+            if book.replicas.are_lost and not were_lost and book not in self._losses:
+                self._all_lost_power(book, newest.leader_epoch)
 
     def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
         replicas = self._internal.setdefault(key, Replicas()) if internal else None
         were_lost = replicas is not None and replicas.are_lost
         if replicas is not None:
             replicas.are(self._in_sync(now))
+            if replicas.are_lost and not were_lost:
+                self._state_may_be_lost(key)
         if before is None:
             return
         self._happenings.partition(key, before, now, internal=internal)
@@ -104,8 +123,8 @@ class LeadershipWatch:
     def _uncleanly(self, key: Key, internal: bool, before: PartitionImage, now: PartitionImage) -> None:
         """A replica was elected that was not among the eligible ones, as far as two images can tell.
 
-        The last known leader is no such replica: it is elected if all others may have lost records. Whether it has lost
-        more than it may shows in its log.
+        The last known leader is not such a replica: it is elected if all others may have lost records. Its log shows
+        whether it has lost more than it may.
         """
         topic = self._ledger.topics.get(key[0])
         book = topic.partitions[key[1]] if topic is not None and key[1] < len(topic.partitions) else None
@@ -123,20 +142,21 @@ class LeadershipWatch:
 
     # --- Losses
 
-    def ended(self, machine: str, flushed: Flushed, *, power_lost: bool) -> bool:
-        """A node has ended. Returns whether records that coordinators or transactions need may be lost."""
+    def ended(self, machine: str, flushed: Flushed, *, power_lost: bool) -> None:
+        """A node has ended."""
         self._offsets.pop(machine, None)
         for key, offset in flushed:
             self._flushed[machine, key] = offset
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 book.leadership.forgets(machine)
-        return self._power_lost(machine) if power_lost else False
+        if power_lost:
+            self._power_lost(machine)
 
-    def _power_lost(self, machine: str) -> bool:
-        needed = False
+    def _power_lost(self, machine: str) -> None:
         for key, replicas in self._internal.items():
-            needed = replicas.power_lost(machine, self._flushed.get((machine, key), 0)) or needed
+            if replicas.power_lost(machine, self._flushed.get((machine, key), 0)):
+                self._state_may_be_lost(key)
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 key = topic.topic_id, book.index
@@ -144,16 +164,24 @@ class LeadershipWatch:
                 all_hurt = book.replicas.power_lost(machine, self._flushed.get((machine, key), 0))
                 if all_hurt and book.replicas.hurt != before:
                     latest = self._newest.get(key)
-                    epoch = -1 if latest is None else latest.leader_epoch
-                    self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
-                    needed = needed or topic.transactional
-        return needed
+                    self._all_lost_power(book, -1 if latest is None else latest.leader_epoch)
+
+    def _state_may_be_lost(self, key: Key) -> None:
+        self.ever_lost[key] = None
+        self._state_lost()
+
+    def _all_lost_power(self, book: PartitionBook, epoch: int) -> None:
+        """A leader of a later epoch shows what is left."""
+        self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
+        if book.topic.transactional:
+            self._state_lost()
 
     def _loses(self, book: PartitionBook, epoch: int, kept: int, why: str) -> None:
         earlier = self._losses.get(book)
         if earlier is not None:
             kept, why = min(kept, earlier.kept), UNCLEAN_ELECTION if UNCLEAN_ELECTION in (why, earlier.why) else why
         self._losses[book] = Loss(epoch, kept, why)
+        self.ever_lost[book.topic.topic_id, book.index] = None
         self._ledger.era += 1
         book.may_be_lost(self._ledger.era, kept)
         book.unsettled = True
@@ -169,7 +197,7 @@ class LeadershipWatch:
                 self._look_at_leader(book, loss, latest)
 
     def _gives_up(self, book: PartitionBook) -> None:
-        """A topic that is being deleted is not read any more."""
+        """A topic that is being deleted is no longer read."""
         del self._losses[book]
         book.topic.given_up = True
         book.unsettled = False

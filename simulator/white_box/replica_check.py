@@ -3,36 +3,25 @@
 - Every member of the ISR and ELR that did not lose power has everything that clients know to be committed.
 - A leader's high watermark is at most the log end of every ISR member.
 - Members of the ISR have the same batches, byte for byte, below their high watermarks, unless the topic is compacted.
-- At the end all replicas are in the ISR. Compacted ones have the same last value of each key, at the same offset.
+- At the end all replicas are in the ISR. Then they are equal (`simulator.white_box.equal_replicas`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from quire.metadata.partition_image import PartitionImage
-from quire.replication.partition import Partition
 from simulator.ledger import Ledger, PartitionBook
 from simulator.life import Life
-from simulator.machine import Machine, MachineState
+from simulator.machine import Machine
 from simulator.superseded import is_compacted
 from simulator.violation import Violation
 from simulator.white_box.committed_check import BatchSeen
-from simulator.white_box.replica_log import Place, batches_from, records_of, seen
+from simulator.white_box.replica_hosts import Host, Key, hosts_of
+from simulator.white_box.replica_log import Place, batches_from, seen
 
 HAS_COMMITTED = "every replica in the ISR and ELR has what is committed"
 WATERMARK = "a high watermark is at most the log end of every ISR member"
 SAME_LOG = "replicas have the same batches below the high watermark"
-SAME_VALUES = "compacted replicas have the same last value of each key"
 COMPARED_EVERY_MS = 400.0
-
-Key = tuple[bytes, int]
-
-
-class Host(NamedTuple):
-    """A replica on a node that runs."""
-
-    machine: Machine
-    partition: Partition
 
 
 class ReplicaCheck:
@@ -46,7 +35,7 @@ class ReplicaCheck:
         self.compared = 0
 
     def look(self, newest: Mapping[Key, PartitionImage], now_ms: float) -> None:
-        hosts = self._hosts()
+        hosts = hosts_of(self._machines)
         compares = now_ms >= self._next_ms
         if compares:
             self._next_ms = now_ms + COMPARED_EVERY_MS
@@ -62,20 +51,18 @@ class ReplicaCheck:
                 self._compare(book, image, replicas)
 
     def look_at_the_end(self, newest: Mapping[Key, PartitionImage]) -> None:
-        """Nothing changes any more, and everything works: every log is compared from its start."""
-        hosts = self._hosts()
+        """Changes have ended, and everything works: every log is compared from its start."""
+        hosts = hosts_of(self._machines)
         for book in self._ledger.live_partitions():
             image = newest[book.topic.topic_id, book.index]
             replicas = hosts[book.topic.topic_id, book.index]
-            if is_compacted(book.topic):
-                _compare_values(book, list(replicas.values()))
-            else:
+            if not is_compacted(book.topic):
                 self._places = {place: at for place, at in self._places.items() if place[0] is not book}
                 self._compare(book, image, replicas)
 
     def is_whole(self, newest: Mapping[Key, PartitionImage]) -> bool:
         """Whether every partition has a leader and all its replicas in the ISR."""
-        hosts = self._hosts()
+        hosts = hosts_of(self._machines)
         return all(
             image.has_leader and len(image.isr) == len(image.replicas) == len(hosts.get(key, {}))
             for key, image in newest.items()
@@ -93,17 +80,6 @@ class ReplicaCheck:
     def _matters(self, key: Key) -> bool:
         topic = self._ledger.topics.get(key[0])
         return topic is not None and not topic.deletion_asked
-
-    def _hosts(self) -> dict[Key, dict[int, Host]]:
-        """The replicas on nodes that serve, by node id."""
-        found: dict[Key, dict[int, Host]] = {}
-        for number, machine in enumerate(self._machines, 1):
-            node = machine.node
-            if node is None or machine.state is not MachineState.SERVING or not hasattr(node, "partitions"):
-                continue
-            for partition in node.partitions:
-                found.setdefault((partition.topic_id, partition.index), {})[number] = Host(machine, partition)
-        return found
 
     # --- Batches
 
@@ -167,21 +143,3 @@ def _check_watermark(book: PartitionBook, image: PartitionImage, replicas: Mappi
                 f"{book} of {leader.machine.name} has {leader.partition.high_watermark}, but "
                 f"{host.machine.name} ends at {host.partition.log.end_offset}",
             )
-
-
-def _compare_values(book: PartitionBook, replicas: Sequence[Host]) -> None:
-    end = min(host.partition.high_watermark for host in replicas)
-    start = max(host.partition.log.start_offset for host in replicas)
-    first: dict[bytes, tuple[int, bytes]] | None = None
-    for host in replicas:
-        last: dict[bytes, tuple[int, bytes]] = {}
-        for header, record in records_of(host.machine.disk, host.partition):
-            if not header.is_control and start <= record.offset < end and record.key is not None:
-                last[bytes(record.key)] = record.offset, bytes(record.value or b"")
-        if first is None:
-            first = last
-        elif first != last:
-            differing = {
-                key: (first.get(key), last.get(key)) for key in {*first, *last} if first.get(key) != last.get(key)
-            }
-            raise Violation(SAME_VALUES, f"{book} of {replicas[0].machine.name} and {host.machine.name}: {differing}")

@@ -3,7 +3,7 @@
 In a cluster it also tells the ledger which machines hold and lead each partition, so that only losses of these count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quire.node.node import Node
 from quire.raft.log_store import FOLDER
@@ -12,6 +12,7 @@ from simulator.ledger import Ledger
 from simulator.machine import Death, Flushed, Machine
 from simulator.violation import Violation
 from simulator.white_box.committed_check import CommittedCheck
+from simulator.white_box.equal_replicas import EqualReplicas
 from simulator.white_box.happenings import Happenings
 from simulator.white_box.image_digest import image_digest
 from simulator.white_box.leadership_watch import LeadershipWatch
@@ -28,13 +29,25 @@ WHOLE_AGAIN = "after all faults every partition has a leader and all its replica
 
 
 class WhiteBox:
-    def __init__(self, machines: Sequence[Machine], ledger: Ledger, checker: Checker) -> None:
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        ledger: Ledger,
+        checker: Checker,
+        *,
+        state_lost: Callable[[], None] = lambda: None,
+        coordinator_moved: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`state_lost` is called when records that coordinators or transactions need may be lost in a cluster.
+
+        `coordinator_moved` is called when a partition of a coordinator's topic has another leader.
+        """
         self.quorum = QuorumCheck()
         self.committed = CommittedCheck()
         self.partitions = PartitionCheck()
         self.votes = VoteCheck()
         self.voters = VoterCheck()
-        self.happenings = Happenings()
+        self.happenings = Happenings(coordinator_moved)
         self._checker = checker
         self._machines = machines
         self._ledger = ledger
@@ -43,8 +56,9 @@ class WhiteBox:
         self._leaders: LeadershipWatch | None = None
         """Of a cluster; a node on its own leads everything."""
         if len(machines) > 1:
-            self._leaders = LeadershipWatch(machines, ledger, checker, self.happenings)
+            self._leaders = LeadershipWatch(machines, ledger, checker, self.happenings, state_lost)
         self._replicas = ReplicaCheck(machines, ledger)
+        self.equal = EqualReplicas(machines, {} if self._leaders is None else self._leaders.ever_lost)
 
     def follow(self, now_ms: float) -> None:
         """Called after each event."""
@@ -54,10 +68,10 @@ class WhiteBox:
             self._next_ms = now_ms + INTERVAL_MS
             self.look(now_ms)
 
-    def ended(self, machine: Machine, death: Death, flushed: Flushed) -> bool:
-        """A node of a cluster has ended. Returns whether coordinators or transactions may have lost records."""
+    def ended(self, machine: Machine, death: Death, flushed: Flushed) -> None:
+        """A node of a cluster has ended."""
         assert self._leaders is not None
-        return self._leaders.ended(machine.name, flushed, power_lost=death.loses_power)
+        self._leaders.ended(machine.name, flushed, power_lost=death.loses_power)
 
     def look(self, now_ms: float) -> None:
         """What may be wrong at any time."""

@@ -6,7 +6,7 @@ purpose: it has one waiter, runs callbacks in place and needs no loop, so that t
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -20,6 +20,9 @@ class Pending(Generic[T]):
     """
 
     __slots__ = ("_abandoned", "_callback", "_change", "_value", "done", "on_abandoned")
+
+    holds_up_next: ClassVar[bool] = True
+    """As the answer to a request: whether the next request of the connection has to wait for it."""
 
     def __init__(self, on_abandoned: Callable[[], None] | None = None) -> None:
         self.on_abandoned = on_abandoned

@@ -14,8 +14,8 @@ from simulator.ledger import Counts
 from simulator.main import Kind
 from simulator.mutants.hunt import Caught
 from simulator.mutants.mutant import Mutant
+from simulator.report import RunReport
 from simulator.white_box.happenings import TRUNCATION
-from simulator.world import RunReport
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from simulator.coverage import ABORT, NEEDED, Coverage
 from simulator.ledger import Counts
+from simulator.report import RunReport
 from simulator.white_box.happenings import SHRINK
-from simulator.world import RunReport
 
 
 def report(happened: dict[str, int], aborted: int = 0) -> RunReport:
@@ -22,4 +22,5 @@ def test_seeds_are_taken_together() -> None:
     for kind in NEEDED:
         coverage.add(report({kind: 1} if kind != ABORT else {}, aborted=int(kind == ABORT)))
     assert not coverage.missing
+    assert coverage.range == "each with 0 to 0 acknowledged writes and 0 to 0 faults that took effect"
     assert coverage.seeds == len(NEEDED)

@@ -5,6 +5,7 @@ from itertools import permutations
 
 import pytest
 
+from simulator.fault_counts import unnoticed
 from simulator.network_faults import NetworkFaults
 from simulator.random import SimRandom
 from simulator.world import World
@@ -20,7 +21,7 @@ def faults_of(seed: int) -> tuple[NetworkFaults, World, list[Callable[[], None]]
         NODES,
         ["client"],
         SimRandom(seed),
-        lambda _kind, _line: None,
+        lambda _kind, _line: unnoticed,
         lambda _delay, action: ends.append(action),
     )
     return faults, world, ends

@@ -3,9 +3,11 @@
 At most one request of a connection is in progress. While it waits (for replicas, for data, for a commit) the connection
 is not read, so what the client sends meanwhile stays on its side of the wire and takes no memory here. The same holds
 while the client does not read its responses: what is queued for it is limited to `queued_bytes_pause` and one response.
+A few writes in a row are an exception: one that only waits for other replicas has done its part (`late_answers.py`).
 
     received -> frames -> handle -> bytes, at once          -> written with the others of this receive
                                |--> a Pending                -> parked: not read until it is completed
+                               |--> one that lets others by  -> written in its turn, when it is completed
                                |--> None (acks=0)            -> nothing is written
                                |--> CloseConnection, a bug   -> responses so far are sent, the connection closed
 
@@ -22,7 +24,8 @@ from quire.network.connection_owner import ConnectionOwner
 from quire.network.framing import BadFrame, FrameReader
 from quire.network.handler import CloseConnection, ConnectionInfo, EncodedResponse
 from quire.network.idle_check import IdleCheck
-from quire.pending import Pending
+from quire.network.late_answers import LateAnswers
+from quire.pending import Pending, completed
 from quire.seams import FileSlice, Part, Transport
 
 _log = logging.getLogger("quire.network")
@@ -43,7 +46,9 @@ class Connection:
         "_disconnected",
         "_held_bytes",
         "_idle_check",
+        "_is_held_up",
         "_last_queued_bytes",
+        "_late",
         "_owner",
         "_paused",
         "_removed",
@@ -68,6 +73,10 @@ class Connection:
         self.buffer = self.frames.buffer
         self.parked: Pending[EncodedResponse] | None = None
         """The request in progress, if its response comes later."""
+        self._late = LateAnswers()
+        """The requests before `parked` that are still to be answered."""
+        self._is_held_up = False
+        """The next request has to wait for late answers."""
         self._behind = False
         """The client has not read more than `queued_bytes_pause` of its responses."""
         self.starved = False
@@ -104,6 +113,8 @@ class Connection:
             disconnected.take_turn(self, owner, size)
             return
         frames = self.frames
+        late = self._late
+        self._is_held_up = False
         answers: list[Part] = []
         answers_bytes = 0
         served = self._served
@@ -122,17 +133,33 @@ class Connection:
                         frames.put_back(frame)
                         served = _TURN_REQUESTS
                         break
+                if late.answers and (late.is_full or not owner.may_follow(frame)):
+                    frames.put_back(frame)
+                    self._is_held_up = True
+                    break
                 counters.requests += 1
                 answer = owner.handle(self.info, frame)
                 if isinstance(answer, Pending):
                     if not answer.done:
-                        self.parked = answer
-                        answer.when_done(self._completed)
-                        break
-                    answer = answer.value
+                        if answer.holds_up_next:
+                            self.parked = answer
+                            answer.when_done(self._completed)
+                            break
+                        if answers:
+                            # The late answer may be written before this turn ends.
+                            self._write(answers)
+                            answers = []
+                            answers_bytes = 0
+                        late.add(answer)
+                        answer.when_done(self._late_completed)
+                        answer = None
+                    else:
+                        answer = answer.value
                 if isinstance(answer, CloseConnection):
                     raise answer
-                if answer:
+                if answer and late.answers:
+                    late.add(completed(answer))
+                elif answer:
                     answers += answer
                     answers_bytes += len(answer[0])
                     if len(answer) > 1 or answers_bytes > _WRITE_TOGETHER_BYTES:
@@ -159,7 +186,7 @@ class Connection:
             self.fail(str(failure))
         if self.ending:
             self._close_if_answered()
-        elif self.parked or self._behind:
+        elif self.parked or self._behind or self._is_held_up:
             frames.shrink()
             self.pause_or_resume()
         elif served >= _TURN_REQUESTS:
@@ -236,7 +263,7 @@ class Connection:
     def was_active(self) -> bool:
         """Whether anything has happened since the last call, or a request of a connected client is in progress."""
         queued = self._transport.queued_bytes
-        in_progress = self.parked is not None and not self._disconnected
+        in_progress = (self.parked is not None or bool(self._late.answers)) and not self._disconnected
         active = self.active or in_progress or queued < self._last_queued_bytes
         self.active = False
         self._last_queued_bytes = queued
@@ -247,7 +274,7 @@ class Connection:
         """Whether the client has not read a response, or not sent the rest of a request."""
         return bool(self._transport.queued_bytes) or self.frames.incomplete
 
-    # --- Waiting, and going on
+    # --- Waiting and resuming
 
     def park(self, answer: Pending[EncodedResponse]) -> None:
         """Handles no other request until the response is there."""
@@ -257,17 +284,36 @@ class Connection:
     def _completed(self, answer: EncodedResponse) -> None:
         self.parked = None
         self.active = True
-        if isinstance(answer, CloseConnection):
-            self.fail(str(answer))
-        elif answer:
-            self._write(answer)
+        if self._late.answers and answer:
+            self._late.add(completed(answer))
+        else:
+            self._answer(answer)
         if self.ending:
             self._close_if_answered()
         else:
             self._go_on()
 
+    def _late_completed(self, _: EncodedResponse) -> None:
+        self.active = True
+        for answer in self._late.take_done():
+            self._answer(answer)
+            if isinstance(answer, CloseConnection):
+                self._late.abandon()
+                break
+        if self.ending:
+            self._close_if_answered()
+        elif self._is_held_up:
+            self._is_held_up = False
+            self._go_on()
+
+    def _answer(self, answer: EncodedResponse) -> None:
+        if isinstance(answer, CloseConnection):
+            self.fail(str(answer))
+        elif answer:
+            self._write(answer)
+
     def _go_on(self) -> None:
-        if self.parked or self._behind or self.starved or self.yielded or self.ending:
+        if self.parked or self._behind or self.starved or self.yielded or self.ending or self._is_held_up:
             return
         if self._disconnected:
             disconnected.proceed(self, self._owner)
@@ -309,7 +355,7 @@ class Connection:
 
     def pause_or_resume(self) -> None:
         """Receives only while nothing keeps this connection from handling the next request."""
-        pause = self.parked is not None or self._behind or self.starved or self.yielded
+        pause = self.parked is not None or self._behind or self.starved or self.yielded or self._is_held_up
         if pause != self._paused:
             self._paused = pause
             if pause:
@@ -342,7 +388,7 @@ class Connection:
     # --- The end
 
     def _close_if_answered(self) -> None:
-        if self.parked is not None:
+        if self.parked is not None or (self._late.answers and not self._disconnected):
             return
         if self._disconnected:
             self.remove()
@@ -355,6 +401,8 @@ class Connection:
         if self.parked is not None:
             self.parked.abandon()
             self.parked = None
+        self._late.abandon()
+        self._is_held_up = False
 
     def remove(self) -> None:
         """Releases what the connection holds, and lets the server forget it."""

@@ -24,6 +24,8 @@ class ConnectionOwner(Protocol):
     handle: Handle
     matters: Callable[[memoryview], bool]
     """Whether a request is handled although its client has disconnected."""
+    may_follow: Callable[[memoryview], bool]
+    """Whether a request is handled while earlier ones have late answers."""
 
     def connection_closed(self, connection: "Connection") -> None: ...
 

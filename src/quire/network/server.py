@@ -30,15 +30,18 @@ class Server:
         limits: Limits | None = None,
         *,
         matters: Callable[[memoryview], bool] = lambda request: True,
+        may_follow: Callable[[memoryview], bool] = lambda request: False,
         disconnected: Callable[[ConnectionInfo], None] | None = None,
     ) -> None:
         """`matters` says which requests of a disconnected client are still handled: those that change something.
+        `may_follow` says which are handled while earlier ones of the same connection wait with a late answer.
 
         `disconnected` is called for each connection that has ended, after its last response.
         """
         self.clock = clock
         self.handle = handle
         self.matters = matters
+        self.may_follow = may_follow
         self.turns = Turns(clock)
         self.complaints = ThrottledLog(_log, clock)
         self.limits = limits if limits is not None else Limits()

@@ -44,8 +44,13 @@ Reply = EncodedResponse | Pending[EncodedResponse]
 
 
 def changes_something(frame: memoryview) -> bool:
-    """Whether a request is worth handling although no client waits for its answer any more."""
+    """Whether a request is worth handling although no client waits for its answer now."""
     return int.from_bytes(frame[:2], "big", signed=True) in _CHANGING
+
+
+def is_produce(frame: memoryview) -> bool:
+    """Whether a request may be handled while earlier ones of its connection wait to be committed."""
+    return frame[0] == frame[1] == 0
 
 
 class Route:
@@ -337,7 +342,7 @@ class Dispatcher:
 
 
 def _answer(route: Route, correlation_id: int, request: Any, response: Any, throttle_ms: int) -> EncodedResponse:
-    """What a handler came to, as it goes out; None is no answer."""
+    """A handler's result as it is sent; None if there is no answer."""
     if response is None or isinstance(response, CloseConnection):
         return response
     if isinstance(response, ApiError):

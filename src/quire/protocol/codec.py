@@ -33,9 +33,11 @@ class Encoder(Protocol[M_contra]):
 # The messages with hand-tuned functions. These fall back to the compiled function.
 _TUNED_DECODERS = {
     "FetchRequest": ("fast_fetch", "request_decoder"),
+    "FetchResponse": ("fast_replica_fetch", "response_decoder"),
     "ProduceRequest": ("fast_produce", "request_decoder"),
 }
 _TUNED_ENCODERS = {
+    "FetchRequest": ("fast_replica_fetch", "request_encoder"),
     "MetadataResponse": ("fast_metadata", "response_encoder"),
 }
 

@@ -22,6 +22,9 @@ class CommitWait(Pending[dict["LeaderRole", ErrorCode]]):
 
     __slots__ = ("_failed", "_timer", "_waiting")
 
+    holds_up_next = False
+    """The records are in the log: the next ones may be appended behind them."""
+
     def __init__(self) -> None:
         super().__init__(on_abandoned=self._stop_waiting)
         self._waiting: dict[LeaderRole, None] = {}

@@ -57,30 +57,37 @@ PROMISES = {
         topic(),
         (
             "which are at least 2. It survives any number of killed processes, and the loss of 1 disk at a time.",
-            "that of 2 machines or more at the same time may take the last records, because",
+            "a failure of 2 machines or more at the same time may lose the last records, because",
             "acks=1: a record may be lost if its leader fails before all in-sync replicas have copied it",
             "acks=0: nothing is promised",
         ),
         ("unclean",),
     ),
     "one required": Case(
-        topic(min_isr=1), ("the leader may be the only one", "that of a single machine may take the last records")
+        topic(min_isr=1), ("the leader may be the only one", "a failure of a single machine may lose the last records")
     ),
-    "three required": Case(topic(min_isr=3), ("at least 3", "loss of 2 disks at a time", "that of all 3 machines at")),
+    "three required": Case(
+        topic(min_isr=3), ("at least 3", "loss of 2 disks at a time", "a failure of all 3 machines at")
+    ),
     "more required than there are": Case(topic(min_isr=5), ("which are at least 3.",)),
     "one replica": Case(
         topic(ALONE),
-        ("when its only replica has it", "but not a lost disk", "that of its machine may", "acks=1: the same"),
+        (
+            "when its only replica has it",
+            "but not a lost disk",
+            "a failure of its machine may lose",
+            "acks=1: the same",
+        ),
         ("in-sync replicas have it",),
     ),
     "synced before each acknowledgement": Case(
-        topic(flush=1), ("none loses a record", "(flush.messages=1)"), ("may take",)
+        topic(flush=1), ("none loses a record", "(flush.messages=1)"), ("may lose",)
     ),
     "synced every thousand records": Case(
         topic(flush=1000),
-        ("machines or more at the same time may take fewer than 1,000 records of each partition (flush.messages).",),
+        ("machines or more at the same time may lose fewer than 1,000 records of each partition (flush.messages).",),
     ),
-    "synced by time": Case(topic(flush_ms=500), ("may take the last records, those of about the last 500 ms",)),
+    "synced by time": Case(topic(flush_ms=500), ("may lose the last records, those of about the last 500 ms",)),
     "synced every thousand records and by time": Case(
         topic(flush=1000, flush_ms=500),
         ("fewer than 1,000 records of each partition (flush.messages), those of about the last 500 ms (flush.ms).",),
@@ -90,30 +97,31 @@ PROMISES = {
         topic(unclean=True),
         (
             "killed processes, while at least one in-sync replica stays up",
-            "acknowledged before they are on disk. An unclean election may take more.",
+            "acknowledged before they are on disk. An unclean election may lose more.",
             "acknowledged records that it lacks are lost",
         ),
     ),
     "unclean elections, synced": Case(
         topic(unclean=True, flush=1),
         ("none loses a record, while at least one in-sync replica stays up, because",),
-        ("may take more",),
+        ("may lose more",),
     ),
     "unclean elections, each record on every replica": Case(
         topic(unclean=True, min_isr=3),
         ("any number of killed processes, and the loss", "acknowledged records that it lacks are lost"),
-        ("stays up", "may take more"),
+        ("stays up", "may lose more"),
     ),
     "unclean elections, one replica": Case(topic(ALONE, unclean=True), ("killed processes, but",), ("unclean",)),
     "more replicas of some partitions": Case(
         topic(part(replicas=(1, 2), isr=(1, 2)), part(1), min_isr=2, unclean=True),
-        ("that of 2 machines or more", "while at least one in-sync replica stays up"),
+        ("a failure of 2 machines or more", "while at least one in-sync replica stays up"),
     ),
     "without eligible leader replicas": Case(
-        topic(keeps_eligible=False), ("that of 2 machines or more at the same time, or of the last in-sync one, may",)
+        topic(keeps_eligible=False),
+        ("a failure of 2 machines or more at the same time, or of the last in-sync one, may",),
     ),
     "without eligible leader replicas, one required": Case(
-        topic(keeps_eligible=False, min_isr=1), ("that of a single machine may",)
+        topic(keeps_eligible=False, min_isr=1), ("a failure of a single machine may",)
     ),
 }
 
@@ -275,11 +283,11 @@ FLUSHES = {
 }
 """With `flush.messages` and `flush.ms`."""
 LOSSES = {
-    "the last records": "may take the last records, because",
-    "the last `flush.ms`": "may take the last records, those of about the last 500 ms",
-    "fewer than N": "may take fewer than 1,000 records of each partition (flush.messages).",
+    "the last records": "may lose the last records, because",
+    "the last `flush.ms`": "may lose the last records, those of about the last 500 ms",
+    "fewer than N": "may lose fewer than 1,000 records of each partition (flush.messages).",
 }
-MACHINES = {1: "that of a single machine", 2: "that of 2 machines or more", 3: "that of all 3 machines"}
+MACHINES = {1: "a failure of a single machine", 2: "a failure of 2 machines or more", 3: "a failure of all 3 machines"}
 UNLESS_UNCLEAN = "while at least one in-sync replica stays up"
 
 
@@ -316,5 +324,5 @@ def test_a_row_about_unclean_elections_is_what_is_promised(row: tuple[str, ...],
     acks_all, failures, unclean, *_ = topic_promises.promises(flushed(flush, least, unclean=True))
     costs_more = lost != NOTHING
     assert (UNLESS_UNCLEAN in acks_all) == costs_more
-    assert (UNLESS_UNCLEAN in failures or "An unclean election may take more" in failures) == costs_more
+    assert (UNLESS_UNCLEAN in failures or "An unclean election may lose more" in failures) == costs_more
     assert unclean.startswith("unclean.leader.election.enable is on")

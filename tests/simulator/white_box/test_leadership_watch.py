@@ -35,7 +35,12 @@ class Cluster:
             cast(Machine, SimpleNamespace(name=name, node=node, state=MachineState.DOWN))
             for name, node in self.nodes.items()
         ]
-        self.watch = LeadershipWatch(machines, self.ledger, Checker(self.ledger), Happenings())
+        self.losses = 0
+        """How often coordinators may have lost their state."""
+        self.watch = LeadershipWatch(machines, self.ledger, Checker(self.ledger), Happenings(), self._state_lost)
+
+    def _state_lost(self) -> None:
+        self.losses += 1
 
     @property
     def book(self) -> PartitionBook:
@@ -47,7 +52,10 @@ class Cluster:
         self.watch.follow()
 
     def loses_power(self, node: str, flushed: int = 0) -> bool:
-        return self.watch.ended(node, [((TOPIC_ID, 0), flushed)], power_lost=True)
+        """Returns whether coordinators may have lost their state."""
+        before = self.losses
+        self.watch.ended(node, [((TOPIC_ID, 0), flushed)], power_lost=True)
+        return self.losses > before
 
 
 @pytest.fixture
@@ -77,6 +85,30 @@ def test_records_may_be_lost_once_all_in_sync_have_lost_power(cluster: Cluster) 
     cluster.loses_power(B, flushed=5)
     assert cluster.book.unsettled
     assert cluster.book.surely_kept(0) == 5
+
+
+def test_records_may_be_lost_once_those_that_did_not_lose_power_have_left(cluster: Cluster) -> None:
+    cluster.loses_power(B, flushed=5)
+    assert not cluster.book.unsettled
+    cluster.applies(A, BOTH._replace(isr=(2,), leader=2, partition_epoch=2))
+    assert cluster.book.unsettled
+    assert cluster.book.surely_kept(0) == 5
+
+
+def test_a_replica_that_lost_power_and_is_back_in_sync_has_everything(cluster: Cluster) -> None:
+    cluster.loses_power(B)
+    cluster.applies(A, BOTH._replace(isr=(1,), partition_epoch=2))
+    cluster.applies(A, BOTH._replace(partition_epoch=3))
+    cluster.applies(A, B_ALONE._replace(partition_epoch=4))
+    assert not cluster.book.unsettled
+
+
+def test_coordinators_lose_state_when_those_that_did_not_lose_power_have_left() -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.applies(A, BOTH)
+    assert not cluster.loses_power(B)
+    cluster.applies(A, BOTH._replace(isr=(2,), leader=2, partition_epoch=2))
+    assert cluster.losses == 1
 
 
 def test_a_kill_loses_nothing(cluster: Cluster) -> None:

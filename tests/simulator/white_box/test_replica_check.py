@@ -7,11 +7,11 @@ import pytest
 
 from quire.metadata.partition_image import PartitionImage
 from quire.replication.leader_role import LeaderRole
-from simulator.ledger import Ledger, PartitionBook, Setting, TopicBook
+from simulator.ledger import Ledger, PartitionBook, TopicBook
 from simulator.life import Life
 from simulator.machine import Machine, MachineState
-from simulator.superseded import POLICY
-from simulator.white_box.replica_check import HAS_COMMITTED, SAME_LOG, SAME_VALUES, WATERMARK, Key, ReplicaCheck
+from simulator.white_box.replica_check import HAS_COMMITTED, SAME_LOG, WATERMARK, ReplicaCheck
+from simulator.white_box.replica_hosts import Key
 from tests.simulator.expected_violation import expect
 from tests.simulator.white_box.logs import Batches, disk_with, replica
 
@@ -104,19 +104,6 @@ def test_another_batch_below_the_high_watermark_is_found_and_above_it_is_fine(cl
     cluster.high_watermarks[3] = 3
     with expect(SAME_LOG):
         cluster.look()
-
-
-def test_compacted_replicas_may_differ_but_not_in_the_last_values(cluster: Cluster) -> None:
-    cluster.book.topic.settings[POLICY] = Setting("compact")
-    cluster.logs[1] = [(0, 1, [b"a1"]), (1, 1, [b"a2"]), (2, 1, [b"b1"])]
-    cluster.logs[2] = [(1, 1, [b"a2"]), (2, 1, [b"b1"])]
-    cluster.logs[3] = cluster.logs[1]
-    check, newest = cluster.check()
-    check.look_at_the_end(newest)
-    cluster.logs[3] = [(0, 1, [b"a1"]), (2, 1, [b"b1"])]
-    check, newest = cluster.check()
-    with expect(SAME_VALUES):
-        check.look_at_the_end(newest)
 
 
 def test_a_partition_is_whole_with_a_leader_and_all_replicas_in_sync(cluster: Cluster) -> None:

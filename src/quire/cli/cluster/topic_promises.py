@@ -37,7 +37,7 @@ def _acks_all(topic: TopicState) -> str:
     if required == 1:
         return (
             "acks=all: a record is acknowledged when all in-sync replicas have it, and the leader may be the only one. "
-            f"{survives}, but the loss of a disk may take it if that happens."
+            f"{survives}, but the loss of a disk may lose it if that happens."
         )
     return (
         f"acks=all: a record is acknowledged when all in-sync replicas have it, which are at least {required}. "
@@ -66,22 +66,22 @@ def _power(topic: TopicState) -> str:
         what, why = f"fewer than {settings.flush_messages:,} records of each partition (flush.messages){within}", ""
     else:
         what, why = f"the last records{within}", ", because they are acknowledged before they are on disk"
-    more = ". An unclean election may take more" if _may_elect_behind(topic) else ""
-    return f"Power failures: {_machines(topic)} may take {what}{why}{more}."
+    more = ". An unclean election may lose more" if _may_elect_behind(topic) else ""
+    return f"Power failures: {_machines(topic)} may lose {what}{why}{more}."
 
 
 def _machines(topic: TopicState) -> str:
-    """Whose loss of power may take acknowledged records that are not on disk."""
+    """Whose loss of power may lose acknowledged records that are not on disk."""
     required, (smallest, largest) = topic.required, topic.factors
     if largest == 1:
-        return "that of its machine"
+        return "a failure of its machine"
     if required == 1:
-        return "that of a single machine"
+        return "a failure of a single machine"
     # Without the feature only the last in-sync replica may lead, even if it has lost what others still have.
     last = "" if topic.keeps_eligible else ", or of the last in-sync one,"
     if required == smallest == largest:
-        return f"that of all {required} machines at the same time{last}"
-    return f"that of {required} machines or more at the same time{last}"
+        return f"a failure of all {required} machines at the same time{last}"
+    return f"a failure of {required} machines or more at the same time{last}"
 
 
 def _acks_one(topic: TopicState) -> str:
