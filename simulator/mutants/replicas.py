@@ -52,6 +52,12 @@ MUTANTS = (
         "self.follower = FollowerRole(self, leader_id, leader_epoch)\n    self.owner.role_changed(self)",
     ),
     Mutant(
+        "a leader holds the stable offset back for its own markers only",
+        "quire.replication.partition:Partition.become_leader",
+        "leader = LeaderRole(self, self.leader_epoch, members)",
+        "self.log.uncommitted_markers.clear()\n    leader = LeaderRole(self, self.leader_epoch, members)",
+    ),
+    Mutant(
         "a follower does not flush before it fetches on",
         "quire.replication.follower_role:FollowerRole.may_fetch",
         "return not self.log.is_flush_due",
