@@ -29,7 +29,8 @@ help:
 	@echo "make bench-spark      measure Quire's Spark source and sink, and Spark's own Kafka connector"
 	@echo "make interop          Apache Kafka's tools against Quire (needs Java and Maven)"
 	@echo "make mutants          break the product in one place at a time: the simulator must find each"
-	@echo "make campaign [MINUTES=n] seeds, mutants and a judge for a given time; goes on where the last one ended"
+	@echo "make campaign [MINUTES=n] [JEPSEN='command']     seeds, mutants and, if given, an outside judge, for a given time;"
+	@echo "                      continues where the last one ended"
 	@echo "make soak             long runs: simulator seeds, crashes, fuzzing"
 	@echo "make clean            remove what make created (not your data)"
 
@@ -99,6 +100,7 @@ mutants: $(READY)
 	$(BIN)/python -m simulator.mutants
 
 bench: $(READY)
+	$(BIN)/python -m benchmarks.floor
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.group_commit
@@ -119,7 +121,7 @@ interop: $(READY)
 	$(BIN)/pytest -q interop -o faulthandler_timeout=1800
 
 campaign: $(READY)
-	$(BIN)/python -m campaign --minutes $(MINUTES) --mutants $(if $(JEPSEN),--jepsen '$(JEPSEN)')
+	$(BIN)/python -m campaign --minutes $(MINUTES) --mutants $(if $(JEPSEN),--jepsen "$$JEPSEN")
 
 soak: $(READY)
 	$(BIN)/python -m simulator --seeds 2000

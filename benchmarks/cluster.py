@@ -8,7 +8,6 @@ created at least as fast as by Kafka; with 10,000 partitions a node is back with
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -16,9 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import KafkaException, NewTopic
 
 from benchmarks.clusters import (
-    LOOK_EVERY_S,
     NODES,
-    WAIT_S,
     ApacheKafkaNodes,
     QuireNodes,
     ThreeNodes,
@@ -27,6 +24,7 @@ from benchmarks.clusters import (
     controller_of,
     cpu_s,
     resident_mb,
+    until,
     wait_until_all_serve,
 )
 from benchmarks.compare import apache_kafka_jars, subfolder
@@ -39,16 +37,6 @@ PARTITIONS_OF_A_TOPIC = 500
 ROUNDS = 7
 
 Figures = dict[str, str]
-
-
-def until(condition: Callable[[], bool]) -> float:
-    """The seconds until the condition holds."""
-    started = time.perf_counter()
-    while not condition():
-        if time.perf_counter() - started > WAIT_S:
-            raise TimeoutError(f"not within {WAIT_S} s")
-        time.sleep(LOOK_EVERY_S)
-    return time.perf_counter() - started
 
 
 def create(admin: AdminClient, names: list[str], partitions: int) -> None:

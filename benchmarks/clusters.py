@@ -1,13 +1,19 @@
 """Three nodes of each side, broker and controller in one process each, with default settings."""
 
+import os
 import re
+import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
 from benchmarks.brokers import JVM, QUIRE, answers
-from benchmarks.processes import cpu, resident_bytes
+from benchmarks.processes import cpu, has_ended, resident_bytes
 from quire.protocol.internal_topics import CLUSTER_METADATA
 from quire.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -35,12 +41,20 @@ class ThreeNodes(Protocol):
 
     def pid(self, node: int) -> int: ...
 
+    def data(self, node: int) -> Path:
+        """Its log directory."""
+        ...
+
     def kill(self, node: int) -> None:
         """kill -9."""
         ...
 
+    def hold_stopped(self, node: int) -> None:
+        """Stops a node cleanly; it does not start before `start_again`."""
+        ...
+
     def start_again(self, node: int) -> None:
-        """Starts a killed node, unless that happens by itself."""
+        """Starts a node that was killed or stopped, unless that happens by itself."""
         ...
 
     def stop(self) -> None: ...
@@ -83,6 +97,43 @@ def wait_until_all_serve(cluster: ThreeNodes) -> None:
             time.sleep(LOOK_EVERY_S)
 
 
+def until(condition: Callable[[], bool], look_every_s: float = LOOK_EVERY_S, limit_s: float = WAIT_S) -> float:
+    """The seconds until the condition holds."""
+    started = time.perf_counter()
+    while not condition():
+        if time.perf_counter() - started > limit_s:
+            raise TimeoutError(f"not within {limit_s:g} s")
+        time.sleep(look_every_s)
+    return time.perf_counter() - started
+
+
+def isrs(admin: AdminClient, topic: str) -> list[list[int]]:
+    return [each.isrs for each in admin.list_topics(topic, timeout=10).topics[topic].partitions.values()]
+
+
+def create_topic(cluster: ThreeNodes, name: str, partitions: int = 1) -> None:
+    """With three replicas, two of which must be in sync; returns when all are."""
+    admin = AdminClient({"bootstrap.servers": bootstrap(cluster)})
+    topic = NewTopic(name, partitions, len(NODES), config={"min.insync.replicas": "2"})
+    admin.create_topics([topic])[name].result(30)
+    until(lambda: [len(isr) for isr in isrs(admin, name)] == [len(NODES)] * partitions, look_every_s=0.05)
+
+
+def leader_of(cluster: ThreeNodes, topic: str) -> int:
+    """Of the first partition. The node that is asked may learn of a new topic later than the others."""
+    admin = AdminClient({"bootstrap.servers": bootstrap(cluster)})
+    leader = -1
+
+    def has_leader() -> bool:
+        nonlocal leader
+        found = admin.list_topics(topic, timeout=10).topics[topic].partitions.get(0)
+        leader = -1 if found is None else found.leader
+        return leader >= 0
+
+    until(has_leader)
+    return leader
+
+
 def resident_mb(cluster: ThreeNodes) -> float:
     return sum(resident_bytes(cluster.pid(node)) for node in NODES) / 1e6
 
@@ -116,14 +167,28 @@ class QuireNodes:
         found = re.findall(rf"node-{node} started pid=(\d+)", (self._folder / "log.txt").read_text())
         return int(found[-1])
 
+    def data(self, node: int) -> Path:
+        return self._folder / "data" / f"node-{node}"
+
     def kill(self, node: int) -> None:
-        subprocess.run(["kill", "-9", str(self.pid(node))], check=True)
+        os.kill(self.pid(node), signal.SIGKILL)
+
+    def hold_stopped(self, node: int) -> None:
+        """The supervisor sleeps until `start_again`, or it would start the node at once."""
+        assert self._supervisor is not None
+        self._supervisor.send_signal(signal.SIGSTOP)
+        pid = self.pid(node)
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: has_ended(pid))
 
     def start_again(self, node: int) -> None:
         """The supervisor does it."""
+        assert self._supervisor is not None
+        self._supervisor.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         if self._supervisor is not None:
+            self._supervisor.send_signal(signal.SIGCONT)
             self._supervisor.terminate()
             self._supervisor.wait(60)
             self._supervisor = None
@@ -174,10 +239,18 @@ transaction.state.log.min.isr={min(self._replicas, 2)}
     def pid(self, node: int) -> int:
         return self._processes[node].pid
 
+    def data(self, node: int) -> Path:
+        return self._folder / f"node-{node}"
+
     def kill(self, node: int) -> None:
         process = self._processes.pop(node)
         process.kill()
         process.wait()
+
+    def hold_stopped(self, node: int) -> None:
+        process = self._processes.pop(node)
+        process.terminate()
+        process.wait(60)
 
     def start_again(self, node: int) -> None:
         with (self._folder / f"node-{node}.txt").open("ab") as log:

@@ -32,6 +32,15 @@ def cpu_of_ended_children_s(pid: int) -> float:
     return (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND
 
 
+def has_ended(pid: int) -> bool:
+    """Also if its parent has not waited for it yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
 def resident_bytes(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):

@@ -13,9 +13,11 @@ class Entry:
     commit: str
     kind: str
     """`one node`, `clusters`, `quorums`, `mutants` or `jepsen`."""
+    mutant: str = ""
+    """Which one, by name."""
     first: int = 0
     last: int = -1
-    """The seeds that ran; none for a kind without seeds."""
+    """The seeds that ran; none for a kind without seeds. The last one of a mutant is the seed that found it."""
     held: int = 0
     """How many runs were as they should be: a seed that holds, a mutant that is found."""
     broken: list[str] = field(default_factory=list)
@@ -39,8 +41,9 @@ class Ledger:
     def next_seed(self, kind: str) -> int:
         return max((entry.last + 1 for entry in self.entries if entry.kind == kind), default=0)
 
-    def has_run(self, kind: str, commit: str) -> bool:
-        return any(entry.kind == kind and entry.commit == commit for entry in self.entries)
+    def mutants_run(self, commit: str) -> set[str]:
+        """The mutants that were looked for on this commit, found or not."""
+        return {entry.mutant for entry in self.entries if entry.mutant and entry.commit == commit}
 
     def totals(self) -> list[str]:
         """For each kind, how many runs were as they should be and how many were not."""

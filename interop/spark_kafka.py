@@ -8,7 +8,7 @@ from interop.maven import fetch
 VERSION = "4.2.0"
 _ARTIFACTS = {
     "org.apache.spark:spark-sql-kafka-0-10_2.13": VERSION,
-    # Of delegation tokens, which nobody uses here; not every copy of Maven Central has it in the connector's version.
+    # Of delegation tokens, which are not used here; not every copy of Maven Central has it in the connector's version.
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.0.0",
 }
 _MIRRORS = ("gcs-maven-central-mirror",)

@@ -47,7 +47,7 @@ def topic(client: BlockingClient, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=[1, 2], ids=["protocol-1", "protocol-2"])
 def protocol(client: BlockingClient, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Apache Kafka finalizes protocol 2, and answers those who speak protocol 1 as before."""
+    """Apache Kafka finalizes protocol 2, and answers clients of protocol 1 as before."""
     if request.param == 1:
         monkeypatch.setattr(client.cluster, "feature_level", lambda name: 1)
     chosen: int = request.param

@@ -84,7 +84,7 @@ def read_as(servers: str, group: str, wanted: int) -> int:
     try:
         while len(ends) < 4:
             message = consumer.poll(30)
-            assert message is not None, f"{group} waited in vain with {read} of {wanted} records"
+            assert message is not None, f"{group} got only {read} of {wanted} records"
             error = message.error()
             if error is None:
                 read += 1

@@ -1,7 +1,7 @@
 """Pipelines on three nodes of Apache Kafka, one of which is killed in the middle: everything comes out once.
 
 An inventory with its processor and its archive, and a stream that Spark copies from topic to topic, run while a broker
-is killed with -9, is missing for a while, and comes back.
+is killed with -9 and restarts after a while.
 """
 
 import json

@@ -107,7 +107,7 @@ def test_a_connect_worker_carries_a_file_through_a_topic_into_another_file(
     with (tmp_path / "in.txt").open("a") as file:
         file.writelines(f"{line}\n" for line in lines[1000:])
     with kafka.program(tmp_path, worker, *files):
-        wait_until(lambda: written(tmp_path) == lines, "a restarted worker goes on where it was")
+        wait_until(lambda: written(tmp_path) == lines, "a restarted worker continues where it was")
 
 
 def written(folder: Path) -> list[str]:

@@ -289,7 +289,7 @@ class Checker:
     def _check_end(self, book: PartitionBook, floor: Floor, end_offset: int, *, just_elected: bool = False) -> None:
         """A leader that was `just_elected` learns from its followers how far the log is committed.
 
-        Until then it returns what it knows to readers, and no end at all to those who ask for the end (KIP-207).
+        Until then it returns what it knows to readers, and no end at all to clients that ask for the end (KIP-207).
         """
         self._ledger.counts.checks += 1
         if floor.epoch is not None and (just_elected or not book.leadership.is_current(floor.epoch)):

@@ -61,7 +61,7 @@ class ConsumerGroupBook:
         self._members.append(member)
 
     def leaves(self, member: ConsumerMemberBook) -> None:
-        """The member has left, or knows that it was removed: it owns nothing any more."""
+        """The member has left, or knows that it was removed: it no longer owns anything."""
         member.held.clear()
         if member in self._members:
             self._members.remove(member)

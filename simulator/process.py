@@ -1,6 +1,6 @@
 """One process on a simulated host: its callbacks run in order, late after a pause, and never after its end.
 
-A paused process is like one that got SIGSTOP: the world goes on, and the kernel of its host still accepts connections
+A paused process is like one that got SIGSTOP: the world continues, and the kernel of its host still accepts connections
 and takes bytes for it. Its timers, deliveries and jobs wait, and run in order when it continues.
 """
 

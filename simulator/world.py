@@ -346,7 +346,7 @@ class World:
         self._run_until(nothing_is_left, GIVE_BACK_LIMIT_MS, "the release of what requests held")
 
     def _check_that_all_agree(self) -> None:
-        """Nothing changes any more, so every node gets the same metadata."""
+        """Changes have ended, so every node gets the same metadata."""
         self._run_until(lambda: self._white_box.agree, FINISH_LIMIT_MS, "the same metadata on every node")
         self._white_box.look_at_the_end(self.clock.monotonic_ms())
         for scribe in self._scribes:

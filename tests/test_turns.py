@@ -44,7 +44,7 @@ def test_a_piece_that_fails_does_not_take_the_others_along() -> None:
 
 
 class BusyClock(SimClock):
-    """Its time goes on while something runs."""
+    """Its time passes while something runs."""
 
     spent_ms = 0.0
 

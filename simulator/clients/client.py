@@ -1,6 +1,6 @@
 """The base of all simulated clients: its own host, one connection to each node, retries, and finding the right node.
 
-With one node every request goes there. In a cluster a client asks any node for leaders and coordinators, and asks again
+With one node every request goes there. In a cluster a client asks any node for leaders and coordinators, and retries
 when it is told that it is wrong, or cannot connect.
 """
 

@@ -50,8 +50,8 @@ class Session:
 
     session_id: int = NO_SESSION
     epoch: int = 0
-    followed: dict[PartitionBook, int] | None = None
-    """The partitions and offsets in the session; None before the first request."""
+    followed: dict[PartitionBook, tuple[int, int]] | None = None
+    """The partitions in the session with offset and last epoch; None before the first request."""
     wire: Wire | None = None
 
 
@@ -205,6 +205,9 @@ class Consumer(SimClient):
             return False
         records = self.scene.checker.fetched(book, era, floor, wanted, answer, committed_only=committed_only)
         checker = self.scene.checker
+        if records is None:
+            # A follower may have answered, which serves readers too. After a loss only the leader's answers count.
+            self.routes.forget()
         if records is not None and checker.read_up_to > wanted and book in self.positions:
             self._check_history(book, wanted)
             self.positions[book] = checker.read_up_to
@@ -222,7 +225,7 @@ class Consumer(SimClient):
     def _go_back(self, book: PartitionBook, floor: Floor, wanted: int, end: EpochEndOffset) -> None:
         """The node reports that its history differs from ours: that is allowed only after a loss of records.
 
-        A leader that was deposed does not know a later epoch; a reader that asks again finds the new leader.
+        A leader that was deposed does not know a later epoch; a reader that retries finds the new leader.
         """
         if not book.leadership.is_current(floor.epoch):
             return
@@ -251,17 +254,19 @@ class Consumer(SimClient):
     ) -> None:
         """Sends only changes if there is a session; otherwise everything, which opens one."""
         request.session_id, request.session_epoch = session.session_id, session.epoch
+        # A reader that went back may keep its offset; its epoch then says that it has.
+        follows = {book: (self.positions[book], self._last_epoch(book)) for book in books}
         if session.followed is None:
             request.topics = self._topics(books)
         else:
-            changed = [book for book in books if session.followed.get(book) != self.positions[book]]
+            changed = [book for book in books if session.followed.get(book) != follows[book]]
             request.topics = self._topics(changed)
             request.forgotten_topics_data = [
                 ForgottenTopic(topic=book.topic.name, topic_id=book.topic.topic_id, partitions=[book.index])
                 for book in session.followed
                 if book not in books
             ]
-        session.followed = {book: self.positions[book] for book in books}
+        session.followed = follows
         session.wire = wire
 
     def _session_continues(self, node: str, answer: FetchResponse) -> bool:

@@ -7,9 +7,9 @@ and was not audited yet, remembers the eras of the last connections, and lets ta
 from collections.abc import Callable
 from typing import TypeVar
 
+from quire.address import Address
 from quire.client.batch import Delivery
 from quire.client.cluster import Cluster
-from quire.client.servers import Address
 from quire.pending import Pending
 from quire.seams import Receiver, Transport
 from quire.steps import Steps, perform

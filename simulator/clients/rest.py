@@ -60,7 +60,7 @@ class Rest(SimClient):
         while True:
             found = await read(self, book, offset, isolation_level=READ_COMMITTED)
             if not isinstance(found, Read):
-                assert found in self.lost_ways, f"nothing is wrong with {book} any more"
+                assert found in self.lost_ways, f"nothing is wrong with {book} now"
                 await self.back_off()
                 continue
             records += found.records

@@ -26,7 +26,7 @@ MISROUTED = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""In a cluster a client may always get these, from a node that knows less than another; it asks again, elsewhere."""
+"""In a cluster a client may always get these, from a node that knows less than another; it retries elsewhere."""
 
 
 class Anywhere:

@@ -29,9 +29,9 @@ MUTANTS = (
     ),
     Mutant(
         "segments are not synced",
-        "quire.storage.flushing.log_flush:FlushPlan.run",
-        "file.sync()",
-        "pass",
+        "quire.storage.flushing.log_flush:FlushPlan._sync_contents",
+        "    for file in self.files:\n        _sync(file)\n",
+        "",
     ),
     Mutant(
         "the sequence numbers of a producer are not compared",

@@ -50,10 +50,10 @@ def _find(mutant: Mutant) -> tuple[Sequence[Any], str, Any]:
     if classes:
         owner = getattr(module, classes[0])
         if name not in vars(owner):
-            raise MutantError(f"{mutant.where} is not there any more")
+            raise MutantError(f"{mutant.where} no longer exists")
         return [owner], name, vars(owner)[name]
     if not hasattr(module, name):
-        raise MutantError(f"{mutant.where} is not there any more")
+        raise MutantError(f"{mutant.where} no longer exists")
     function = getattr(module, name)
     return [module, *_importers(function, name, module)], name, function
 

@@ -46,10 +46,16 @@ MUTANTS = (
         "progress.end_offset >= partition.high_watermark - 1",
     ),
     Mutant(
-        "an old leader goes on to serve",
+        "an old leader continues to serve",
         "quire.replication.partition:Partition.become_follower",
         "self._change_role(None, FollowerRole(self, leader_id, leader_epoch), ErrorCode.NOT_LEADER_OR_FOLLOWER)",
         "self.follower = FollowerRole(self, leader_id, leader_epoch)\n    self.owner.role_changed(self)",
+    ),
+    Mutant(
+        "a leader holds the stable offset back for its own markers only",
+        "quire.replication.partition:Partition.become_leader",
+        "leader = LeaderRole(self, self.leader_epoch, members)",
+        "self.log.uncommitted_markers.clear()\n    leader = LeaderRole(self, self.leader_epoch, members)",
     ),
     Mutant(
         "a follower does not flush before it fetches on",

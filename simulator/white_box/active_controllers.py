@@ -16,7 +16,7 @@ A = TypeVar("A")
 
 
 class ActiveControllers:
-    """Those who believe to be active: there may be two at a time."""
+    """The controllers that believe they are active: there may be two at a time."""
 
     def __init__(self, scene: Scene, machines: Sequence[Machine], random: SimRandom) -> None:
         self._scene = scene

@@ -123,8 +123,8 @@ class LeadershipWatch:
     def _uncleanly(self, key: Key, internal: bool, before: PartitionImage, now: PartitionImage) -> None:
         """A replica was elected that was not among the eligible ones, as far as two images can tell.
 
-        The last known leader is no such replica: it is elected if all others may have lost records. Whether it has lost
-        more than it may shows in its log.
+        The last known leader is not such a replica: it is elected if all others may have lost records. Its log shows
+        whether it has lost more than it may.
         """
         topic = self._ledger.topics.get(key[0])
         book = topic.partitions[key[1]] if topic is not None and key[1] < len(topic.partitions) else None
@@ -197,7 +197,7 @@ class LeadershipWatch:
                 self._look_at_leader(book, loss, latest)
 
     def _gives_up(self, book: PartitionBook) -> None:
-        """A topic that is being deleted is not read any more."""
+        """A topic that is being deleted is no longer read."""
         del self._losses[book]
         book.topic.given_up = True
         book.unsettled = False

@@ -51,7 +51,7 @@ class ReplicaCheck:
                 self._compare(book, image, replicas)
 
     def look_at_the_end(self, newest: Mapping[Key, PartitionImage]) -> None:
-        """Nothing changes any more, and everything works: every log is compared from its start."""
+        """Changes have ended, and everything works: every log is compared from its start."""
         hosts = hosts_of(self._machines)
         for book in self._ledger.live_partitions():
             image = newest[book.topic.topic_id, book.index]

@@ -57,7 +57,7 @@ class LossPolicy:
 
     def deleted(self, partition: TopicPartition, read_up_to: int, planned_to: int | None = None) -> None:
         self._report(
-            f"{partition} does not exist any more; it was read up to offset {read_up_to}",
+            f"{partition} no longer exists; it was read up to offset {read_up_to}",
             0 if planned_to is None else planned_to - read_up_to,
         )
 

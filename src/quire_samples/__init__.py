@@ -5,6 +5,6 @@
 - `live`: `make run` (a node, both systems and their pipelines, with a live view) and `make broker` (a node alone)
 - `main`: the `quire-samples` command; `paced_sending` sends records at a given rate for both systems
 
-The samples use `quire.client`, `quire.console`, `quire.spark` and `quire.testing`, and run `quire` as a process.
-Nothing in `quire` imports them.
+The samples use `quire.client` with `quire.steps`, `quire.console`, `quire.spark` and `quire.testing`, and run `quire`
+as a process. Nothing in `quire` imports them.
 """

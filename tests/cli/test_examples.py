@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import confluent_kafka
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from quire.cli.main import quire
 from quire.real.disk import RealDisk
 from tests.cli.command import PATIENCE_S, command_of, environment, every_epilog, examples_in
+from tests.cli.tree import commands
 from tests.storage.batches import append_values, open_log
 
 RUNS_ON = ("quire start", "--follow", "--watch", "tail -f")
@@ -41,6 +43,11 @@ def test_examples_are_found() -> None:
     assert "echo hello | quire produce greetings" in EXAMPLES
     assert "quire start" in EXAMPLES
     assert len(FINITE) > 15
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*each, id=each[0]) for each in commands()])
+def test_the_help_of_every_command_has_an_example(name: str, command: click.Command) -> None:
+    assert any(f"quire {name}" in example for example in examples_in(command.epilog or ""))
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -77,3 +77,19 @@ def test_the_nearest_topic_is_suggested(servers: str, arguments: Sequence[str]) 
     result = quire(*arguments, servers=servers)
     assert (result.returncode, result.stdout) == (EXIT_NOT_FOUND, b"")
     assert result.stderr == b"quire: topic their does not exist; did you mean there?\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("consume", "orders-of-2031"), "create it with `quire topics create orders-of-2031`."),
+        (("topics", "describe", "orders-of-2031"), "create it with `quire topics create orders-of-2031`."),
+        (("explain", "orders-of-2031"), "create it with `quire topics create orders-of-2031`."),
+        (("topics", "delete", "orders-of-2031", "--yes"), "`quire topics list` shows the topics."),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else "",
+)
+def test_without_a_near_name_the_error_says_what_to_do(servers: str, arguments: Sequence[str], advice: str) -> None:
+    result = quire(*arguments, servers=servers)
+    assert (result.returncode, result.stdout) == (EXIT_NOT_FOUND, b"")
+    assert result.stderr.decode() == f"quire: topic orders-of-2031 does not exist; {advice}\n"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from quire.address import Address
 from quire.client.cluster import Cluster
-from quire.client.servers import Address
 from quire.pending import Pending
 from quire.protocol import apis
 from quire.protocol.codec import decode, decoder, encode

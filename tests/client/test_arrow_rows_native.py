@@ -54,7 +54,7 @@ def bitmap(present: Sequence[bool], start: int = 0) -> bytes | None:
 
 
 def layout(values: Sequence[bytes | None], start: int = 0) -> tuple[memoryview, bytes, bytes | None, int]:
-    """As Arrow keeps the values, behind `start` rows that belong to somebody else."""
+    """As Arrow keeps the values, behind `start` rows of another batch."""
     shared = b"someone else's"
     ends = [0] * start + [len(shared)]
     for value in values:

@@ -51,7 +51,7 @@ def test_a_coordinator_that_moved_is_found_again() -> None:
     model.groups["a"].coordinator = 3
     found = model.run(committed_offsets(cluster, ["a", "b"]))
     assert (offset_of(found, "a"), offset_of(found, "b")) == (1, 2)
-    assert model.asked(OffsetFetchRequest).count(2) == 2, "who had answered was not asked again"
+    assert model.asked(OffsetFetchRequest).count(2) == 2, "a broker that had answered got no second request"
 
 
 def test_a_coordinator_that_loads_is_asked_until_it_has() -> None:
@@ -157,7 +157,7 @@ def test_groups_of_all_coordinators_are_listed_by_name() -> None:
         ("b", "classic", 2),
         ("c", "classic", 3),
     ]
-    assert sorted(model.asked(ListGroupsRequest)) == [1, 2, 2, 2, 3], "who had answered was not asked again"
+    assert sorted(model.asked(ListGroupsRequest)) == [1, 2, 2, 2, 3], "a broker that had answered got no second request"
 
 
 def test_an_unreachable_broker_makes_the_list_incomplete_and_this_is_reported() -> None:

@@ -85,7 +85,7 @@ def test_a_partition_that_goes_to_another_is_committed_before_it_is_given_up() -
     world.wait_until_it_reads(SECOND)
     assert world.group.offsets[FIRST] == 100
     assert list(world.member.positions) == [SECOND]
-    world.member.done_with(FIRST, 0)  # too late, and not its business any more
+    world.member.done_with(FIRST, 0)  # too late: it no longer owns the partition
     world.model.run(world.member.close())
     assert world.group.offsets == {FIRST: 100, SECOND: 100}
 
@@ -116,7 +116,7 @@ def test_a_fenced_member_gives_up_everything_without_a_commit_and_joins_again() 
     world.member.start()
     world.read(100)
     world.group.epochs.clear()
-    world.group.offsets = {FIRST: 50}  # somebody else got there meanwhile
+    world.group.offsets = {FIRST: 50}  # another member got there meanwhile
     world.model.clock.run_until(lambda: bool(world.group.epochs))
     world.wait_until_it_reads(FIRST)
     assert world.group.offsets == {FIRST: 50}
@@ -160,7 +160,7 @@ def test_closing_commits_and_leaves() -> None:
     assert world.group.offsets == {FIRST: 100}
     assert world.group.epochs == {}
     world.model.clock.run_for(60_000)
-    assert world.group.epochs == {}, "nobody says anything after having left"
+    assert world.group.epochs == {}, "a member sends nothing after it has left"
 
 
 def test_closing_before_it_has_joined_is_quiet() -> None:

@@ -24,7 +24,7 @@ def producer(producer_id: int, start_offset: int, *, written_ms: int = 0) -> Pro
 
 
 def with_open_transactions() -> CoordinatedCluster:
-    """Four producers: one transaction under way, one ended but not in every partition, one nobody knows, one ended."""
+    """Four producers: one transaction under way, one ended but not in every partition, one unknown, one ended."""
     model = CoordinatedCluster(nodes=2)
     model.create("t", 2)
     model.producers[FIRST] = [producer(20, 7), producer(10, 5), producer(40, -1)]

@@ -1,5 +1,5 @@
+from quire.address import Address
 from quire.client.metadata import Metadata
-from quire.client.servers import Address
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.metadata import (
     MetadataResponse,

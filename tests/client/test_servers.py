@@ -1,6 +1,7 @@
 import pytest
 
-from quire.client.servers import Address, AddressError, parse_address, parse_servers
+from quire.address import Address
+from quire.client.servers import AddressError, parse_address, parse_servers
 
 
 def test_several_servers_are_separated_by_commas() -> None:

@@ -26,5 +26,6 @@ def test_a_broker_that_is_too_old_is_asked_for_metadata() -> None:
     model.create("t", partitions=2)
     found = model.run(describe_replicas(model.client(), "t"))
     assert [(each.partition, each.leader, each.elr) for each in found] == [(0, 1, ()), (1, 2, ())]
-    with pytest.raises(ApiError):
+    with pytest.raises(ApiError) as caught:
         model.run(describe_replicas(model.client(), "never"))
+    assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

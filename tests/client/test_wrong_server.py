@@ -1,6 +1,6 @@
 import pytest
 
-from quire.client.servers import Address
+from quire.address import Address
 from quire.client.wrong_server import controllers_port, what_answered
 
 

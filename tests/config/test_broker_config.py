@@ -38,7 +38,7 @@ def test_values_are_read_with_their_type() -> None:
     assert broker.get("log.retention.ms") is None
     with pytest.raises(AssertionError, match=r"num\.partitions"):
         broker.get_str("num.partitions")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"no\.such\.key"):
         broker.get_int("no.such.key")
 
 
@@ -140,7 +140,7 @@ def test_dynamic_settings_take_effect_in_order_and_are_taken_back() -> None:
     assert broker.apply_dynamic({}, {}) == ["message.max.bytes"]
     assert broker.get_int("message.max.bytes") == 1000
     assert broker.apply_dynamic({}, {}) == []
-    assert len(heard) == 3, "nobody is told when nothing changed"
+    assert len(heard) == 3, "no listener is called when nothing changed"
 
 
 def test_the_clusters_defaults_are_described_on_their_own() -> None:

@@ -57,8 +57,8 @@ def test_an_own_setting_needs_the_prefix_only_once_in_the_environment() -> None:
         ({"assignments": ["num.partitions"]}, "--set num.partitions: write it as key=value."),
         (
             {"assignments": ["zookeeper.connect=localhost:2181"]},
-            "--set zookeeper.connect is not a setting of Quire or Kafka 4.3: there is no ZooKeeper any "
-            "more, remove it.",
+            "--set zookeeper.connect is not a setting of Quire or Kafka 4.3: Kafka no longer uses "
+            "ZooKeeper; remove it.",
         ),
         (
             {"file": ("server.properties", "listeners=nonsense")},

@@ -30,22 +30,22 @@ NAMED = (
         (
             {"listen": "127.0.0.1:7000", "file": SASL},
             "--listen 127.0.0.1:7000 would replace SASL_PLAINTEXT://127.0.0.1:9092 (server.properties line 1) with a "
-            "listener that is open to everybody: change listeners there, or override it with --set listeners=.",
+            "listener that is open to everyone: change listeners there, or override it with --set listeners=.",
         ),
         (
             {"free_port": True, "file": SASL},
             "--ephemeral would replace SASL_PLAINTEXT://127.0.0.1:9092 (server.properties line 1) with a listener that "
-            "is open to everybody: change listeners there, or override it with --set listeners=.",
+            "is open to everyone: change listeners there, or override it with --set listeners=.",
         ),
         (
             {"listen": "127.0.0.1:7000", "environment": {"QUIRE_LISTENERS": "SSL://:9092"}},
             "--listen 127.0.0.1:7000 would replace SSL://:9092 (environment variable QUIRE_LISTENERS) with a listener "
-            "that is open to everybody: change listeners there, or override it with --set listeners=.",
+            "that is open to everyone: change listeners there, or override it with --set listeners=.",
         ),
         (
             {"listen": "127.0.0.1:7000", "file": NAMED},
             "--listen 127.0.0.1:7000 would replace INSIDE://:9092 and OUTSIDE://:9094 (server.properties line 1) with "
-            "a listener that is open to everybody: change listeners there, or override it with --set listeners=.",
+            "a listener that is open to everyone: change listeners there, or override it with --set listeners=.",
         ),
         (
             {"listen": "127.0.0.1:7000", "file": STOCK},

@@ -37,7 +37,7 @@ def test_a_file_that_kafka_would_serve_in_plaintext_too_starts_with_a_warning() 
     (warning,) = BrokerConfig.load(file=("server.properties", text)).warnings
     assert warning == (
         "ssl.keystore.location (server.properties line 2), ssl.keystore.password (server.properties line 3) have no "
-        "effect: Quire has no TLS, SASL or access control yet, and its listeners are open to everybody who reaches them"
+        "effect: Quire has no TLS, SASL or access control yet, and its listeners are open to everyone who reaches them"
     )
 
 

@@ -52,11 +52,14 @@ class SimController:
         meta = read_meta(self.disk, DATA)
         assert meta is not None
         self.directory_id = meta.directory_id
+        self.incarnation_id = self.random.uuid()
+        """Of this process and the broker in it."""
         self.network = SimNetwork(self._world, self.random.stream("network"))
         self.replica = MetadataReplica(
             self.config,
             self.cluster_id,
             meta.directory_id,
+            self.incarnation_id,
             clock=self.clock,
             random=self.random,
             disk=self.disk,
@@ -110,7 +113,7 @@ class SimController:
         request = broker_registration.BrokerRegistrationRequest(
             broker_id=broker_id,
             cluster_id=self.cluster_id,
-            incarnation_id=self.random.uuid(),
+            incarnation_id=self.incarnation_id if broker_id == NODE_ID else self.random.uuid(),
             listeners=[broker_registration.Listener(name="PLAINTEXT", host="localhost", port=9092)],
             features=[
                 broker_registration.Feature(name=name, min_supported_version=low, max_supported_version=high)

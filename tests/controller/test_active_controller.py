@@ -105,6 +105,8 @@ def test_everything_is_still_there_after_a_restart() -> None:
             AllocateProducerIdsRequest(broker_id=NODE_ID, broker_epoch=sim.broker_epoch)
         )
     )
+    while not sim.heartbeat(want_shut_down=True).should_shut_down:
+        pass  # A broker that still runs would be fenced after the restart.
     before = sim.image.copy()
     sim.replica.close()
     again = SimController(sim.disk.kill(), seed=2).open()
@@ -161,7 +163,8 @@ def test_a_second_life_of_another_broker_waits_until_the_first_is_silent() -> No
 
 def test_a_process_elsewhere_with_the_controllers_node_id_is_not_its_own_broker() -> None:
     sim = SimController().start()
-    refused = sim.settle(sim.controller.register_broker(sim.registration(NODE_ID), FROM_A_NODE))
+    elsewhere = sim.registration(NODE_ID, incarnation_id=b"e" * 16)
+    refused = sim.settle(sim.controller.register_broker(elsewhere, FROM_A_NODE))
     assert refused.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     sim.replica.leader_changed(None, 2)
     sim.replica.leader_changed(NODE_ID, 3)

@@ -248,13 +248,34 @@ def test_an_isr_that_cannot_be_is_refused(isr: tuple[int, ...]) -> None:
 def test_a_replica_that_may_not_have_everything_does_not_join(state: dict[str, Any]) -> None:
     image = three((1,))
     image.brokers[2] = image.brokers[2]._replace(**state)
-    assert refusal(image, asked(1, 2)) is ErrorCode.INELIGIBLE_REPLICA
+    does_not_join(image)
 
 
 def test_a_replica_whose_broker_was_unregistered_does_not_join() -> None:
     image = three((1,))
     del image.brokers[2]
-    assert refusal(image, asked(1, 2)) is ErrorCode.INELIGIBLE_REPLICA
+    does_not_join(image)
+
+
+def does_not_join(image: ClusterImage) -> ClusterImage:
+    """Broker 2 is refused, and the partition has a new epoch and is otherwise as before."""
+    before = image.topics_by_name["orders"].partitions[0]
+    result = alter(image, asked(1, 2))
+    (refused,) = results(result)
+    assert (refused.error_code, refused.leader_id, refused.isr) == (ErrorCode.INELIGIBLE_REPLICA, 0, [])
+    later = after(image, result.records)
+    assert later.topics_by_name["orders"].partitions[0] == before._replace(partition_epoch=before.partition_epoch + 1)
+    return later
+
+
+def test_a_request_that_arrives_after_a_refusal_of_the_same_changes_nothing() -> None:
+    """The member is eligible again by then, and its leader no longer knows of this request."""
+    image = three((1,))
+    image.brokers[2] = image.brokers[2]._replace(fenced=True)
+    later = does_not_join(image)
+    later.brokers[2] = later.brokers[2]._replace(fenced=False)
+    assert refusal(later, asked(1, 2)) is ErrorCode.INVALID_UPDATE_VERSION
+    assert changed(later, asked(1, 2, partition_epoch=1)).isr == (1, 2)
 
 
 def test_a_leader_that_shuts_down_changes_nothing() -> None:
@@ -274,8 +295,7 @@ def test_a_leader_whose_directory_has_failed_meanwhile_is_replaced() -> None:
 
 
 def test_a_broker_that_is_fenced_and_back_joins_with_its_new_registration_alone() -> None:
-    image = after(three((1,)), [broker(2, epoch=9)])
-    assert refusal(image, asked(1, 2)) is ErrorCode.INELIGIBLE_REPLICA
-    newer = asked(1)
+    image = does_not_join(after(three((1,)), [broker(2, epoch=9)]))
+    newer = asked(1, partition_epoch=1)
     newer.new_isr_with_epochs.append(messages.BrokerState(broker_id=2, broker_epoch=9))
     assert changed(image, newer).isr == (1, 2)

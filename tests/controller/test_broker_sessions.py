@@ -3,8 +3,9 @@
 import pytest
 
 from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from quire.seams import Receiver, Transport
-from tests.controller.sim_controller import SimController, sender
+from tests.controller.sim_controller import NODE_ID, SimController, sender
 
 SESSION_MS = 9_000
 INTERVAL_MS = 2_000
@@ -120,6 +121,69 @@ def test_a_second_broker_without_partitions_is_fenced_at_once(sim: SimController
     sim.close_connection(3)
     sim.run(500)
     assert is_fenced(sim, 2) and is_fenced(sim, 3)
+
+
+def restarted(sim: SimController) -> SimController:
+    """The node was killed, and its new process leads the quorum while it recovers its logs."""
+    again = SimController(sim.disk.kill(), seed=2)
+    listen(again)
+    return again.open()
+
+
+def test_a_node_that_restarts_and_leads_at_once_fences_its_own_earlier_incarnation(sim: SimController) -> None:
+    listen(sim)
+    join(sim, 2)
+    sim.create("t", partitions=4, replication_factor=2)
+    again = restarted(sim)
+    assert (is_fenced(again, NODE_ID), is_fenced(again, 2)) == (True, False)
+    partitions = again.image.topics_by_name["t"].partitions.values()
+    assert {(each.leader, each.isr) for each in partitions} == {(2, (2,))}
+    again.register()
+    assert not again.heartbeat().is_fenced
+
+
+def test_a_term_that_begins_while_the_broker_in_this_process_runs_does_not_fence_it(sim: SimController) -> None:
+    epoch = sim.image.brokers[NODE_ID].epoch
+    sim.replica.leader_changed(None, 2)
+    sim.replica.leader_changed(NODE_ID, 3)
+    sim.run(60_000)
+    broker = sim.image.brokers[NODE_ID]
+    assert (broker.epoch, broker.is_active) == (epoch, True)
+
+
+def test_refusals_in_two_terms_take_only_one_broker_out(sim: SimController) -> None:
+    for broker_id in (2, 3):
+        join(sim, broker_id)
+    sim.create("t", partitions=6, replication_factor=2)
+    sim.close_connection(2)
+    sim.run(10)
+    sim.replica.leader_changed(None, 2)
+    sim.replica.leader_changed(NODE_ID, 3)
+    sim.run(500)
+    assert (is_fenced(sim, 2), is_fenced(sim, 3)) == (True, False), "all replicas of some partitions are on both"
+    sim.run(SESSION_MS)
+    assert is_fenced(sim, 3)
+
+
+# --- A broker that is unregistered
+
+
+def unregister(sim: SimController, broker_id: int) -> ErrorCode:
+    request = UnregisterBrokerRequest(broker_id=broker_id)
+    return ErrorCode(sim.settle(sim.controller.unregister_broker(request)).error_code)
+
+
+def test_a_broker_that_could_not_be_unregistered_is_still_watched(
+    sim: SimController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listen(sim)
+    join(sim, 2)
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(type(sim.replica.log), "waits_for_room", property(lambda _: True))
+        assert unregister(sim, 2) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not is_fenced(sim, 2)
+    sim.run(SESSION_MS + 500)
+    assert is_fenced(sim, 2)
 
 
 # --- A new incarnation

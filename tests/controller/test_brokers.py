@@ -128,6 +128,34 @@ def test_without_a_clean_stop_a_replica_is_no_longer_eligible() -> None:
     assert clean.topics_by_name["orders"].partitions[0].elr == (1,)
 
 
+def test_without_eligible_replicas_it_does_not_matter_how_a_broker_was_stopped() -> None:
+    """As in Apache Kafka with eligible.leader.replicas.version=0."""
+    image = cluster(topic(), partition(0, (1, 2), isr=(1,)), brokers=2)
+    image = after(image, register(image, registration(previous_broker_epoch=-1)).records)
+    assert image.topics_by_name["orders"].partitions[0].isr == (1,)
+    image = after(image, beat(image, broker_epoch=70, current_metadata_offset=70).records)
+    assert image.topics_by_name["orders"].partitions[0].leader == 1
+
+
+@pytest.mark.parametrize("previous_epoch", [-1, 5], ids=["lost its page cache", "lost nothing"])
+def test_a_broker_that_was_unregistered_is_no_longer_eligible(previous_epoch: int) -> None:
+    """With its registration the controller has forgotten which epoch a broker that lost nothing would report."""
+    image = cluster(
+        topic(),
+        partition(0, (2, 1), isr=(), leader=-1, elr=(1, 2), last_known_elr=(2,)),
+        broker(1, fenced=True),
+        broker(2, fenced=True),
+        brokers=0,
+        features={"eligible.leader.replicas.version": 1},
+    )
+    image = after(image, unregister(image).records)
+    assert image.topics_by_name["orders"].partitions[0].elr == (1, 2)
+    image = after(image, register(image, registration(previous_broker_epoch=previous_epoch)).records)
+    assert image.topics_by_name["orders"].partitions[0].elr == (2,)
+    image = after(image, beat(image, broker_epoch=70, current_metadata_offset=70).records)
+    assert image.topics_by_name["orders"].partitions[0].leader == -1, "what was acknowledged is on the other one"
+
+
 def test_a_broker_is_unfenced_when_it_has_read_its_registration() -> None:
     image = cluster(topic(), partition(0, (1,), leader=-1), broker(1, fenced=True), brokers=0)
     early = beat(image, current_metadata_offset=4)

@@ -136,6 +136,19 @@ def test_a_broker_that_waits_for_its_session_does_not_delay_others(detection: Fa
     assert end(detection, 3, now_ms=SESSION_MS, keeps_leaders=False)
 
 
+def test_a_broker_that_an_earlier_controller_fenced_counts_as_the_first(detection: FailureDetection) -> None:
+    detection.was_fenced(1, 0)
+    probe = detection.term_began(2, 5, 0)
+    assert not detection.probe_refused(probe, 1, loses)
+    assert end(detection, 3, now_ms=1, keeps_leaders=True)
+    assert end(detection, 2, now_ms=SESSION_MS + 1, keeps_leaders=False)
+
+
+def test_a_broker_that_was_fenced_before_the_term_may_end_again(detection: FailureDetection) -> None:
+    detection.was_fenced(1, 0)
+    assert end(detection, 1, now_ms=1, keeps_leaders=False)
+
+
 # --- A new incarnation
 
 

@@ -30,7 +30,7 @@ def test_uncommitted_records_of_a_term_are_unknown_to_the_next() -> None:
     sim.replica.leader_changed(None, 2)
     assert written.value.topics[0].error_code == ErrorCode.NOT_CONTROLLER
     sim.replica.leader_changed(NODE_ID, 3)
-    assert not sim.controller.create_topics(CreateTopicsRequest(topics=[topic]), FROM_A_NODE).done, "it is no duplicate"
+    assert not sim.controller.create_topics(CreateTopicsRequest(topics=[topic]), FROM_A_NODE).done, "not a duplicate"
 
 
 def test_a_request_in_turns_ends_with_the_term() -> None:

@@ -8,6 +8,7 @@ import confluent_kafka
 
 from quire.protocol.errors import ErrorCode
 from quire.testing import WireConnection
+from tests.crash.verdict import Verdict
 from tests.wire.clients import eventually
 from tests.wire.group_members import ConfluentMember, Partition
 from tests.wire.raw_offsets import committed
@@ -52,7 +53,7 @@ class CommittingMember(ConfluentMember):
 
 
 class Members(ExitStack):
-    """All who ever were members of one group; those who have not left yet are closed in the end."""
+    """All members that one group has ever had; those that have not left yet are closed in the end."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, settings: dict[str, Any]) -> None:
         super().__init__()
@@ -93,6 +94,15 @@ def kept(bootstrap: str, group: str, topic_partitions: Iterable[Partition]) -> d
 
         eventually(lambda: _or_false(answered))
         return found
+
+
+def assert_no_commit_is_lost(bootstrap: str, group: str, members: Sequence[CommittingMember]) -> None:
+    """Asks the coordinator. A partition whose offset is behind one that was acknowledged has lost it."""
+    acknowledged = sum(each.commits for each in members)
+    before = promised(members)
+    after = kept(bootstrap, group, before)
+    lost = sum(after[partition] < offset for partition, offset in before.items())
+    Verdict(acknowledged=acknowledged, lost=lost).assert_clean()
 
 
 def _or_false(answered: Any) -> bool:

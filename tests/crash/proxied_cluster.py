@@ -6,10 +6,15 @@ Clients reach every node, also an isolated one.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 from quire.testing import Cluster
 from quire.testing.node_process import ClusterError
 from tests.crash.real_cluster import SETTINGS, RealCluster, RealNode, wait_until
+
+OneWay = Literal[False, "sent", "received"]
+"""What is lost of the traffic of an isolated node: everything, what it sends, or what is sent to it."""
+ONE_WAY: tuple[OneWay, ...] = (False, "sent", "received")
 
 
 class ProxiedNode(RealNode):
@@ -45,7 +50,7 @@ class ProxiedCluster(RealCluster):
         wait_until(is_there, "no other controller is active")
         return found[-1]
 
-    def isolate_from_nodes(self, node_id: int, *, one_way: bool) -> None:
+    def isolate_from_nodes(self, node_id: int, *, one_way: OneWay) -> None:
         self._cluster.isolate(node_id, from_clients=False, one_way=one_way)
 
     def heal(self) -> None:

@@ -199,9 +199,15 @@ def _voter(node: RealNode, directory_id: bytes) -> Voter:
 
 
 @contextmanager
-def running_cluster(folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[RealCluster]:
-    """Three nodes that serve; their logs are printed if the test fails."""
+def running_cluster(
+    folder: Path,
+    settings: Mapping[str, object] | None = None,
+    environments: Mapping[int, dict[str, str]] | None = None,
+) -> Iterator[RealCluster]:
+    """Three nodes that serve, with variables for the processes of some; their logs are printed if the test fails."""
     cluster = RealCluster(folder, settings=settings)
+    for node_id, environment in (environments or {}).items():
+        cluster.nodes[node_id].process.environment = environment
     try:
         cluster.start()
         cluster.wait_until_unfenced()

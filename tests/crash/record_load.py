@@ -6,6 +6,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.crash.verdict import Verdict, missing, out_of_order, repeated
 from tests.wire.clients import WAIT_S, confluent_consumer, confluent_read
 
 PARTITIONS = 3
@@ -99,3 +100,30 @@ def stored_values(bootstrap: str, partition: int) -> list[tuple[int, bytes]]:
         return [(message.offset(), message.value()) for message in confluent_read(consumer, end)]
     finally:
         consumer.close()
+
+
+def assert_stored(bootstrap: str, load: Load, *, idempotent: bool = True) -> None:
+    """Ends the load: what was acknowledged is there, and from an idempotent producer everything, once and in order."""
+    load.finish()
+    by_partition = [stored_values(bootstrap, partition) for partition in range(PARTITIONS)]
+    stored = {(index, offset): value for index, found in enumerate(by_partition) for offset, value in found}
+    acknowledged = {(index, offset): each[offset] for index, each in enumerate(load.acknowledged) for offset in each}
+    Verdict(
+        acknowledged=len(acknowledged),
+        lost=missing(acknowledged, stored),
+        duplicated=repeated(stored.values()) if idempotent else None,
+        out_of_order=out_of_order(load.sent, stored) if idempotent else None,
+    ).assert_clean()
+    for found, sent in zip(by_partition, load.sent, strict=True):
+        assert [offset for offset, _ in found] == list(range(len(found)))
+        assert not idempotent or [value for _, value in found] == sent, "each once, in the order sent"
+
+
+def verdict_on_a_prefix(bootstrap: str, load: Load) -> Verdict:
+    """Of an idempotent producer that was abandoned: each partition has a prefix of what was sent to it."""
+    lost = 0
+    for partition, acknowledged in enumerate(load.acknowledged):
+        stored = [value for _, value in stored_values(bootstrap, partition)]
+        assert stored == load.sent[partition][: len(stored)], "each once, in the order sent"
+        lost += max(0, len(acknowledged) - len(stored))
+    return Verdict(acknowledged=load.count, lost=lost, duplicated=0, out_of_order=0)

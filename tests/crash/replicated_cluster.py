@@ -13,7 +13,7 @@ from quire.protocol.messages.metadata import (
     MetadataResponsePartition,
 )
 from quire.testing import Cluster, WireConnection
-from tests.crash.real_cluster import wait_until, wait_while
+from tests.crash.real_cluster import RealCluster, wait_until, wait_while
 from tests.crash.replicated_load import PARTITIONS, WAIT_S, ReplicatedLoad, client_settings
 from tests.crash.verdict import Verdict, assert_clean, replicas_differ
 from tests.wire.broker_settings import SETTINGS
@@ -104,7 +104,9 @@ def wait_for_other_leader(cluster: Cluster, partition: int, than: int) -> None:
     wait_until(is_other, f"partition {partition} has no other leader than node {than}")
 
 
-def run_under_load(cluster: Cluster, faults: Callable[[ReplicatedLoad], None], *, transactions: bool = True) -> Verdict:
+def run_under_load(
+    cluster: Cluster | RealCluster, faults: Callable[[ReplicatedLoad], None], *, transactions: bool = True
+) -> Verdict:
     """Faults while clients work. In the end all replicas are in sync and equal, and nothing acknowledged is missing."""
     bootstrap = cluster.bootstrap_servers
     with ReplicatedLoad(bootstrap, TOPIC, transactions=transactions) as load:
@@ -117,10 +119,24 @@ def run_under_load(cluster: Cluster, faults: Callable[[ReplicatedLoad], None], *
     return verdict
 
 
-def folders_of(cluster: Cluster) -> list[Path]:
+def folders_of(cluster: Cluster | RealCluster) -> list[Path]:
+    if isinstance(cluster, RealCluster):
+        return [node.data for node in cluster.nodes.values()]
     return [cluster.data_dir / f"node-{node_id}" for node_id in cluster.nodes]
 
 
-def address_of(cluster: Cluster, node: int) -> str:
+def address_of(cluster: Cluster | RealCluster, node: int) -> str:
     """Of one node, as clients know it."""
-    return cluster.bootstrap_servers.split(",")[cluster.nodes.index(node)]
+    return cluster.bootstrap_servers.split(",")[list(cluster.nodes).index(node)]
+
+
+def running(cluster: Cluster | RealCluster) -> list[int]:
+    """The ids of the nodes that run."""
+    if isinstance(cluster, RealCluster):
+        return [node.id for node in cluster.nodes.values() if node.process.pid is not None]
+    return list(cluster.pids)
+
+
+def leaders_of(cluster: Cluster | RealCluster, topic: str = TOPIC) -> dict[int, int]:
+    """The leader of each partition; -1 where there is none."""
+    return {index: leader for index, (leader, _) in in_sync(cluster.bootstrap_servers, topic).items()}

@@ -1,6 +1,6 @@
 """Clients of a replicated topic while its brokers fail: they write and read all the time, and remember everything.
 
-An idempotent producer with acks=all, a transactional producer, and a reader of committed records that goes on from
+An idempotent producer with acks=all, a transactional producer, and a reader of committed records that resumes from
 where it was. `verdict.py` compares what they were told with what is in the topic in the end.
 """
 
@@ -189,6 +189,10 @@ class TransactionalWriter(Client):
         with self.changed:
             outcome.append(values)
             self.changed.notify_all()
+
+    def settle(self) -> None:
+        if self._producer is None:
+            self._begin_again()  # which ends a transaction that is still open
 
     def wait_for_commits(self, count: int = 2) -> None:
         """Until so many transactions are committed that begin after this call."""

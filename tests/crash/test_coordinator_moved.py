@@ -7,14 +7,15 @@ import pytest
 
 from quire.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from quire.testing import Cluster, WireConnection
-from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, kept, promised
-from tests.crash.real_cluster import wait_until
+from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, assert_no_commit_is_lost, kept, promised
+from tests.crash.real_cluster import RealCluster, wait_until
 from tests.crash.replicated_cluster import (
     TOPIC,
     address_of,
     create_replicated,
     replicated_cluster,
     run_under_load,
+    running,
     wait_until_in_sync,
 )
 from tests.crash.replicated_load import ReplicatedLoad
@@ -88,15 +89,17 @@ def kill_between_rebalances(cluster: Cluster, kills: int, settings: dict[str, An
             cluster.restart(node)
             wait_until_in_sync(bootstrap, "__consumer_offsets")
         wait_until(lambda: everything_is_read(group.everyone), "records are never read")
+        coordinator = address_of(cluster, coordinator_of(cluster, GROUP, GROUP_KEY))
+        assert_no_commit_is_lost(coordinator, GROUP, group.everyone)
 
 
-def coordinator_of(cluster: Cluster, key: str, key_type: int, *, other_than: int | None = None) -> int:
+def coordinator_of(cluster: Cluster | RealCluster, key: str, key_type: int, *, other_than: int | None = None) -> int:
     """As soon as the nodes that run agree on it."""
     found: set[int] = set()
 
     def is_known() -> bool:
         found.clear()
-        found.update(asked_for_coordinator(address_of(cluster, node), key, key_type) for node in cluster.pids)
+        found.update(asked_for_coordinator(address_of(cluster, node), key, key_type) for node in running(cluster))
         return len(found) == 1 and not found & {-1, other_than}
 
     wait_until(is_known, f"{key} has no coordinator")

@@ -104,7 +104,7 @@ def test_a_removed_directory_goes_offline_alone_and_returns_with_its_records(sit
         assert site.write(partition) == 0
     aside = site.two.with_name("aside")
     site.two.rename(aside)
-    site.two.write_text("no folder any more")
+    site.two.write_text("no longer a folder")
     assert site.write_until_refused(site.second, 10) == STORAGE_ERROR
     assert site.write(site.second) == STORAGE_ERROR
     assert site.count(site.second) == -1

@@ -8,7 +8,7 @@ import pytest
 
 from quire.protocol.errors import ErrorCode
 from quire.testing import Cluster, WireConnection
-from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, kept, promised
+from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, assert_no_commit_is_lost, kept, promised
 from tests.crash.record_load import create_topic
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import Confluent, Message, eventually
@@ -62,6 +62,7 @@ def kill_between_rebalances(cluster: Cluster, kills: int, settings: dict[str, An
             assert all(after[partition] >= offset for partition, offset in before.items()), (before, after)
             wait_until_shared_out(members, TOPIC, PARTITIONS)
         eventually(lambda: everything_is_read(group.everyone))
+        assert_no_commit_is_lost(bootstrap, GROUP, group.everyone)
     assert "Traceback" not in cluster.log()
 
 
@@ -76,7 +77,7 @@ def everything_is_read(members: list[CommittingMember]) -> bool:
 
 
 def test_commits_acknowledged_just_before_the_kill_survive(cluster: Cluster) -> None:
-    """Offsets, and the members of a group that was stable: they go on with their generation."""
+    """Offsets, and the members of a group that was stable: they continue with their generation."""
     bootstrap = cluster.bootstrap_servers
     groups: dict[str, str] = {}
     for number in range(KILLS):

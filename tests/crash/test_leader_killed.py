@@ -3,7 +3,7 @@
 import pytest
 
 from quire.testing import Cluster
-from tests.crash.replicated_cluster import TOPIC, replicated_cluster, run_under_load, wait_until_in_sync
+from tests.crash.replicated_cluster import TOPIC, leaders_of, replicated_cluster, run_under_load, wait_until_in_sync
 from tests.crash.replicated_load import PARTITIONS, ReplicatedLoad
 
 KILLS = 5
@@ -38,7 +38,22 @@ def kill_leaders(cluster: Cluster, load: ReplicatedLoad, kills: int) -> None:
 
 def kill_controllers(cluster: Cluster, load: ReplicatedLoad, kills: int) -> None:
     for _ in range(kills):
-        kill(cluster, load, cluster.controller)
+        controller = leading_controller(cluster, load)
+        assert controller in leaders_of(cluster).values()
+        kill(cluster, load, controller)
+
+
+def leading_controller(cluster: Cluster, load: ReplicatedLoad) -> int:
+    """The active controller, when it leads a partition.
+
+    A node that was killed leads nothing after its return. Then the leaders are killed, until it is its turn.
+    """
+    for partition in range(PARTITIONS):
+        controller, leaders = cluster.controller, leaders_of(cluster)
+        if controller in leaders.values():
+            return controller
+        kill(cluster, load, leaders[partition])
+    raise AssertionError(f"the active controller leads none of {leaders_of(cluster)}")
 
 
 def kill(cluster: Cluster, load: ReplicatedLoad, node: int) -> None:

@@ -23,7 +23,7 @@ def test_no_acknowledged_record_is_lost_when_a_leader_is_paused_until_another_on
 @pytest.mark.soak
 @pytest.mark.parametrize("seconds", [1.0, LONG_S])
 def test_no_acknowledged_record_is_lost_when_leaders_are_paused_for_long(seconds: float) -> None:
-    """Also for less than a session, after which the same node goes on leading."""
+    """Also for less than a session, after which the same node continues to lead."""
 
     def pause_leaders(load: ReplicatedLoad) -> None:
         for _ in range(3):

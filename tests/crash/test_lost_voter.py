@@ -36,7 +36,7 @@ def test_a_voter_with_an_empty_disk_votes_only_after_it_is_removed_and_added(tmp
         assert key_of(wiped) != lost_key
         wait_until(lambda: is_observer(cluster, wiped), "the node does not follow the metadata log")
         cluster.kill(other.id)
-        wait_until(lambda: cluster.active_controller() is None, "one voter of three is no majority")
+        wait_until(lambda: cluster.active_controller() is None, "one voter of three is not a majority")
         cluster.start(other.id)
         load.wait_for_more(REQUESTS_PER_ROUND)
 

@@ -30,7 +30,7 @@ def kill_at_random(cluster: RealCluster, kills: int, seconds: float) -> None:
     load = AdminLoad({node.id: node.address for node in cluster.nodes.values()})
     keepers = [Keeper(node) for node in cluster.nodes.values()]
     for _ in range(kills):
-        # The moment is random; meanwhile the clients go on.
+        # The moment is random; meanwhile the clients keep working.
         time.sleep(chance.uniform(0.0, 2 * seconds / kills))
         for keeper in chance.sample(keepers, chance.choice((1, 1, 1, 2, 3))):
             keeper.kill()

@@ -2,9 +2,18 @@
 
 from pathlib import Path
 
-from tests.crash.dedicated_cluster import dedicated_cluster
+import pytest
+
+from tests.crash.dedicated_cluster import DedicatedCluster, dedicated_cluster
 from tests.crash.real_cluster import wait_while
-from tests.crash.replicated_cluster import TOPIC, create_replicated, not_led_by, wait_until_in_sync
+from tests.crash.replicated_cluster import (
+    NODES,
+    TOPIC,
+    create_replicated,
+    folders_of,
+    not_led_by,
+    wait_until_in_sync,
+)
 from tests.crash.replicated_load import ReplicatedLoad
 from tests.crash.verdict import assert_clean, missing, read_all, replicas_differ
 
@@ -13,25 +22,39 @@ ONE_IS_ENOUGH = {"min.insync.replicas": "1"}
 
 
 def test_a_broker_with_an_empty_disk_copies_everything_and_then_leads(tmp_path: Path) -> None:
-    with dedicated_cluster(tmp_path, **{"replica.lag.time.max.ms": 30_000}) as cluster:
+    wipe(tmp_path, rounds=1)
+
+
+@pytest.mark.soak
+def test_brokers_with_empty_disks_copy_everything_and_then_lead(tmp_path: Path) -> None:
+    wipe(tmp_path, rounds=9)
+
+
+def wipe(folder: Path, rounds: int) -> None:
+    with dedicated_cluster(folder, **{"replica.lag.time.max.ms": 30_000}) as cluster:
         create_replicated(cluster.bootstrap_servers, TOPIC, config=ONE_IS_ENOUGH)
         with ReplicatedLoad(cluster.bootstrap_servers, TOPIC) as load:
-            wiped, *others = cluster.nodes
-            cluster.kill(wiped)
-            load.wait_for_progress()
-            cluster.replace_disk(wiped)
-            cluster.start(wiped)
-            wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
-            load.wait_for_progress()
-
-            cluster.kill(*others)
-            address = cluster.nodes[wiped].address
-            wait_while(lambda: not_led_by(address, TOPIC, {wiped}))
-            acknowledged = load.writer.acknowledged.copy()
-            assert missing(acknowledged, read_all(address, TOPIC)) == 0
-            cluster.start(*others)
-            load.wait_for_progress()
-            wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+            for number in range(rounds):
+                wipe_and_let_it_lead(cluster, load, 1 + number % NODES)
             assert_clean(load)
         cluster.kill()
-        assert replicas_differ([node.data for node in cluster.nodes.values()], TOPIC) == ""
+        assert replicas_differ(folders_of(cluster), TOPIC) == ""
+
+
+def wipe_and_let_it_lead(cluster: DedicatedCluster, load: ReplicatedLoad, wiped: int) -> None:
+    others = [each for each in cluster.nodes if each != wiped]
+    cluster.kill(wiped)
+    load.wait_for_progress()
+    cluster.replace_disk(wiped)
+    cluster.start(wiped)
+    wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
+    load.wait_for_progress()
+
+    cluster.kill(*others)
+    address = cluster.nodes[wiped].address
+    wait_while(lambda: not_led_by(address, TOPIC, {wiped}))
+    acknowledged = load.writer.acknowledged.copy()
+    assert missing(acknowledged, read_all(address, TOPIC)) == 0
+    cluster.start(*others)
+    load.wait_for_progress()
+    wait_until_in_sync(cluster.bootstrap_servers, TOPIC)

@@ -13,7 +13,7 @@ import confluent_kafka
 import pytest
 
 from quire.testing import Cluster, WireConnection
-from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, kept, promised
+from tests.crash.committing_member import PROTOCOLS, CommittingMember, Members, assert_no_commit_is_lost
 from tests.crash.record_load import create_topic
 from tests.wire.broker_settings import SETTINGS
 from tests.wire.clients import WAIT_S, eventually
@@ -94,9 +94,7 @@ def come_and_go(cluster: Cluster, changes: int, settings: dict[str, Any]) -> Non
         load.stop()
         ends = end_offsets(bootstrap)
         wait_until_read(group.everyone, {(p, offset) for p, end in ends.items() for offset in range(end)})
-        before = promised(group.everyone)
-        after = kept(bootstrap, GROUP, before)
-        assert {partition: offset for partition, offset in before.items() if after[partition] < offset} == {}, after
+        assert_no_commit_is_lost(bootstrap, GROUP, group.everyone)
     assert_one_owner_at_a_time(group.everyone)
     assert "Traceback" not in cluster.log()
 

@@ -54,7 +54,7 @@ class Victim:
         return lines
 
     def assert_unharmed(self) -> list[str]:
-        """Fails if the node is gone, deaf or confused; what it logged since the last time comes back."""
+        """Fails if the node has ended, or does not answer correctly; returns what it logged since the last call."""
         assert list(self.cluster.pids.values()) == [self.pid], f"the node is gone:\n{self.cluster.log()[-3000:]}"
         began = time.monotonic()
         self.bystander.call(_NOTHING, 12, MetadataResponse)

@@ -83,7 +83,7 @@ class MemoryTransport:
 
     @property
     def unread_bytes(self) -> int:
-        """What the client has sent and nobody has received."""
+        """What the client has sent and the server has not received."""
         return len(self._inbox)
 
     # --- What the client does

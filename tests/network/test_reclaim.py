@@ -49,7 +49,7 @@ class World:
         return waiting
 
     def send_more(self, clients: list[MemoryTransport], second: int) -> None:
-        """A second in which clients that have sent 3 MB go on slowly."""
+        """A second in which clients that have sent 3 MB continue slowly."""
         for client in clients:
             client.send(HUGE[3 * MB + second * 5_000 : 3 * MB + (second + 1) * 5_000])
         self.clock.run_for(1_000)
@@ -112,7 +112,7 @@ def test_a_byte_now_and_then_is_not_progress() -> None:
 
 
 def trickle(world: World, clients: list[MemoryTransport], bytes_per_second: int, seconds: float) -> None:
-    """All clients go on with their modest requests at this rate."""
+    """All clients continue with their modest requests at this rate."""
     for client in clients:
         sent = client.sent_bytes
         client.send(MODEST[sent : sent + int(bytes_per_second * seconds)])
@@ -219,7 +219,7 @@ def test_a_client_that_sends_its_requests_is_served_soon_beside_hundreds_that_ho
             sent_ms = world.clock.monotonic_ms()
             honest.send(MODEST)
     assert len(waits_ms) > 100
-    assert waits_ms[0] <= 3_000, "the first one waits in line with those who have never sent a large request"
+    assert waits_ms[0] <= 3_000, "the first one waits in line with clients that have never sent a large request"
     assert max(waits_ms[1:]) <= 1_000
     assert sum(waits_ms) / len(waits_ms) < 500
 

@@ -128,7 +128,7 @@ def test_a_turn_that_fails_does_not_stop_the_others() -> None:
     turns.wait(Waits(RuntimeError("a bug")))
     turns.wait(healthy)
     turns.wait_disconnected(gone)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="a bug"):
         clock.step()
     clock.run_for(0)
     assert (healthy.turns, gone.turns) == (1, 1)

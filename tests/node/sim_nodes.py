@@ -7,9 +7,9 @@ The quorum is static: every node that is a controller votes.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from quire.address import Address
 from quire.client.cluster import Cluster
 from quire.client.link import Link
-from quire.client.servers import Address
 from quire.config.broker_config import BrokerConfig
 from quire.controller.format import format_node, new_cluster_id
 from quire.node.node import Node

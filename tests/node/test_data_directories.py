@@ -204,7 +204,7 @@ def copy_log(disk: SimDisk, source: str, target: str) -> None:
 
 
 def test_a_node_does_not_guess_which_of_two_logs_of_a_partition_is_right() -> None:
-    """A copy on another disk, say, that somebody forgot to remove."""
+    """A copy on another disk, say, that an operator forgot to remove."""
     node, first, _ = two_topics()
     disk = node.stop()
     copy_log(disk, f"/one/{first}-0", f"/two/{first}-0")

@@ -3,6 +3,15 @@
 import pytest
 
 from quire.node.node import Node
+from quire.node.node_state import NodeState
+from quire.protocol.errors import ErrorCode
+from quire.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from quire.storage.directory.log_directory import LogDirectory
 from simulator.random import SimRandom
 from tests.node.sim_nodes import BOTH, SimNodes
 
@@ -99,6 +108,22 @@ def test_a_broker_that_is_killed_and_restarted_at_once_does_not_wait_for_a_sessi
     killed_ms = nodes.clock.monotonic_ms()
     nodes.restart(again)
     assert nodes.clock.monotonic_ms() - killed_ms < INTERVAL_MS + 2_000
+
+
+def test_a_node_that_leads_the_quorum_before_its_logs_are_open_leads_no_partition_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = started(SimNodes((BOTH, "broker")))
+    assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])
+    topic = CreatableTopic(name="two", num_partitions=-1, replication_factor=-1, assignments=[assignment])
+    created = nodes.ask(1, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), CreateTopicsResponse)
+    assert created.topics[0].error_code == ErrorCode.NONE
+    nodes.kill(1)
+    monkeypatch.setattr(LogDirectory, "load_logs", lambda *_: None)
+    nodes.begin(1)
+    nodes.until(lambda: nodes.leader_id == 1)
+    nodes.until(lambda: nodes.nodes[1].image.topics_by_name["two"].partitions[0].leader == 2, FAST_MS)
+    assert nodes.nodes[1].progress.state is NodeState.RECOVERING and fenced(nodes.nodes[1]) == [1]
 
 
 def test_a_clean_stop_is_not_a_failure(nodes: SimNodes, caplog: pytest.LogCaptureFixture) -> None:

@@ -63,7 +63,7 @@ def test_a_broker_that_is_no_replica_or_the_leader_itself(
 ) -> None:
     assert fetched(leader, replica_id) == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert f"refused Fetch from node {replica_id} at client:1 with UNKNOWN_LEADER_EPOCH" in caplog.text
-    assert "is no replica of partition 0" in caplog.text
+    assert "is not a replica of partition 0" in caplog.text
     assert fetched(leader, replica_id, leader_epoch=-1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -101,6 +101,24 @@ def test_a_claim_to_be_a_broker_commits_nothing(leader: SimulatedNode, claimed: 
     committed = role.partition.high_watermark
     assert fetched(leader, OTHER_ID, broker_epoch=claimed, offset=2) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert role.partition.high_watermark == committed == 1
+
+
+@pytest.mark.parametrize("offset", [3, 2**62, -1])
+def test_a_follower_that_claims_what_is_not_in_the_log_commits_nothing(
+    leader: SimulatedNode, caplog: pytest.LogCaptureFixture, offset: int
+) -> None:
+    """Its registration is right, and it is in sync."""
+    epoch = register(leader)
+    beat(leader, epoch)
+    role = leader.node.partitions.leader("t", None, 0)
+    role.followers.change_members(Members((1, OTHER_ID), (1, OTHER_ID), 1))
+    leader.send(produce_request("t"), 9)
+    assert fetched(leader, OTHER_ID, broker_epoch=epoch, offset=offset) == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (role.partition.high_watermark, role.log.end_offset) == (1, 2)
+    assert f"t-0 holds offsets 0 to 2, not {offset}" in caplog.text
+    assert len(caplog.messages) == 1
+    assert fetched(leader, OTHER_ID, broker_epoch=epoch, offset=2) == ErrorCode.NONE
+    assert role.partition.high_watermark == 2
 
 
 def test_a_follower_that_no_broker_is_registered_as(leader: SimulatedNode) -> None:

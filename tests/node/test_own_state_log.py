@@ -45,7 +45,7 @@ def test_what_is_committed_can_be_loaded_while_too_few_replicas_are_in_sync(
     node: SimulatedNode, leader: LeaderRole
 ) -> None:
     bounds = log_of(node).bounds()
-    leader.partition.change_settings(leader.partition.settings._replace(min_insync_replicas=2))
+    leader.partition.settings = leader.partition.settings._replace(min_insync_replicas=2)
     leader.followers.is_under_min_isr = True
     leader.partition.move_high_watermark(2)
     leader.advance_high_watermark()

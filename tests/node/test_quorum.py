@@ -115,7 +115,7 @@ def test_a_leader_of_the_past_does_not_take_its_image_for_the_latest() -> None:
     others = [node_id for node_id in (1, 2, 3) if node_id != old]
     for other in others:
         cluster.network.cut(f"node-{old}", f"node-{other}")
-    # The others notice at once, the old leader when nobody has fetched from it for a while.
+    # The others notice at once, the old leader when no voter has fetched from it for a while.
     for other in others:
         cluster[other].metadata.log.lost(old, None, connection_lost=True)
     cluster.until(lambda: any(node_id in cluster.active for node_id in others))

@@ -2,11 +2,12 @@
 
 import pytest
 
+from quire.address import Address
 from quire.node.raft_peers import RaftPeers
 from quire.pending import Pending
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quire.protocol.schema import Message
-from quire.raft.peers import NoAnswer, PeerAddress, Purpose
+from quire.raft.peers import NoAnswer, Purpose
 from simulator.random import SimRandom
 from tests.node.sim_nodes import CONTROLLER_PORT, SimNodes
 
@@ -23,7 +24,7 @@ class Asker:
         self._peers = RaftPeers(7, TIMEOUT_MS, clock=self.nodes.clock, network=network, random=random)
 
     def send(self) -> Pending[Message | NoAnswer]:
-        return self._peers.ask(PeerAddress("node1", CONTROLLER_PORT), Purpose.FETCH, ApiVersionsRequest())
+        return self._peers.ask(Address("node1", CONTROLLER_PORT), Purpose.FETCH, ApiVersionsRequest())
 
     def answer(self) -> Message | NoAnswer:
         return self.nodes.settle(self.send())

@@ -181,21 +181,25 @@ def test_producer_ids_for_an_old_registration(node: SimulatedNode, logged: pytes
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "code", "words"),
     [
-        ({"cluster_id": "another"}, "INCONSISTENT_CLUSTER_ID: this is a node of cluster"),
-        ({"features": []}, "UNSUPPORTED_VERSION: it does not support the features of this cluster (eligible."),
-        ({"incarnation_id": b"j" * 16}, "DUPLICATE_BROKER_REGISTRATION: another process is broker 2"),
-        ({"log_dirs": []}, "INVALID_REGISTRATION: it names no log directories"),
+        ({"cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID, "this is a node of cluster"),
+        (
+            {"features": []},
+            ErrorCode.UNSUPPORTED_VERSION,
+            "it does not support the features of this cluster (eligible.",
+        ),
+        ({"incarnation_id": b"j" * 16}, ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another process is broker 2"),
+        ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION, "it names no log directories"),
     ],
 )
 def test_registrations(
-    node: SimulatedNode, logged: pytest.LogCaptureFixture, fields: dict[str, object], words: str
+    node: SimulatedNode, logged: pytest.LogCaptureFixture, fields: dict[str, object], code: ErrorCode, words: str
 ) -> None:
     beat(node, register(node))
     refused = ask_controller(node, registration(node, **fields), 4, BrokerRegistrationResponse)
-    assert refused.error_code != ErrorCode.NONE
-    the_line(logged, f"refused BrokerRegistration from node 2 at {OTHER_ADDRESS} with {words}")
+    assert refused.error_code == code
+    the_line(logged, f"refused BrokerRegistration from node 2 at {OTHER_ADDRESS} with {code.name}: {words}")
 
 
 def test_an_envelope_in_an_envelope(node: SimulatedNode, logged: pytest.LogCaptureFixture) -> None:
@@ -262,4 +266,4 @@ def test_a_candidate_that_is_not_a_voter_may_get_a_vote_and_is_named(
     message = messages.VoteRequest(9, OTHER, LogPosition(8, log.next_offset + 1))
     answer = ask_controller(node, vote.request(message, node.node.cluster_id), 2, VoteResponse)
     assert (error_of(answer), answer.topics[0].partitions[0].vote_granted) == (ErrorCode.NONE, True)
-    assert logged.messages[0].startswith(f"node 2 at {OTHER_ADDRESS} asks for votes, and is no voter as far as")
+    assert logged.messages[0].startswith(f"node 2 at {OTHER_ADDRESS} asks for votes, and is not a voter as far as")

@@ -1,4 +1,4 @@
-"""Nodes with one role: controllers that are no brokers, and brokers that follow a quorum of others."""
+"""Nodes with one role: controllers that are not brokers, and brokers that follow a quorum of others."""
 
 import pytest
 

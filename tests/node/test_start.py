@@ -10,7 +10,12 @@ from quire.node.node_state import NodeProgress, NodeState
 from quire.pending import Pending
 from quire.protocol import apis, codec
 from quire.protocol.messages.api_versions import ApiVersionsRequest
-from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from quire.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from quire.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -19,10 +24,13 @@ from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from quire.protocol.schema import Message
+from quire.replication.follower_role import FollowerRole
 from quire.storage.directory import checkpoints
+from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.directory.log_loading import LogLoading
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
+from tests.node.api.other_nodes import OTHER_ID, beat, register
 from tests.node.conftest import SimulatedNode, joined
 from tests.node.test_node import produce, values_of
 
@@ -177,15 +185,27 @@ def test_a_topic_that_is_deleted_during_the_start_leaves_no_stray_log(make_node:
     assert folders_of(node, "t") == []
 
 
-def test_a_topic_that_is_created_during_the_start_is_served_beside_a_new_directory(make_node: MakeNode) -> None:
-    """Its log is in no directory, but that is no reason to take it for one whose disk is not mounted."""
+def test_a_topic_that_is_created_during_the_start_is_served_beside_a_new_directory(
+    make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log is in no directory, but it must not be treated as one whose disk is not mounted."""
     disk = used_disk(make_node, cleanly=False)
+    prepare_use = LogDirectory.prepare_use
+    go_on: list[Callable[[], None]] = []
+    monkeypatch.setattr(
+        LogDirectory, "prepare_use", lambda directory, then: go_on.append(lambda: prepare_use(directory, then))
+    )
     node = started_to(make_node(disk, {"log.dirs": "/data,/other"}, seed=2), NodeState.RECOVERING)
-    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
+    assert not beat(node, register(node)).is_fenced, "another broker leads meanwhile"
+    assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[OTHER_ID, node.node.node_id])
+    topic = CreatableTopic(name="new", num_partitions=-1, replication_factor=-1, assignments=[assignment])
     created = on_controller(node, CreateTopicsRequest(topics=[topic]), 7, CreateTopicsResponse).topics[0]
-    node.clock.run_until(lambda: node.node.ready.done)
     assert created.error_code == 0
-    assert produce(node, "new") == 0
+    assert node.node.progress.state is NodeState.RECOVERING
+    for prepare in go_on:
+        prepare()
+    node.clock.run_until(lambda: node.node.ready.done)
+    assert isinstance(node.node.partitions.readable("new", None, 0), FollowerRole)
 
 
 @pytest.mark.parametrize("state", [NodeState.RECOVERING, NodeState.REGISTERING, NodeState.FENCED, NodeState.SERVING])

@@ -1,5 +1,6 @@
 """The door to the controller, on this node or another: a broker on its own simulated host, beside a leading node."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -24,8 +25,10 @@ from quire.protocol.messages.create_partitions import CreatePartitionsRequest, C
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest
+from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from quire.protocol.messages.update_features import UpdateFeaturesRequest
+from quire.raft.wire import LeaderEndpoint
 from simulator.random import SimRandom
 from tests.controller.sim_controller import FROM_A_NODE, SimController
 from tests.node.conftest import SimulatedNode
@@ -71,12 +74,12 @@ class OtherReplica:
     def __init__(self, node: SimulatedNode) -> None:
         self._node = node
         self.active = None
-        self.endpoint: tuple[int, str, int] | None = (1, "node", CONTROLLER_PORT)
+        self.endpoint: LeaderEndpoint | None = LeaderEndpoint(1, "node", CONTROLLER_PORT)
         self.holds_back = False
         self.waiting: list[tuple[int, Any]] = []
         self.leader_changed: list[Any] = []
 
-    def leader_endpoint(self) -> tuple[int, str, int] | None:
+    def leader_endpoint(self) -> LeaderEndpoint | None:
         return self.endpoint
 
     def when_leader_changes(self, callback: Any) -> None:
@@ -89,7 +92,7 @@ class OtherReplica:
             callback()
         return self.waiting.clear
 
-    def changes_to(self, endpoint: tuple[int, str, int] | None) -> None:
+    def changes_to(self, endpoint: LeaderEndpoint | None) -> None:
         self.endpoint = endpoint
         for callback in self.leader_changed:
             callback()
@@ -160,7 +163,7 @@ def test_an_image_that_stays_behind_delays_an_answer_only_so_long(broker: OtherB
     started_ms = broker.now_ms
     assert broker.settle(broker.create("t")).topics[0].error_code == ErrorCode.NONE
     assert CATCH_UP_MS <= broker.now_ms - started_ms < CATCH_UP_MS + 1_000
-    assert broker.replica.waiting == [], "nobody waits for the image any more"
+    assert broker.replica.waiting == [], "no request waits for the image"
 
 
 def test_a_request_waits_until_there_is_a_controller(broker: OtherBroker) -> None:
@@ -169,7 +172,7 @@ def test_a_request_waits_until_there_is_a_controller(broker: OtherBroker) -> Non
     broker.node.clock.run_for(3_000)
     assert not pending.done
     asked_ms = broker.now_ms
-    broker.replica.changes_to((1, "node", CONTROLLER_PORT))
+    broker.replica.changes_to(LeaderEndpoint(1, "node", CONTROLLER_PORT))
     assert broker.settle(pending).topics[0].error_code == ErrorCode.NONE
     assert broker.now_ms - asked_ms < 50, "it does not wait for its back-off"
 
@@ -199,7 +202,7 @@ def test_a_request_that_waits_for_a_lost_controller_goes_to_the_next(broker: Oth
     broker.node.clock.run_for(1_000)
     broker.replica.changes_to(None)
     broker.node.network.heal()
-    broker.replica.changes_to((1, "node", CONTROLLER_PORT))
+    broker.replica.changes_to(LeaderEndpoint(1, "node", CONTROLLER_PORT))
     assert broker.settle(pending).topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
@@ -228,7 +231,7 @@ def test_a_heartbeat_has_one_attempt(broker: OtherBroker) -> None:
     assert broker.settle(broker.door.broker_heartbeat(request)).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
     broker.replica.endpoint = None
     assert broker.settle(broker.door.broker_heartbeat(request)).error_code == ErrorCode.NETWORK_EXCEPTION
-    broker.replica.endpoint = (1, "node", CONTROLLER_PORT)
+    broker.replica.endpoint = LeaderEndpoint(1, "node", CONTROLLER_PORT)
     broker.node.node.metadata.leader_changed(None, 99)
     assert broker.settle(broker.door.broker_heartbeat(request)).error_code == ErrorCode.NOT_CONTROLLER
     broker.node.network.cut("other", "node")
@@ -260,6 +263,27 @@ def test_a_local_request_goes_elsewhere_when_the_term_ends_before_its_answer(nod
     node.node.metadata.leader_changed(node.node.node_id, 99)
     node.clock.run_until(lambda: pending.done)
     assert pending.value.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_a_change_of_voters_is_sent_again_when_its_leader_resigns(
+    broker: OtherBroker, monkeypatch: pytest.MonkeyPatch, is_here: bool
+) -> None:
+    node = broker.node.node
+    sent: list[Pending[Any]] = []
+
+    def remove(_active: ActiveController, _request: RemoveRaftVoterRequest) -> Pending[Any]:
+        sent.append(Pending())
+        return sent[-1]
+
+    monkeypatch.setattr(ActiveController, "remove_raft_voter", remove)
+    door = node.to_controller if is_here else broker.door
+    pending = door.remove_raft_voter(RemoveRaftVoterRequest(voter_id=3), replace(CLIENT, api_version=0))
+    broker.node.clock.run_until(lambda: len(sent) == 1)
+    sent[0].complete(RemoveRaftVoterResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    broker.node.clock.run_until(lambda: len(sent) == 2)
+    sent[1].complete(RemoveRaftVoterResponse())
+    assert broker.settle(pending).error_code == ErrorCode.NONE
 
 
 def test_a_request_that_changes_places_keeps_the_deadline_of_its_client(

@@ -92,7 +92,7 @@ def test_an_offset_counts_when_its_transaction_is_committed(node: SimulatedNode)
 
 
 def test_a_commit_that_comes_behind_the_end_of_its_transaction_stays_out(node: SimulatedNode) -> None:
-    """The marker waits for its turn behind another's commit, and the log does not know yet that all is over."""
+    """The marker waits behind another commit, and the log does not show yet that the transaction has ended."""
     producer = begun(node)
     assert node.call(in_transaction(producer, 5), 3, TxnOffsetCommitResponse).topics[0].partitions[0].error_code == 0
     ended = node.send(producer.end_request(commit=True), 4)

@@ -150,7 +150,7 @@ def test_a_write_that_comes_after_its_transactions_end_opens_nothing(node: Simul
     producer.end(commit=True)
     answer = node.send(late, producer.produce_version)
     node.clock.run_until(lambda: answer.done)
-    assert committed(node) == ([0], 2), "nothing was opened that nobody would end"
+    assert committed(node) == ([0], 2), "no transaction was opened that would never end"
 
 
 def test_a_write_accepted_while_its_transaction_ends_opens_nothing(node: SimulatedNode) -> None:
@@ -246,7 +246,7 @@ def test_a_newer_producer_fences_the_older_one(node: SimulatedNode) -> None:
     old = begun(node, PROTOCOL_2)
     old.produce(0)
     new = TransactionalProducer(node)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="error_code=51"):  # CONCURRENT_TRANSACTIONS
         new.start()  # The old one's transaction has to be ended first.
     new.start()
     assert old.produce(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]

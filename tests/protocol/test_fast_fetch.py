@@ -17,6 +17,7 @@ from quire.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
+    ReplicaState,
 )
 from quire.protocol.record_parts import PART_BYTES
 from quire.seams import FileSlice, Part
@@ -57,6 +58,8 @@ def requests_of_at_most_one_partition(draw: st.DrawFn, version: int) -> FetchReq
             )
         )
         request.topics.append(topic)
+        if version >= 15 and not request.rack_id and draw(st.booleans()):
+            request.replica_state = ReplicaState(replica_id=draw(number), replica_epoch=draw(offset))
     return request
 
 
@@ -75,6 +78,9 @@ def test_malformed_requests_fare_as_with_the_compiled_decoder(version: int) -> N
     topic = FetchTopic(topic="topic", topic_id=TOPIC_ID, partitions=[FetchPartition(partition=3)])
     assert_refuses_alike(request_decoder, FetchRequest(topics=[topic]), version)
     assert_refuses_alike(request_decoder, FetchRequest(rack_id="rack"), version)
+    if version >= 15:
+        follower = ReplicaState(replica_id=1, replica_epoch=2)
+        assert_refuses_alike(request_decoder, FetchRequest(topics=[topic], replica_state=follower), version)
     assert_refuses_alike(request_decoder, full_message(FetchRequest, version), version)
 
 

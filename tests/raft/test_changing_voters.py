@@ -74,7 +74,7 @@ def test_an_added_voter_counts_at_once_and_the_answer_waits_for_the_commit() -> 
     assert answers(machine.change(AddVoter(voter(4)))) == []
     assert machine.core.voters.ids == [1, 2, 3, 4]
     machine.has_log(1)
-    assert answers(machine.has_log(2)) == [], "two of four are no majority"
+    assert answers(machine.has_log(2)) == [], "two of four are not a majority"
     assert answers(machine.has_log(4)) == [NONE]
     assert [each.key.id for each in machine.core.view().voters] == [1, 2, 3, 4]
     assert machine.core.view().observers == []

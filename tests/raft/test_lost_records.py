@@ -2,11 +2,12 @@
 open.
 """
 
+from quire.address import Address
 from quire.pending import Pending
 from quire.protocol.schema import Message
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, BeginEpoch, FetchAnswer
-from quire.raft.peers import NoAnswer, PeerAddress, Purpose
+from quire.raft.peers import NoAnswer, Purpose
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from simulator.disk import SimDisk
 from tests.raft.sim_log import KEY, SimLog, format_folder
@@ -17,7 +18,7 @@ VOTERS = VoterSet([Voter(key, (ENDPOINT,)) for key in (KEY, ReplicaKey(LEADER, b
 
 
 class SilentPeers:
-    def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
+    def ask(self, address: Address, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
         return Pending()
 
     def close(self) -> None: ...

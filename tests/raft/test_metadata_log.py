@@ -303,6 +303,27 @@ def test_a_snapshot_of_a_later_leader_replaces_a_longer_log() -> None:
     assert again.leaders[-1] == (1, 8)
 
 
+def test_a_snapshot_of_an_earlier_leader_replaces_a_log_that_ends_differently() -> None:
+    """As figure 8 of the Raft paper leaves it: a later leader has committed the records of the earlier one."""
+    sim = started()
+    sim.append("a")
+    sim.run()
+    sim = started(sim.disk.kill())
+    for value in ("never", "committed", "anywhere"):
+        sim.append(value)
+    sim.run()
+    disk = sim.disk.kill()
+    position = LogPosition(1, sim.log.next_offset - 1)
+    content = encode_snapshot(
+        [setting("a"), setting("b")], epoch=1, now_ms=1, last_contained_timestamp_ms=1, kraft_version=1, voters=VOTERS
+    )
+    write_snapshot(disk, PATH, file_name(position), content)
+    again = started(disk)
+    assert again.values == ["a", "b"]
+    assert again.log.start_offset == position.offset
+    assert again.leaders[-1] == (1, 3)
+
+
 def test_an_unfinished_snapshot_is_swept_away() -> None:
     disk = format_folder(SimDisk())
     disk.open(f"{PATH}/00000000000000000070-0000000003.checkpoint.part", create=True)

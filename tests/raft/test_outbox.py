@@ -4,14 +4,15 @@ import logging
 
 import pytest
 
+from quire.address import Address
 from quire.pending import Pending, completed
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchResponse
 from quire.protocol.schema import Message
 from quire.raft.addresses import Addresses
 from quire.raft.messages import FetchAnswer, FetchRequest
-from quire.raft.outbox import Answer, Outbox
-from quire.raft.peers import NoAnswer, PeerAddress, Purpose
+from quire.raft.outbox import Outbox, PeerResponse
+from quire.raft.peers import NoAnswer, Purpose
 from quire.raft.replicas import Endpoint, ReplicaKey
 from quire.raft.wire import fetch
 from simulator.clock import SimClock
@@ -27,7 +28,7 @@ class Refusing:
         self.error = ErrorCode.INCONSISTENT_CLUSTER_ID
         self.outbox = Outbox(self, "cluster", self, Addresses(), clock=SimClock())
 
-    def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
+    def ask(self, address: Address, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
         if self.error is not ErrorCode.NONE:
             return completed(FetchResponse(error_code=self.error))
         answer = FetchAnswer(1, 2, 0)
@@ -35,10 +36,10 @@ class Refusing:
 
     def close(self) -> None: ...
 
-    def address_of(self, node_id: int) -> PeerAddress | None:
-        return PeerAddress("localhost", 9093)
+    def address_of(self, node_id: int) -> Address | None:
+        return Address("localhost", 9093)
 
-    def answered(self, peer: int, answer: Answer) -> None: ...
+    def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None: ...
 

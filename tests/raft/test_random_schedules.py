@@ -1,7 +1,7 @@
 """Quorums under random schedules.
 
 Messages are lost, repeated and reordered, cuts are one-way, connections close, disks and snapshots are slow, replicas
-are crashed, restarted and wiped, and voters are added and removed.
+resign, are crashed, restarted and wiped, and voters are added and removed.
 
 `MemoryQuorum` checks the promises at every step. At the end everything is healed, and the quorum must agree again.
 `QUIRE_RAFT_SEEDS=5000` plays more schedules.
@@ -34,6 +34,8 @@ class Schedule:
         self.quorum.slow_snapshots = True
         self.may_wipe = self.dynamic and self.random.chance(0.5)
         self.records = 0
+        self.resigned: set[int] = set()
+        """Replicas that do not lead until they are restarted."""
         steps: list[tuple[int, Callable[[], None]]] = [
             (900, self.deliver),
             (120, self.begin_sync),
@@ -49,6 +51,7 @@ class Schedule:
             (16, self.heal_cuts),
             (8, self.lose_connection),
             (8, self.crash),
+            (6, self.resign),
             (30, self.start),
             (20, self.snapshot),
             (20, self.change_voters),
@@ -152,10 +155,18 @@ class Schedule:
                 for node in self.up:
                     self.quorum.lose_connection(node.id, id_)
 
+    def resign(self) -> None:
+        if self.up:
+            id_ = self.random.choice(self.up).id
+            self.quorum.resign(id_)
+            self.resigned.add(id_)
+
     def start(self) -> None:
         down = [node.id for node in self.quorum.nodes.values() if node.core is None]
         if down:
-            self.quorum.start(self.random.choice(down))
+            id_ = self.random.choice(down)
+            self.resigned.discard(id_)
+            self.quorum.start(id_)
 
     def snapshot(self) -> None:
         node = self.random.choice(self.up) if self.up else None
@@ -201,6 +212,9 @@ class Schedule:
     def heal(self) -> None:
         self.heal_cuts()
         self.quorum.slow_snapshots = False
+        for id_ in self.resigned:
+            if self.quorum.nodes[id_].core is not None:
+                self.quorum.crash(id_)
         for node in list(self.quorum.nodes.values()):
             if node.core is None:
                 self.quorum.start(node.id)

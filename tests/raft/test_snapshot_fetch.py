@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from quire.address import Address
 from quire.pending import Pending
 from quire.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from quire.protocol.schema import Message
 from quire.raft.addresses import Addresses
 from quire.raft.effects import Effect, RaftEvent, RestartLog, SnapshotFetched, Unreachable
 from quire.raft.log_summary import LogPosition
-from quire.raft.outbox import Answer, Outbox
-from quire.raft.peers import NoAnswer, PeerAddress, Purpose
+from quire.raft.outbox import Outbox, PeerResponse
+from quire.raft.peers import NoAnswer, Purpose
 from quire.raft.replicas import Endpoint, ReplicaKey
 from quire.raft.snapshot_fetch import SnapshotFetch
 from quire.raft.snapshot_file import Snapshot, encode_snapshot, file_name, read_snapshot
@@ -67,7 +68,7 @@ class Fetching:
             return [RestartLog(event.position)]
         return []
 
-    def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
+    def ask(self, address: Address, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
         answer: Pending[Message | NoAnswer] = Pending()
         assert isinstance(request, FetchSnapshotRequest)
         self.requests.append((fetch_snapshot.read(request), answer))
@@ -75,10 +76,10 @@ class Fetching:
 
     def close(self) -> None: ...
 
-    def address_of(self, node_id: int) -> PeerAddress | None:
-        return PeerAddress("localhost", 9093)
+    def address_of(self, node_id: int) -> Address | None:
+        return Address("localhost", 9093)
 
-    def answered(self, peer: int, answer: Answer) -> None: ...
+    def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None: ...
 

@@ -1,6 +1,6 @@
 """A partition that this node leads, on a simulated disk, with a test as its owner."""
 
-from quire.protocol.errors import ErrorCode
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Record, build_batch, iterate_records
 from quire.replication.commit_wait import CommitWait
 from quire.replication.follower_role import FollowerRole
@@ -10,6 +10,7 @@ from quire.replication.partition import Partition
 from quire.replication.partition_owner import PartitionOwner
 from quire.replication.settings import PartitionSettings
 from quire.storage import Log, LogConfig
+from quire.storage.scanning.batch_scan import DamagedBatchError
 from simulator.disk import SimDisk
 
 NOW = 1_700_000_000_000
@@ -37,6 +38,7 @@ class Leader(PartitionOwner):
         self.to_wake: list[Partition] = []
         self.to_flush: list[LeaderRole] = []
         self.failures: list[OSError] = []
+        self.damages: list[DamagedBatchError] = []
         self.log = Log.open(self.disk, "/data/t-0", log_config or LogConfig(), clean=True, now_ms=NOW)
         self.partition = Partition("t", bytes(16), 0, 1, self.log, settings or PartitionSettings(), self)
         self.eligible = True
@@ -66,6 +68,10 @@ class Leader(PartitionOwner):
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         assert partition is self.partition
         self.failures.append(error)
+
+    def damage_found(self, partition: Partition, damage: DamagedBatchError) -> ApiError:
+        self.damages.append(damage)
+        return damage
 
     @property
     def role(self) -> LeaderRole:

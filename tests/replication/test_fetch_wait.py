@@ -11,7 +11,8 @@ def test_a_waiting_fetch_is_answered_when_enough_bytes_can_be_read() -> None:
     leader = Leader()
     size = len(batch(b"a"))
     answered: list[int] = []
-    FetchWait([leader.role], 2 * size, lambda: answered.append(leader.partition.high_watermark))
+    wait = FetchWait([leader.role], 2 * size)
+    wait.ended.when_done(lambda _: answered.append(leader.partition.high_watermark))
     leader.append(b"a")
     leader.wake()
     assert answered == []
@@ -25,7 +26,9 @@ def test_a_waiting_fetch_is_answered_at_its_deadline_with_what_there_is() -> Non
     leader = Leader()
     clock = SimClock()
     answered: list[float] = []
-    FetchWait([leader.role], 1, lambda: answered.append(clock.monotonic_ms())).start(clock, 500)
+    wait = FetchWait([leader.role], 1)
+    wait.ended.when_done(lambda _: answered.append(clock.monotonic_ms()))
+    wait.start(clock, 500)
     clock.run_for(499)
     assert answered == []
     clock.run_for(1)
@@ -36,9 +39,11 @@ def test_a_waiting_fetch_is_answered_at_its_deadline_with_what_there_is() -> Non
 def test_a_fetch_of_a_client_that_disconnected_leaves_nothing_behind() -> None:
     leader = Leader()
     clock = SimClock()
-    wait = FetchWait([leader.role], 1, lambda: pytest.fail("the client has disconnected"))
+    wait = FetchWait([leader.role], 1)
+    wait.ended.when_done(lambda _: pytest.fail("the client has disconnected"))
     wait.start(clock, 500)
-    wait.cancel()
+    wait.ended.abandon()
+    assert not leader.partition.waiting_fetches
     leader.append(b"a")
     leader.wake()
     clock.run_for(1000)
@@ -51,7 +56,7 @@ def test_a_fetch_that_begins_to_wait_after_the_end_of_the_leadership_is_answered
     role = leader.role
     seen = leader.partition.readable_end(False)
     leader.partition.leave_role()
-    answered: list[str] = []
-    FetchWait([role], 1, lambda: answered.append("fetch"), seen_ends=[seen]).start(SimClock(), 500)
-    assert answered == ["fetch"]
+    wait = FetchWait([role], 1, seen_ends=[seen])
+    wait.start(SimClock(), 500)
+    assert wait.ended.done
     assert not role.partition.waiting_fetches

@@ -42,7 +42,7 @@ class FlushingLeader(Leader):
 
     def change_flush_messages(self, flush_messages: int) -> None:
         self.log.config = LogConfig(flush_messages=flush_messages)
-        self.partition.change_settings(self.partition.settings)
+        self.partition.settings_changed()
 
     def finish_flush(self, *, meanwhile: tuple[str, ...] = ()) -> None:
         """Runs the flush that the leader wants; `meanwhile` is written after it began and before it ended."""

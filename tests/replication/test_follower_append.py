@@ -1,10 +1,14 @@
 """What a follower takes of the records that its leader sends."""
 
+import errno
+
 import pytest
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records.batch import patch
+from quire.replication import settings
 from quire.replication.follower_role import FollowerRole
+from quire.replication.settings import PartitionSettings
 from quire.storage import LogConfig
 from tests.replication.leader import NOW, Leader, batch
 
@@ -20,11 +24,11 @@ def follower(log_config: LogConfig | None = None, *, written: int = 0) -> Follow
     return leader.partition.follower
 
 
-def sent(*offsets: int, epoch: int = EPOCH) -> bytearray:
+def sent(*offsets: int, epoch: int = EPOCH, value: bytes | None = None) -> bytearray:
     """Batches of one record each, at these offsets."""
     records = bytearray()
     for offset in offsets:
-        one = batch(b"v%d" % offset)
+        one = batch(value or b"v%d" % offset)
         patch(one, 0, offset, epoch)
         records += one
     return records
@@ -66,6 +70,24 @@ def test_a_damaged_batch_is_never_written() -> None:
     assert refused(role, damaged) is ErrorCode.CORRUPT_MESSAGE
 
 
+def test_a_batch_that_is_larger_than_any_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "BATCH_BYTES_MAX", len(sent(0)))
+    role, larger = follower(), sent(1, value=b"longer")
+    assert append(role, sent(0) + larger) == len(sent(0))
+    assert refused(role, larger) is ErrorCode.CORRUPT_MESSAGE
+    claimed = larger[:100]
+    claimed[8:12] = (2**31 - 1).to_bytes(4)
+    assert refused(role, claimed) is ErrorCode.CORRUPT_MESSAGE, "what it says of itself counts"
+
+
+def test_a_batch_larger_than_its_topic_now_allows_is_taken() -> None:
+    """The leader took it before max.message.bytes was lowered."""
+    role = follower()
+    role.partition.settings = PartitionSettings(max_message_bytes=10)
+    append(role, sent(0))
+    assert role.log.end_offset == 1
+
+
 def test_batches_that_do_not_continue_the_log_are_refused() -> None:
     role = follower(written=3)
     assert refused(role, sent(2)) is ErrorCode.CORRUPT_MESSAGE
@@ -82,6 +104,19 @@ def test_an_older_epoch_than_that_of_the_log_is_refused() -> None:
     role = follower()
     append(role, sent(0, epoch=4))
     assert refused(role, sent(1, epoch=3)) is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_disk_that_was_full_takes_the_batches_of_several_epochs_when_it_has_room() -> None:
+    leader = Leader()
+    leader.partition.become_follower(2, EPOCH)
+    role = leader.partition.follower
+    assert role is not None
+    records = sent(0, epoch=3) + sent(1, epoch=4) + sent(2)
+    leader.disk.fail_when(lambda call: call.kind == "write", errno.ENOSPC)
+    assert refused(role, records) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert role.fetch_position == (0, -1), "the leader must send the same again"
+    assert append(role, records) == len(records)
+    assert role.fetch_position == (3, EPOCH)
 
 
 def test_batches_of_a_later_leader_are_left_out() -> None:

@@ -237,6 +237,78 @@ def test_a_new_member_gets_that_time_again() -> None:
 # --- What the controller decides
 
 
+def cut_off(leader: Leader) -> None:
+    """Node 2 keeps up, node 3 has fetched up to 8 and no more, and the leader proposes that it leaves the ISR."""
+    followers = followers_of(leader)
+    for replica_id in (2, 3, 2, 3):
+        fetched(leader, replica_id, 8)
+    followers.check_lag(0, LAG_MS)
+    for number in range(1, 4):
+        leader.append(b"x", acks_all=False)
+        fetched(leader, 2, leader.log.end_offset)
+        followers.check_lag(number * 0.75 * LAG_MS, LAG_MS)
+    assert leader.partition.high_watermark == 8
+
+
+def keep_writing(leader: Leader, times: int, from_ms: float = 3 * LAG_MS) -> None:
+    """Node 2 copies each record, and lag is checked after each."""
+    for number in range(times):
+        leader.append(b"x", acks_all=False)
+        fetched(leader, 2, leader.log.end_offset)
+        followers_of(leader).check_lag(from_ms + number * LAG_MS / 2, LAG_MS)
+
+
+def test_a_follower_that_has_left_and_fetches_no_more_does_not_hold_the_high_watermark() -> None:
+    leader = leader_of((1, 2, 3), (1, 2, 3), min_isr=2, written=8)
+    cut_off(leader)
+    assert change_of(leader).isr == (1, 2)
+    agree(leader, 1)
+    assert leader.partition.high_watermark == leader.log.end_offset
+    keep_writing(leader, 6)
+    assert leader.partition.high_watermark == leader.log.end_offset
+    assert len(leader.isr_changes) == 1
+
+
+def test_a_follower_that_fetches_no_more_does_not_join_again_while_nothing_is_committed() -> None:
+    leader = leader_of((1, 2, 3), (1, 2, 3), min_isr=3, written=8)
+    cut_off(leader)
+    agree(leader, 1)
+    assert leader.role.followers.is_under_min_isr
+    keep_writing(leader, 6)
+    assert len(leader.isr_changes) == 1, "the ISR must not change to and fro"
+
+
+def test_a_follower_that_has_left_is_considered_when_it_fetches_again() -> None:
+    leader = leader_of((1, 2, 3), (1, 2, 3), min_isr=2, written=8)
+    cut_off(leader)
+    agree(leader, 1)
+    fetched(leader, 3, leader.log.end_offset)
+    assert change_of(leader).isr == (1, 2, 3)
+
+
+def test_a_follower_that_fetches_before_the_controller_agrees_joins_again_at_once() -> None:
+    """In an idle partition it does not fetch another time."""
+    leader = leader_of((1, 2, 3), (1, 2, 3), min_isr=2, written=8)
+    cut_off(leader)
+    fetched(leader, 3, leader.log.end_offset)
+    agree(leader, 1)
+    assert change_of(leader).isr == (1, 2, 3)
+
+
+def test_the_high_watermark_stops_waiting_for_a_joining_follower_that_fetches_no_more() -> None:
+    leader = leader_of((1, 2, 3), (1, 2), written=3)
+    fetched(leader, 2, 3)
+    fetched(leader, 3, 2)
+    followers_of(leader).check_lag(0, LAG_MS)
+    leader.append(b"x", acks_all=False)
+    fetched(leader, 2, 4)
+    fetched(leader, 3, 3)
+    keep_writing(leader, 1, from_ms=LAG_MS / 2)
+    assert leader.partition.high_watermark == 4
+    keep_writing(leader, 5, from_ms=LAG_MS)
+    assert leader.partition.high_watermark == leader.log.end_offset
+
+
 def test_one_change_at_a_time() -> None:
     leader = leader_of((1, 2, 3), (1,), written=1)
     fetched(leader, 2, 1)

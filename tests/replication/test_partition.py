@@ -91,7 +91,7 @@ def test_a_partition_has_one_role_or_none() -> None:
 def test_requests_that_wait_in_a_removed_partition_are_answered() -> None:
     leader = Leader(isr=(1, 2))
     answered: list[str] = []
-    FetchWait([leader.role], 1, lambda: answered.append("fetch"))
+    FetchWait([leader.role], 1).ended.when_done(lambda _: answered.append("fetch"))
     wait = CommitWait()
     role = leader.role
     wait.when_done(lambda failed: answered.append(f"produce, {failed[role].name}"))
@@ -104,12 +104,12 @@ def test_a_request_that_is_answered_at_the_end_of_a_leadership_finds_the_next_ro
     leader = Leader()
     found: list[int | None] = []
 
-    def look() -> None:
+    def look(_: None) -> None:
         found.append(None if leader.partition.leader is None else leader.partition.leader.leader_epoch)
 
-    FetchWait([leader.role], 1, look)
+    FetchWait([leader.role], 1).ended.when_done(look)
     leader.partition.become_leader(1, Members((1,), (1,)))
-    FetchWait([leader.role], 1, look)
+    FetchWait([leader.role], 1).ended.when_done(look)
     leader.partition.become_follower(2, 2)
     assert found == [1, None]
 

@@ -153,7 +153,7 @@ class TestTransactions:
 def trusting(
     decide: Callable[[Transaction, EndTxnRequest], end_txn.EndTxnAction],
 ) -> Callable[[Transaction, EndTxnRequest], end_txn.EndTxnAction]:
-    """Takes everybody for the last producer of its id."""
+    """Treats every producer as the last one of its id."""
 
     def decided(transaction: Transaction, request: EndTxnRequest) -> end_txn.EndTxnAction:
         request.producer_epoch = transaction.producer_epoch

@@ -48,7 +48,7 @@ def test_records_may_go_by_size_while_the_rest_may_still_fill_the_limit() -> Non
     assert gone_before(book(0, 0, 0, 0, retention_bytes=str(limit), retention_ms="-1"), NOW_MS) == 2
     held = book(0, 0, 0, 0, retention_bytes=str(limit), retention_ms="-1")
     held.send(bytes(100), "plain", 4, idempotent=False, timestamp=NOW_MS)
-    assert gone_before(held, NOW_MS) == 3, "what nobody knows about may be in the log too"
+    assert gone_before(held, NOW_MS) == 3, "a record of unknown outcome may be in the log too"
 
 
 def test_a_record_that_compaction_may_have_taken_keeps_nothing() -> None:

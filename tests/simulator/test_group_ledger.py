@@ -115,4 +115,4 @@ def test_a_group_is_stable_when_all_live_members_own_everything_in_one_generatio
     assert not run.group.is_stable(["one", "two"])
     run.group.standing["two"] = Standing(1, (P1,))
     assert run.group.is_stable(["one", "two"])
-    assert not run.group.is_stable(["one"]), "somebody who is gone owns the rest"
+    assert not run.group.is_stable(["one"]), "a member that is gone owns the rest"

@@ -38,19 +38,19 @@ def test_all_topics_with_all_their_partitions_are_as_promised() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "words"),
     [
-        metadata(("orders", ORDERS, 2)),
-        metadata(("orders", ORDERS, 2), ("events", OTHER, 2)),
-        metadata(("orders", ORDERS, 1), ("events", EVENTS, 2)),
-        metadata(("orders", ORDERS, 3), ("events", EVENTS, 2)),
-        metadata(("orders", ORDERS, 2), ("events", EVENTS, 2), ("unasked", OTHER, 1)),
+        (metadata(("orders", ORDERS, 2)), "topic events was created and is not there"),
+        (metadata(("orders", ORDERS, 2), ("events", OTHER, 2)), "topic events has another id"),
+        (metadata(("orders", ORDERS, 1), ("events", EVENTS, 2)), "orders has 1 partitions"),
+        (metadata(("orders", ORDERS, 3), ("events", EVENTS, 2)), "orders has 3 partitions"),
+        (metadata(("orders", ORDERS, 2), ("events", EVENTS, 2), ("unasked", OTHER, 1)), "no client created it"),
     ],
     ids=["missing", "another id", "too few partitions", "too many partitions", "unasked"],
 )
-def test_any_other_state_is_a_violation(wrong: MetadataResponse) -> None:
+def test_any_other_state_is_a_violation(wrong: MetadataResponse, words: str) -> None:
     checker = MetadataChecker(ledger_with_two_topics())
-    with pytest.raises(Violation):
+    with pytest.raises(Violation, match=words):
         checker.described(checker.floor(), wrong)
 
 
@@ -69,7 +69,7 @@ def test_a_deleted_topic_stays_deleted_but_its_name_may_be_reused() -> None:
     ledger.topics[EVENTS].deletion_asked = ledger.topics[EVENTS].deleted = True
     checker = MetadataChecker(ledger)
     floor = checker.floor()
-    with pytest.raises(Violation):
+    with pytest.raises(Violation, match="topic events was deleted and is there again"):
         checker.described(floor, metadata(("orders", ORDERS, 2), ("events", EVENTS, 2)))
     ledger.topics[OTHER] = TopicBook("events", OTHER, 1, stays=False)
     checker.described(floor, metadata(("orders", ORDERS, 2), ("events", OTHER, 1)))
@@ -94,5 +94,5 @@ def test_a_setting_has_one_of_its_possible_values() -> None:
     check("5")
     check("6")
     for wrong in ("7", None):
-        with pytest.raises(Violation):
+        with pytest.raises(Violation, match=f"retention.ms of .* is {wrong!r}, but was set to"):
             check(wrong)

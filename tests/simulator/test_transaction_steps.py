@@ -1,8 +1,8 @@
 """One transaction over two partitions and a group's offsets, with trouble at each of its steps in turn.
 
 The node dies in the middle of the n-th change on disk, for every n there is; or of what its parts ask of each other,
-the n-th request or answer is lost, or late. The producer goes on as a producer would, and finishes another transaction.
-However the first one ended, it ended everywhere alike, and nobody is stuck; the simulator looks at all of that.
+the n-th request or answer is lost, or late. The producer then continues as usual, and finishes another transaction.
+However the first one ended, it ended everywhere alike, and no client is stuck; the simulator checks all of that.
 """
 
 import pytest
@@ -132,7 +132,7 @@ class Unheard(Scripted):
 
 
 def at_every_step(kind: type[Scripted], protocol: int, end: str, *, durable: bool, **trouble: object) -> None:
-    """Runs it with trouble at each step, until there is no such step any more."""
+    """Runs it with trouble at each step, until there are no more such steps."""
     for number in range(1, MORE_THAN_ENOUGH):
         troubled, outcome = run(kind, protocol, end, durable=durable, number=number, **trouble)
         assert outcome.violation is None, f"step {number}: {summary(outcome)}"

@@ -8,12 +8,15 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from confluent_kafka import Producer
 
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.testing import Cluster, ClusterError, UnusedFaultError, WireConnection, records
+from tests.wire.batches import batch
+from tests.wire.raw import list_offset, produce, topic_metadata
 
 PATIENCE_S = 60.0
 
@@ -138,6 +141,21 @@ def test_a_node_can_be_isolated_from_clients_alone(cluster: Cluster) -> None:
     assert live(cluster, node) == [1, 2, 3]
 
 
+@pytest.mark.parametrize(("one_way", "arrived"), [("sent", 1), ("received", 0)])
+def test_one_way_a_request_or_only_its_response_is_lost(
+    cluster: Cluster, one_way: Literal["sent", "received"], arrived: int
+) -> None:
+    topic = cluster.create_topic(partitions=1, replication_factor=1)
+    leader = cluster.leader_of(topic)
+    with WireConnection(address(cluster, leader), timeout_s=0.2) as connection:
+        topic_metadata(connection, topic)  # the connection is there
+        cluster.isolate(leader, from_nodes=False, one_way=one_way)
+        with pytest.raises(TimeoutError):
+            produce(connection, topic, batch([b"one"]))
+    with WireConnection(cluster._nodes.direct_address(leader)) as direct:
+        until(lambda: list_offset(direct, topic, -1).offset == arrived)
+
+
 def test_a_client_finds_the_partitions_of_the_nodes_that_are_left(cluster: Cluster) -> None:
     topic = cluster.create_topic(replication_factor=1)
     victim = cluster.leader_of(topic, 0)
@@ -192,6 +210,8 @@ def test_errors_name_the_missing_node_or_the_wrong_setting(cluster: Cluster) -> 
         Cluster(nodes=3, config={"no.such.setting": 4}).start()
     with pytest.raises(ValueError, match="at least one node"):
         Cluster(nodes=0)
+    with pytest.raises(ValueError, match='one_way is True, False, "sent" or "received", not \'send\''):
+        cluster.isolate(1, one_way="send")  # type: ignore[arg-type]
 
 
 def test_two_nodes_have_one_controller() -> None:

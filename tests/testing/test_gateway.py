@@ -127,7 +127,7 @@ def test_bytes_sent_during_an_isolation_arrive_after_the_network_has_healed(
         client.sendall(b"one")
         with nodes[0].accept() as served:
             assert served.recv(100) == b"one"
-            proxies.isolate(1, [2], from_clients=True, one_way=False)
+            proxies.isolate(1, [2], from_clients=True)
             client.sendall(b"two")
             served.sendall(b"reply")
             assert is_quiet(client) and is_quiet(served)
@@ -139,7 +139,7 @@ def test_bytes_sent_during_an_isolation_arrive_after_the_network_has_healed(
 def test_one_way_only_what_the_node_sends_is_lost(network: Opened, nodes: list[EchoNode]) -> None:
     proxies, ports = network
     proxies.up(1)
-    proxies.isolate(1, [2], from_clients=True, one_way=True)
+    proxies.isolate(1, [2], from_clients=True, received=False)
     with connect(ports[1].nodes_proxy) as other:
         other.sendall(greeting(2))
         with nodes[1].accept() as served:
@@ -148,11 +148,32 @@ def test_one_way_only_what_the_node_sends_is_lost(network: Opened, nodes: list[E
             assert is_quiet(other)
 
 
+def test_one_way_only_what_is_sent_to_the_node_is_lost(network: Opened, nodes: list[EchoNode]) -> None:
+    proxies, ports = network
+    proxies.up(1)
+    proxies.up(2)
+    with connect(ports[1].clients_proxy) as client:
+        client.sendall(b"one")
+        with nodes[0].accept() as served:
+            assert served.recv(100) == b"one"
+            proxies.isolate(1, [2], from_clients=True, sent=False)
+            served.sendall(b"reply")
+            assert client.recv(100) == b"reply"
+            client.sendall(b"two")
+            assert is_quiet(served)
+    with connect(ports[2].nodes_proxy) as other:  # from the node that is cut off
+        other.sendall(greeting(1))
+        with nodes[3].accept() as served:
+            assert served.recv(1000) == greeting(1)
+            served.sendall(b"reply")
+            assert is_quiet(other)
+
+
 def test_other_nodes_and_clients_are_cut_off_apart(network: Opened, nodes: list[EchoNode]) -> None:
     proxies, ports = network
     proxies.up(1)
     proxies.up(2)
-    proxies.isolate(1, [2], from_clients=False, one_way=False)
+    proxies.isolate(1, [2], from_clients=False)
     with (
         connect(ports[1].clients_proxy) as client,
         connect(ports[2].nodes_proxy) as far,
@@ -172,7 +193,7 @@ def test_a_node_that_is_cut_off_does_not_refuse_when_it_is_down(network: Opened,
     with connect(ports[1].clients_proxy) as client:
         client.sendall(b"one")
         served = nodes[0].accept()
-        proxies.isolate(1, [2], from_clients=True, one_way=False)
+        proxies.isolate(1, [2], from_clients=True)
         proxies.down(1)
         nodes[0].close()
         served.close()

@@ -68,7 +68,7 @@ def test_nothing_is_claimed_about_a_node_that_died() -> None:
     [
         (lambda it: it.fail_next("Produce", "NOT_COORDINATOR", 0), "'0' is not a whole number of at least 1"),
         (lambda it: it.fail_next("Produce", "NOT_COORDINATOR", -1), "'-1' is not a whole number"),
-        (lambda it: it.fail_next("Produce", "NONE"), "NONE is no error"),
+        (lambda it: it.fail_next("Produce", "NONE"), "NONE is not an error"),
         (lambda it: it.delay("Fetch", 0.5), "'0.5' is not a whole number of at least 0"),
     ],
 )

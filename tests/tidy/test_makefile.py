@@ -74,7 +74,7 @@ def test_two_at_once_set_up_once_and_the_second_says_that_it_waits(clone: Path) 
         with make(clone, "setup") as second:
             assert second.stdout is not None
             assert second.stdout.readline() == "waiting for another make that is setting up ...\n"
-            (clone / "go-on").write_text("")  # opens when somebody reads
+            (clone / "go-on").write_text("")  # opens when the other end is opened for reading
             rest, _ = second.communicate(timeout=PATIENCE_S)
             first.communicate(timeout=PATIENCE_S)
     assert (first.returncode, second.returncode, rest) == (0, 0, "installing what the tests need ...\n")

@@ -328,7 +328,7 @@ def confluent_consumer(bootstrap: str, **settings: Any) -> confluent_kafka.Consu
 
 
 def confluent_read(consumer: confluent_kafka.Consumer, count: int) -> list[Any]:
-    """`count` messages; a consumer without a group only says so in errors that are no one's concern here."""
+    """`count` messages; a consumer without a group only says so in errors that do not matter here."""
     found: list[Any] = []
     deadline = time.monotonic() + WAIT_S
     while len(found) < count:

@@ -41,7 +41,7 @@ def bootstrap() -> Iterator[str]:
         return
     with Cluster(config={**SETTINGS, "quire.loop.watch.ms": LOOP_WATCH_MS}) as cluster:
         yield cluster.bootstrap_servers
-        cluster.kill()  # nobody waits for the flush of a thousand partitions
+        cluster.kill()  # no need to wait for the flush of a thousand partitions
         assert HELD not in cluster.log(), cluster.log()
 
 
@@ -108,7 +108,7 @@ def coordinators(bootstrap: str) -> None:
 
 @pytest.fixture(scope="session")
 def new_group(coordinators: None) -> NewName:
-    """new_group() -> the id of a group that nobody has used."""
+    """new_group() -> the id of an unused group."""
     numbers = itertools.count()
     prefix = f"group-{uuid.uuid4().hex[:8]}"
     return lambda: f"{prefix}-{next(numbers)}"
@@ -116,7 +116,7 @@ def new_group(coordinators: None) -> NewName:
 
 @pytest.fixture(scope="session")
 def new_transactional_id(coordinators: None) -> NewName:
-    """new_transactional_id() -> one that nobody has used."""
+    """new_transactional_id() -> an unused one."""
     numbers = itertools.count()
     prefix = f"txn-{uuid.uuid4().hex[:8]}"
     return lambda: f"{prefix}-{next(numbers)}"

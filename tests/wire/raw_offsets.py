@@ -53,7 +53,7 @@ def commit(
     metadata: str | None = "",
     leader_epoch: int = -1,
 ) -> ErrorCode:
-    """Commits one offset; without a member id as somebody outside the group."""
+    """Commits one offset; without a member id as a client outside the group."""
     offset_commit = OffsetCommitRequestPartition(
         partition_index=partition,
         committed_offset=offset,

@@ -176,7 +176,7 @@ class Txn:
         return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     def end(self, *, commit: bool, version: int | None = None) -> ErrorCode:
-        """One EndTxn; protocol 2 goes on with the epoch that it gives."""
+        """One EndTxn; protocol 2 continues with the epoch that it gives."""
         chosen = (END_NEWEST if self.protocol == 2 else BUMPS_WITH_EVERY_END_FROM - 1) if version is None else version
         answer = end_txn(self.connection, commit=commit, version=chosen, **self.identity)
         if answer.error_code == ErrorCode.NONE and chosen >= BUMPS_WITH_EVERY_END_FROM:

@@ -104,5 +104,5 @@ def test_only_a_fatal_error_ends_an_example(name: str, capsys: pytest.CaptureFix
     spec.loader.exec_module(example)
     example.end_if_fatal(KafkaError(KafkaError._ALL_BROKERS_DOWN, "all brokers are down"))
     assert capsys.readouterr().err == "continuing after: all brokers are down\n"
-    with pytest.raises(KafkaException):
+    with pytest.raises(KafkaException, match="fenced"):
         example.end_if_fatal(KafkaError(KafkaError._FENCED, "fenced", fatal=True))

@@ -1,6 +1,6 @@
 """Static members, `group.instance.id`: they return without a rebalance, and exist only once.
 
-Only librdkafka tells its user that a double has fenced it: kafka-python says so in its log and goes on in silence, and
+Only librdkafka reports to its user that another member has fenced it: kafka-python only logs it and continues, and
 aiokafka heartbeats without its instance id and joins again.
 """
 

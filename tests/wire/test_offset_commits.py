@@ -169,7 +169,7 @@ def test_offsets_of_an_unknown_partition_are_refused(bootstrap: str, make_topic:
 def test_a_consumer_that_was_left_behind_cannot_commit(
     bootstrap: str, connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """It does not poll for too long, is taken for dead, and comes back when others have what it had."""
+    """It does not poll for too long, is removed, and polls again when others own its partitions."""
     topic, group = make_topic(), new_group()
     consumer = confluent_kafka.Consumer(
         {

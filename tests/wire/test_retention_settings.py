@@ -81,7 +81,7 @@ def test_reading_deleted_records_is_an_error(bootstrap: str, admin: AdminClient,
         assert message is not None
         error = message.error()
         assert error is not None
-        # librdkafka's own name for an answer of OFFSET_OUT_OF_RANGE when nobody said where to go on.
+        # librdkafka's own name for an answer of OFFSET_OUT_OF_RANGE when the program does not say where to continue.
         assert error.code() == KafkaError._AUTO_OFFSET_RESET
     finally:
         consumer.close()

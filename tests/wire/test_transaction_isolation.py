@@ -56,7 +56,7 @@ def test_the_last_stable_offset_stays_before_the_oldest_open_transaction(
     assert ends(connection, topic) == (1, 1)
     begin(first, topic)
     begin(second, topic)
-    produce(connection, topic, plain(b"in nobody's transaction"))
+    produce(connection, topic, plain(b"in no transaction"))
     assert ends(connection, topic) == (1, 4)
     second.commit()
     wait_until_over(second)

@@ -178,7 +178,7 @@ def test_a_lost_answer_leaves_the_transaction_whole(
     new_transactional_id: NewName,
     api: str,
 ) -> None:
-    """What was asked for was done, and the producer does not know: it asks again."""
+    """The request was carried out, and the producer does not know: it retries."""
     source, sink, group = make_topic(), make_topic(), new_group()
     with Proxy(bootstrap) as proxy:
         if api == "InitProducerId":

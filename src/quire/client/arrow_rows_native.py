@@ -357,7 +357,7 @@ def digest_rows(
     """The sum, in 64 bits, of the hashes of the first `count` rows, so that their order does not matter.
 
     A hash covers the whole row: `seed` (the topic), the wanted partition, key, value and headers; null and empty
-    differ. It detects accidental differences; it is no protection against an attacker.
+    differ. It detects accidental differences, but does not protect against an attacker.
     """
     numbers: cython.const[cython.int][::1] = wanted
     validity: cython.const[cython.uchar][::1] = wanted_validity

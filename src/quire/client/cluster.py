@@ -7,11 +7,11 @@ goes to that node or fails. Nothing is retried here: the caller decides what a f
 from collections.abc import Iterable
 from typing import TypeVar, cast
 
+from quire.address import Address
 from quire.client.connection import Versions
 from quire.client.errors import UnreachableError
 from quire.client.link import CallResult, Link
 from quire.client.metadata import Metadata
-from quire.client.servers import Address
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

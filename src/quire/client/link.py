@@ -7,10 +7,10 @@ connection, because all responses behind it would be late too. `Cluster` keeps o
 from collections import deque
 from typing import cast
 
+from quire.address import Address
 from quire.client.backoff import Backoff
 from quire.client.connection import Connection, CorrelatedResponse, Versions
 from quire.client.errors import ClientError, DisconnectedError, TimedOutError, UnreachableError, UnsupportedError
-from quire.client.servers import Address
 from quire.client.wrong_server import WrongServerError, controllers_port
 from quire.pending import Pending
 from quire.protocol.errors import ProtocolError

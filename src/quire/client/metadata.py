@@ -6,7 +6,7 @@ leader (leader epochs decide), so a client does not go back to a deposed leader.
 
 from dataclasses import dataclass, field
 
-from quire.client.servers import Address
+from quire.address import Address
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 

@@ -1,18 +1,9 @@
 """Addresses of a cluster: `host:port,host:port`, as in every Kafka client."""
 
-from typing import NamedTuple
-
+from quire.address import Address
 from quire.client.errors import ClientError
 
 DEFAULT_PORT = 9092
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class AddressError(ClientError):

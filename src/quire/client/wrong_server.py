@@ -1,4 +1,4 @@
-"""Recognises servers that are no brokers by their first bytes, so that an error can say what answered.
+"""Recognises servers that are not brokers by their first bytes, so that an error can say what answered.
 
 The first request helps with that: its correlation id is `\\r\\n\\r\\n`, which ends a request of HTTP and of most other
 protocols of text. Such a server answers at once, instead of waiting for the rest of a line.
@@ -6,8 +6,8 @@ protocols of text. Such a server answers at once, instead of waiting for the res
 
 from collections.abc import Sequence
 
+from quire.address import Address
 from quire.client.errors import UnreachableError
-from quire.client.servers import Address
 
 FIRST_CORRELATION_ID = int.from_bytes(b"\r\n\r\n", "big")
 FIRST_FRAME_BYTES_MAX = 1024 * 1024

@@ -89,7 +89,7 @@ def find_key(keys: Mapping[str, ConfigKey], name: str) -> ConfigKey:
 
 def _advice(keys: Mapping[str, ConfigKey], name: str) -> str:
     if name.startswith("zookeeper."):
-        return "there is no ZooKeeper any more, remove it"
+        return "Kafka no longer uses ZooKeeper; remove it"
     from difflib import get_close_matches
 
     nearest = get_close_matches(name, list(keys), n=1, cutoff=0.75)

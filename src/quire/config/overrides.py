@@ -120,7 +120,7 @@ def _check_replaceable(settings: Mapping[str, Setting], option: str, unless: str
 def _refuse_to_open(option: str, given: Setting, items: list[str]) -> NoReturn:
     raise ContradictionError(
         "listeners",
-        f"{option} would replace {' and '.join(items)} ({given.origin}) with a listener that is open to everybody: "
+        f"{option} would replace {' and '.join(items)} ({given.origin}) with a listener that is open to everyone: "
         "change listeners there, or override it with --set listeners=.",
     )
 

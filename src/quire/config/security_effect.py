@@ -47,4 +47,4 @@ def check_security_has_effect(settings: Mapping[str, Setting], changed: Mapping[
     if not ignored:
         return []
     verb = "has" if len(ignored) == 1 else "have"
-    return [f"{', '.join(ignored)} {verb} no effect: {_OPEN}, and its listeners are open to everybody who reaches them"]
+    return [f"{', '.join(ignored)} {verb} no effect: {_OPEN}, and its listeners are open to everyone who reaches them"]

@@ -28,7 +28,7 @@ _SELECTORS = (
     "org.apache.kafka.common.replica.LeaderSelector",
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 )
-"""Both choose the leader while partitions have no followers."""
+"""The classes that Kafka ships. Quire implements them itself."""
 
 _REFUSED: tuple[tuple[str, Callable[[Value], bool], str], ...] = (
     ("remote.log.storage.system.enable", bool, _NO_TIERS),

@@ -22,7 +22,9 @@ _NO_PARTITION = " has no partition "
 _LETTERS = "ASCII letters, digits, '.', '_' and '-'"
 
 _ADVICE = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`quire topics list` shows the topics",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
+        "`quire topics list` shows the topics, and `quire topics create` creates one"
+    ),
     ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or add --if-not-exists to accept the existing topic",
     ErrorCode.INVALID_TOPIC_EXCEPTION: f"a topic's name has up to 249 {_LETTERS}",
     ErrorCode.INVALID_REPLICATION_FACTOR: "without --replication-factor, the brokers' default applies",

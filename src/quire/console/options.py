@@ -142,6 +142,12 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
+def json_values_option(command: Command) -> Command:
+    return click.option(
+        "--json-values", is_flag=True, help="As --json, with values that are JSON as JSON instead of as text."
+    )(command)
+
+
 def cluster_options(command: Command) -> Command:
     """The options of every command that connects to a cluster."""
     return servers_option(timeout_option(command))

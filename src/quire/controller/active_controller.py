@@ -72,15 +72,18 @@ class ActiveController:
         clock: Clock,
         random: Random,
         network: Connector,
+        incarnation_id: bytes,
     ) -> None:
-        """`image` is a copy of the committed image, which this object changes."""
+        """`image` is a copy of the committed image, which this object changes. `incarnation_id` is this process's."""
         self._config = config
         self._cluster_id = cluster_id
         self._log = log
         self._clock = clock
         self._random = random
         self._commands = CommandRunner(log, image, clock)
-        self._sessions = BrokerSessions(config, cluster_id, log, self._commands, clock=clock, network=network)
+        self._sessions = BrokerSessions(
+            config, cluster_id, log, self._commands, clock=clock, network=network, incarnation_id=incarnation_id
+        )
         self._idle_timer: Timer | None = None
 
     # --- The term
@@ -183,25 +186,22 @@ class ActiveController:
     # --- Brokers and their sessions
 
     def register_broker(
-        self, request: BrokerRegistrationRequest, *, is_own: bool = False, connection_id: int = NO_CONNECTION
+        self, request: BrokerRegistrationRequest, *, connection_id: int = NO_CONNECTION
     ) -> Pending[BrokerRegistrationResponse]:
-        """`is_own` is set for the broker in this process, and only for that: node ids alone could be mistaken."""
         return self._commands.run_to_the_end(
-            lambda image: self._sessions.register(image, request, is_own, connection_id), request
+            lambda image: self._sessions.register(image, request, connection_id), request
         )
 
     def unregister_broker(self, request: UnregisterBrokerRequest) -> Pending[UnregisterBrokerResponse]:
-        self._sessions.forget(request.broker_id)
+        """Its session ends by itself. If nothing can be written, the broker stays registered, and is still watched."""
         return self._commands.run_to_the_end(
             lambda image: brokers.unregister_broker(image, self._config, request), request
         )
 
     def broker_heartbeat(
-        self, request: BrokerHeartbeatRequest, *, is_own: bool = False, connection_id: int = NO_CONNECTION
+        self, request: BrokerHeartbeatRequest, *, connection_id: int = NO_CONNECTION
     ) -> Pending[BrokerHeartbeatResponse]:
-        return self._commands.run_to_the_end(
-            lambda image: self._sessions.heard(image, request, is_own, connection_id), request
-        )
+        return self._commands.run_to_the_end(lambda image: self._sessions.heard(image, request, connection_id), request)
 
     def connection_closed(self, connection_id: int) -> None:
         """A connection to this node's controller listener has ended."""
@@ -224,7 +224,7 @@ class ActiveController:
         """Appends a NoOpRecord whenever the log has not grown for `metadata.max.idle.interval.ms`.
 
         Followers of a log that does not grow cannot tell an idle leader from a lost one. Without followers nothing is
-        written; each interval asks again, because observers come and go.
+        written; each interval checks again, because observers come and go.
         """
         interval_ms = self._config.get_int("metadata.max.idle.interval.ms")
         if interval_ms <= 0:

@@ -20,6 +20,7 @@ from quire.protocol.messages.alter_partition import (
     AlterPartitionResponsePartitionData,
     AlterPartitionResponseTopicData,
 )
+from quire.protocol.messages.metadata_records import PartitionChangeRecord
 
 ANY_EPOCH = -1
 """The leader does not know with which registration the replica fetched."""
@@ -61,7 +62,14 @@ def _alter(
     _check_epochs(partition, broker_id, wanted)
     members = _members(wanted)
     _check_isr(partition, wanted, members)
-    _check_members(image, members)
+    try:
+        _check_members(image, members)
+    except ApiError:
+        if image.brokers[broker_id].is_active:
+            # An earlier request for the same may arrive when the member is eligible again. With another partition
+            # epoch it is refused then, and the leader need not wait for what becomes of it.
+            yield [_without_change(topic_id, wanted.partition_index, partition)]
+        raise
     # In another order it is the same ISR, and needs no record.
     isr = partition.isr if set(members) == set(partition.isr) else tuple(members)
     change = elections.isr_altered(image, config, topic, wanted.partition_index, isr, wanted.leader_recovery_state)
@@ -75,6 +83,11 @@ def _alter(
     result.isr = list(partition.isr)
     result.leader_recovery_state = partition.leader_recovery_state
     result.partition_epoch = partition.partition_epoch
+
+
+def _without_change(topic_id: bytes, index: int, partition: PartitionImage) -> PartitionChangeRecord:
+    """Every record of a partition raises its epoch."""
+    return PartitionChangeRecord(partition_id=index, topic_id=topic_id, isr=list(partition.isr))
 
 
 def _find(image: ClusterImage, topic_id: bytes, index: int) -> tuple[TopicImage, PartitionImage]:

@@ -72,7 +72,7 @@ def _assign(
     if broker.broker_id not in partition.replicas:
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker.broker_id} has no replica of it")
     if directory == UNASSIGNED_DIRECTORY:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "this is no directory's id")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "this is not a directory's id")
     records: list[Message] = []
     if _directory_of(partition, broker.broker_id) != directory:
         records.append(

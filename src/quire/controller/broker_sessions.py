@@ -39,9 +39,12 @@ class BrokerSessions:
         *,
         clock: Clock,
         network: Connector,
+        incarnation_id: bytes,
     ) -> None:
+        """`incarnation_id` is that of this process, and of the broker in it."""
         self._config = config
         self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
         self._log = log
         self._commands = commands
         self._clock = clock
@@ -53,23 +56,27 @@ class BrokerSessions:
             session_timeout_ms=session_timeout_ms, heartbeat_interval_ms=heartbeat_interval_ms
         )
         self._stalls = StallWatch(heartbeat_interval_ms, clock.monotonic_ms())
-        self._own_epoch: int | None = None
-        """Of the broker in this process, once it has sent something in this term."""
         self._timer: Timer | None = None
         self._stopped = False
 
     def start(self) -> None:
         """Every unfenced broker gets a full session to send its first heartbeat, and is probed once.
 
-        The broker of this node is not: it registers as soon as its logs are open.
+        The broker in this process is not. An earlier incarnation of it has ended, because this process holds the lock
+        on its data directory: it is fenced at once, as the recovery of the logs may take longer than a session.
         """
         now_ms = self._clock.monotonic_ms()
         topology = self._config.topology
         for broker in self._commands.image.brokers_sorted():
             if broker.fenced:
+                self._detection.was_fenced(broker.broker_id, now_ms)
+                continue
+            is_here = topology.is_broker and broker.broker_id == topology.node_id
+            if is_here and broker.incarnation_id != self._incarnation_id:
+                self._fence(broker.broker_id, "its process has ended")
                 continue
             self._heartbeats.heard(broker.broker_id, broker.epoch, now_ms)
-            if not (topology.is_broker and broker.broker_id == topology.node_id):
+            if not is_here:
                 self._probe(self._detection.term_began(broker.broker_id, broker.epoch, now_ms))
         self._watch()
 
@@ -81,7 +88,7 @@ class BrokerSessions:
     # --- What brokers send
 
     def register(
-        self, image: ClusterImage, request: BrokerRegistrationRequest, is_own: bool, connection_id: int
+        self, image: ClusterImage, request: BrokerRegistrationRequest, connection_id: int
     ) -> Portions[BrokerRegistrationResponse]:
         now_ms = self._now_ms()
         response = yield from brokers.register_broker(
@@ -90,33 +97,30 @@ class BrokerSessions:
             self._cluster_id,
             request,
             next_offset=lambda: self._commands.next_offset,
-            # An earlier incarnation of this very node has ended: this process holds the lock on its data directory.
-            may_replace=lambda: is_own or self._may_replace(image.brokers.get(request.broker_id), request, now_ms),
+            may_replace=lambda: self._may_replace(image.brokers.get(request.broker_id), request, now_ms),
         )
         if response.error_code == ErrorCode.NONE:
             epoch = response.broker_epoch
             self._heartbeats.heard(request.broker_id, epoch, now_ms)
             self._detection.heard(request.broker_id, epoch, connection_id, now_ms)
             self._watch()
-            if is_own:
-                self._own_epoch = epoch
         return response
 
     def _may_replace(self, existing: BrokerImage | None, request: BrokerRegistrationRequest, now_ms: float) -> bool:
         """Whether the earlier incarnation has ended, or has lost its connection and this one has its directories."""
+        if request.incarnation_id == self._incarnation_id:
+            return True  # It is this process, which holds the lock on the data directory.
         if existing is None or not self._heartbeats.is_alive(existing.broker_id, existing.epoch, now_ms):
             return True
         has_its_directories = not set(existing.log_dirs).isdisjoint(request.log_dirs)
         return has_its_directories and self._detection.may_be_replaced(existing.broker_id, existing.epoch, now_ms)
 
     def heard(
-        self, image: ClusterImage, request: BrokerHeartbeatRequest, is_own: bool, connection_id: int
+        self, image: ClusterImage, request: BrokerHeartbeatRequest, connection_id: int
     ) -> Portions[BrokerHeartbeatResponse]:
         now_ms = self._now_ms()
         brokers.check_sender(image, request)
         self._detection.heard(request.broker_id, request.broker_epoch, connection_id, now_ms)
-        if is_own:
-            self._own_epoch = request.broker_epoch
         return (
             yield from brokers.heartbeat(
                 image,
@@ -199,9 +203,8 @@ class BrokerSessions:
         image = self._commands.image
         for broker_id in self._heartbeats.silent(now_ms):
             broker = image.brokers.get(broker_id)
-            if broker is not None and broker.epoch == self._own_epoch:
-                # The broker in this process runs while its controller does: both were delayed together. Not so an
-                # earlier incarnation: the node may take long to recover its logs before it registers.
+            if broker is not None and broker.incarnation_id == self._incarnation_id:
+                # The broker in this process runs while its controller does: both were delayed together.
                 self._heartbeats.heard(broker_id, broker.epoch, now_ms)
             elif broker is not None and not broker.fenced:
                 self._fence(broker_id, "no heartbeat within the session timeout")

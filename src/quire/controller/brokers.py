@@ -60,9 +60,9 @@ def register_broker(
     """
     try:
         existing = _replaceable(image, cluster_id, request, may_replace)
-        if existing is not None and existing.incarnation_id != request.incarnation_id:
+        if existing is None or existing.incarnation_id != request.incarnation_id:
             unclean_shutdown = _was_unclean(image, request)
-            if not existing.fenced:
+            if existing is not None and not existing.fenced:
                 yield [_fenced(existing)]
             yield from elections.settle(image, config, request.broker_id, unclean_shutdown=unclean_shutdown)
             existing = _replaceable(image, cluster_id, request, may_replace)
@@ -92,9 +92,12 @@ def _replaceable(
 
 
 def _was_unclean(image: ClusterImage, request: BrokerRegistrationRequest) -> bool:
-    """Whether the broker may have lost records that it had when it was last registered (KIP-966)."""
+    """Whether the broker may have lost records that it had when it was last registered (KIP-966).
+
+    Of one that was unregistered the epoch is no longer known. A new one is in no ISR that it could leave.
+    """
     existing = image.brokers.get(request.broker_id)
-    is_clean = existing is None or existing.epoch == request.previous_broker_epoch
+    is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
     return has_eligible_leader_replicas(image.features) and not is_clean
 
 
@@ -172,7 +175,11 @@ def register_controller(
 def unregister_broker(
     image: ClusterImage, config: BrokerConfig, request: UnregisterBrokerRequest
 ) -> Portions[UnregisterBrokerResponse]:
-    """For a broker that will not come back. As in `register_broker`, the last portion is complete by itself."""
+    """For a broker that will not come back. As in `register_broker`, the last portion is complete by itself.
+
+    It stays eligible where it was: with its place, a partition could elect a replica that lacks acknowledged records
+    although the topic does not allow it. If the broker comes back all the same, it loses the place then.
+    """
     broker_id = request.broker_id
     if broker_id in image.brokers:
         yield from fence(image, config, broker_id)
@@ -247,8 +254,9 @@ def _shut_down(
     if broker.fenced:
         return True
     active = {each.broker_id for each in image.brokers.values() if each.is_active}
-    leads = elections.leads_any(image, broker.broker_id)
-    if not leads and heartbeats.others_know_of_shutdown(broker.broker_id, active):
+    # In this order: looking at all its partitions with each heartbeat would hold up the event loop.
+    others_know = heartbeats.others_know_of_shutdown(broker.broker_id, active)
+    if others_know and not elections.leads_any(image, broker.broker_id):
         yield from fence(image, config, broker.broker_id)
         return True
     if broker.in_controlled_shutdown:

@@ -153,7 +153,7 @@ def _check_resource(image: ClusterImage, resource: ConfigResource) -> None:
             raise ApiError(ErrorCode.INVALID_REQUEST, "topics have no common settings; name a topic")
         check_topic_name(resource.name)
         if resource.name not in image.topics_by_name:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{resource.name}'")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{resource.name}' does not exist")
     elif resource.type == BROKER:
         if not resource.name:
             return

@@ -52,7 +52,7 @@ def refused(topic: CreatePartitionsTopic, error: ApiError) -> CreatePartitionsTo
 def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> list[Message]:
     topic = image.topic(wanted.name)
     if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{wanted.name}'")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{wanted.name}' does not exist")
     if is_internal(wanted.name):
         # A coordinator is found by a hash modulo the number of partitions: with another number, committed offsets would
         # seem lost and open transactions would have no coordinator. (Kafka allows it; only its command line refuses.)

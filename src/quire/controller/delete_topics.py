@@ -69,5 +69,5 @@ def _find(image: ClusterImage, state: DeleteTopicState) -> TopicImage:
         return topic
     topic = image.topic(state.name)
     if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{state.name}'")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{state.name}' does not exist")
     return topic

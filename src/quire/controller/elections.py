@@ -238,7 +238,7 @@ def lost_its_directory(image: ClusterImage, partition: PartitionImage, broker_id
 def no_longer_eligible(
     image: ClusterImage, config: BrokerConfig, topics: Iterable[TopicImage], after: DecidingChanges
 ) -> Iterator[PartitionChangeRecord | None]:
-    """Clears eligible replicas where settings change so that the ISR is not below the minimum any more.
+    """Clears eligible replicas where settings change so that the ISR is no longer below the minimum.
 
     From then on the leader commits records that those replicas lack. So this must be written before the settings, or
     together with them. None for a partition that stays as it is.

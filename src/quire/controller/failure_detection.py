@@ -1,7 +1,7 @@
 """Which brokers are gone, before their sessions end: decided from closed connections and from attempts to connect.
 
 A broker sends its heartbeats over one connection. If that closes, the controller probes the broker: it connects to the
-broker's listener. A refusal means that no process listens there any more, so the broker is fenced at once. Any other
+broker's listener. A refusal means that no process listens there now, so the broker is fenced at once. Any other
 outcome says nothing, and the broker keeps its session.
 
     heartbeat connection closes ──▶ probe ──▶ refused  ──▶ fence, if it is the first within a session timeout, or if
@@ -12,7 +12,8 @@ outcome says nothing, and the broker keeps its session.
 
 Networks may lie: a proxy or a firewall can refuse for a broker that runs. Such a broker loses its leaderships, and its
 next heartbeat unfences it. Each change of leader has a new leader epoch, so two brokers never lead in one epoch. Only
-one broker in a session timeout can take partitions offline this way.
+one broker in a session timeout can take partitions offline this way, also across a change of the active controller: a
+broker that is fenced when a term begins counts as the first.
 
 This class does no I/O. `BrokerSessions` reports events, and carries out the probes and fences that are returned.
 """
@@ -62,13 +63,17 @@ class FailureDetection:
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._watched: dict[int, _Watched] = {}
         self._fenced_ms: dict[int, float] = {}
-        """When brokers were last fenced because of a refusal."""
+        """When brokers were last fenced because of a refusal, as far as this controller can tell."""
         self._probes = 0
 
     def term_began(self, broker_id: int, epoch: int, now_ms: float) -> Probe:
         """An unfenced broker of the image; it may have ended together with the last active controller."""
         watched = self._watched[broker_id] = _Watched(epoch, now_ms)
         return self._next_probe(broker_id, watched)
+
+    def was_fenced(self, broker_id: int, now_ms: float) -> None:
+        """A broker is fenced when the term begins: an earlier controller may have done that a moment ago."""
+        self._fenced_ms[broker_id] = now_ms
 
     def heard(self, broker_id: int, epoch: int, connection_id: int, now_ms: float) -> None:
         """A heartbeat or a registration was accepted. An earlier probe no longer counts."""

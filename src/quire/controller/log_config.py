@@ -1,8 +1,8 @@
 """The settings of the metadata log and its quorum, from a node's configuration."""
 
+from quire.address import Address
 from quire.config.broker_config import BrokerConfig
 from quire.raft.addresses import Addresses
-from quire.raft.peers import PeerAddress
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.raft.settings import MetadataLogSettings, QuorumSettings
 
@@ -46,5 +46,5 @@ def addresses(config: BrokerConfig) -> Addresses:
     servers = [item.rpartition(":") for item in config.topology.bootstrap_servers]
     return Addresses(
         config.get_list("controller.listener.names"),
-        [PeerAddress(host.removeprefix("[").removesuffix("]"), int(port)) for host, _, port in servers],
+        [Address(host.removeprefix("[").removesuffix("]"), int(port)) for host, _, port in servers],
     )

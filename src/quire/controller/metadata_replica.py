@@ -1,4 +1,4 @@
-"""This node's replica of the metadata log: the log, the image that it adds up to, and those who follow the image.
+"""This node's replica of the metadata log: the log, the image built from it, and the image's subscribers.
 
 Every node has one. On the node that leads the quorum it also holds the `ActiveController`, which exists exactly as long
 as this node leads: it is created at each election and destroyed when the term ends.
@@ -26,6 +26,7 @@ from quire.raft.peers import Peers
 from quire.raft.replicas import ReplicaKey
 from quire.raft.snapshot_file import Snapshot
 from quire.raft.snapshot_taker import SnapshotContent
+from quire.raft.wire import LeaderEndpoint
 from quire.seams import Clock, Connector, Disk, Jobs, Random
 
 HAND_OVER_MS = 200.0
@@ -40,6 +41,7 @@ class MetadataReplica:
         config: BrokerConfig,
         cluster_id: str,
         directory_id: bytes,
+        incarnation_id: bytes,
         *,
         clock: Clock,
         random: Random,
@@ -49,7 +51,8 @@ class MetadataReplica:
         network: Connector,
         failed: Callable[[Exception], None],
     ) -> None:
-        """`directory_id` is that of the metadata log's directory. `failed` is called once, when metadata is lost.
+        """`directory_id` is that of the metadata log's directory. `incarnation_id` tells this process from earlier ones
+        of the same node. `failed` is called once, when metadata is lost.
 
         `network` is for the active controller, which connects to brokers that may be gone.
         """
@@ -73,6 +76,7 @@ class MetadataReplica:
         """Set while this node leads the quorum."""
         self._config = config
         self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
         self._clock = clock
         self._random = random
         self._disk = disk
@@ -89,7 +93,7 @@ class MetadataReplica:
     def hand_over(self) -> Pending[None]:
         """Leaves the lead to another voter before this node stops answering; completes within `HAND_OVER_MS`.
 
-        What is written is committed first, if possible: otherwise its clients would have to ask again.
+        What is written is committed first, if possible: otherwise its clients would have to retry.
         """
         handed_over: Pending[None] = Pending()
         has_resigned = False
@@ -119,12 +123,10 @@ class MetadataReplica:
         """The cluster as committed."""
         return self.loader.image
 
-    def leader_endpoint(self) -> tuple[int, str, int] | None:
-        """Node id, host and port of the active controller; None if it is unknown, or if it is this node."""
+    def leader_endpoint(self) -> LeaderEndpoint | None:
+        """Where the active controller listens; None if that is unknown, or if it is this node."""
         endpoint = self.log.leader_endpoint
-        if endpoint is None or endpoint.node_id == self._config.node_id:
-            return None
-        return endpoint.node_id, endpoint.host, endpoint.port
+        return None if endpoint is None or endpoint.node_id == self._config.node_id else endpoint
 
     def when_leader_changes(self, callback: Callable[[], None]) -> None:
         """Calls `callback` after each change of the leader, also to none."""
@@ -159,7 +161,7 @@ class MetadataReplica:
 
     def _load(self, image: ClusterImage) -> None:
         self.loader.load_snapshot(image)
-        self._call_those_who_wait(image.offset)
+        self._call_waiting(image.offset)
 
     def committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Publishes first, then answers: a client that gets a response finds the change done on this node."""
@@ -171,9 +173,9 @@ class MetadataReplica:
         if self.active is not None:
             self.active.committed(offset + 1)
         if self._when_applied:
-            self._call_those_who_wait(offset)
+            self._call_waiting(offset)
 
-    def _call_those_who_wait(self, offset: int) -> None:
+    def _call_waiting(self, offset: int) -> None:
         reached = [callback for wanted, callback in self._when_applied if wanted <= offset]
         self._when_applied = [waiting for waiting in self._when_applied if waiting[0] > offset]
         for callback in reached:
@@ -195,6 +197,7 @@ class MetadataReplica:
             clock=self._clock,
             random=self._random,
             network=self._network,
+            incarnation_id=self._incarnation_id,
         )
         self.active.start(self._bootstrap, epoch, in_transaction=self.loader.in_transaction)
 

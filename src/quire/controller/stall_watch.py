@@ -1,6 +1,6 @@
 """Notices that the process did not run for a while: it was stopped, its machine was suspended or overloaded.
 
-Heartbeats that came meanwhile are still unread, so a controller that was frozen must not take its brokers for silent.
+Heartbeats that came meanwhile are still unread, so a controller that was frozen must not treat its brokers as silent.
 """
 
 

@@ -118,7 +118,7 @@ class ClusterImage:
         return next((each for each in names if each != name), None)
 
     def brokers_with_replicas(self) -> list[int]:
-        """Ids, also of brokers that are not registered any more."""
+        """Ids, also of brokers that are no longer registered."""
         return self._replicas_by_broker().broker_ids
 
     def replicas_on(self, broker_id: int) -> Iterator[tuple[TopicImage, int]]:
@@ -186,6 +186,8 @@ class ClusterImage:
             scram_credentials=dict(self.scram_credentials),
             delegation_tokens=dict(self.delegation_tokens),
         )
-        for topic in self.topics_by_name.values():
-            twin.add_topic(topic.copy())
+        # Not topic by topic: an image is copied on the event loop.
+        twin.topics_by_name = {name: topic.copy() for name, topic in self.topics_by_name.items()}
+        twin.topics_by_id = {topic.topic_id: topic for topic in twin.topics_by_name.values()}
+        twin._names_by_collision_key = {key: dict(names) for key, names in self._names_by_collision_key.items()}
         return twin

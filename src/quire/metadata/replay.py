@@ -1,6 +1,6 @@
 """How each record of the metadata log changes the image.
 
-One function per record type, found in a table by the record's class. A committed record cannot be refused any more: it
+One function per record type, found in a table by the record's class. A committed record can no longer be refused: it
 changes the image, or raises UnsupportedMetadataError.
 """
 

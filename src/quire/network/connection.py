@@ -247,7 +247,7 @@ class Connection:
         """Whether the client has not read a response, or not sent the rest of a request."""
         return bool(self._transport.queued_bytes) or self.frames.incomplete
 
-    # --- Waiting, and going on
+    # --- Waiting and resuming
 
     def park(self, answer: Pending[EncodedResponse]) -> None:
         """Handles no other request until the response is there."""

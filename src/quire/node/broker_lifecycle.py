@@ -2,7 +2,7 @@
 
 A broker on the node of its own controller takes the same way, with the same messages as any other broker. It sends
 heartbeats for as long as the node runs, to whichever node is the active controller. What is refused or lost is sent
-again. If the controller does not know the broker's registration (any more), the broker registers again.
+again. If the controller does not know the broker's registration, the broker registers again.
 """
 
 import logging

@@ -7,8 +7,8 @@ broker's latest registration. A request has one attempt; its sender decides whet
 from collections.abc import Callable
 from typing import Any
 
+from quire.address import Address
 from quire.client.errors import TimedOutError, UnsupportedError
-from quire.client.servers import Address
 from quire.metadata.image import ClusterImage
 from quire.node.node_links import NodeLinks
 from quire.pending import Pending, completed

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from quire.config.broker_config import BrokerConfig
 from quire.node.partitions import Partitions
 from quire.storage.cleaning.cleaner import Candidate, Settings
+from quire.storage.scanning.batch_scan import DamagedBatchError
 
 _BUFFER_MIN_BYTES = 1 << 20
 """With smaller buffers, switching between threads would cost more than reading and writing."""
@@ -23,6 +24,17 @@ def candidates(partitions: Partitions) -> Callable[[], Iterator[Candidate]]:
                 yield Candidate(partitions.directory_of(partition), key, partition.log, partition.last_stable_offset)
 
     return all_compacted
+
+
+def report_damage(partitions: Partitions) -> Callable[[Candidate, DamagedBatchError], None]:
+    """What the cleaner found is repaired like any other damage."""
+
+    def report(candidate: Candidate, damage: DamagedBatchError) -> None:
+        for partition in partitions.of_topic(candidate.key[0]):
+            if partition.log is candidate.log:
+                partition.damage_error(damage)
+
+    return report
 
 
 def settings(config: BrokerConfig) -> Callable[[], Settings]:

@@ -3,17 +3,15 @@
 from collections.abc import Callable
 from enum import Enum
 
+from quire.address import Address
 from quire.client.connection import Versions
 from quire.client.errors import DisconnectedError, UnreachableError
 from quire.client.link import CallResult
-from quire.client.servers import Address
 from quire.node.node_links import NodeLinks
 from quire.pending import Pending, completed
 from quire.protocol.schema import Message
+from quire.raft.wire import LeaderEndpoint
 from quire.seams import Clock, Connector, Random
-
-ControllerEndpoint = tuple[int, str, int]
-"""The node id of a controller, and where it listens."""
 
 
 class Purpose(Enum):
@@ -43,7 +41,7 @@ class ControllerLinks:
     def __init__(
         self,
         node_id: int,
-        leader: Callable[[], ControllerEndpoint | None],
+        leader: Callable[[], LeaderEndpoint | None],
         *,
         clock: Clock,
         network: Connector,
@@ -51,7 +49,7 @@ class ControllerLinks:
     ) -> None:
         self._node_id = node_id
         self._leader = leader
-        self._endpoint: ControllerEndpoint | None = None
+        self._endpoint: LeaderEndpoint | None = None
         self._links: NodeLinks[Purpose] = NodeLinks(clock=clock, network=network, random=random)
 
     def call(
@@ -62,8 +60,8 @@ class ControllerLinks:
         self.leader_changed()
         if self._endpoint is None:
             return completed(UnreachableError("no active controller is known"))
-        _, host, port = self._endpoint
-        link = self._links.link(purpose, Address(host, port), f"quire-{self._node_id}-{purpose.value}")
+        address = Address(self._endpoint.host, self._endpoint.port)
+        link = self._links.link(purpose, address, f"quire-{self._node_id}-{purpose.value}")
         return link.call(request, timeout_ms, versions=versions)
 
     def leader_changed(self) -> None:

@@ -4,8 +4,9 @@ An attempt fails if no controller is known, the connection is lost, or the node 
 controller. The next attempt follows after a back-off, or at once when another node becomes the controller. At the
 deadline the answer is a refusal with REQUEST_TIMED_OUT.
 
-If a connection is lost, the request may have been carried out although its answer was lost. It is sent again all the
-same, as Apache Kafka's brokers do, so a topic that a request has created may be answered with TOPIC_ALREADY_EXISTS.
+If a connection is lost or the controller changes, the request may have been carried out although its answer was lost.
+It is sent again all the same, as Apache Kafka's brokers do, so a topic that a request has created may be answered with
+TOPIC_ALREADY_EXISTS, a voter that it has added with DUPLICATE_VOTER, and one that it has removed with VOTER_NOT_FOUND.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,9 @@ R = TypeVar("R")
 
 FIRST_BACKOFF_MS = 20.0
 LONGEST_BACKOFF_MS = 500.0
+
+_NOT_CONTROLLER = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+"""The latter is the answer of the metadata log, to requests about its voters and its version."""
 
 _PLACES_OF_ERRORS = ("topics", "responses", "results")
 
@@ -119,7 +123,7 @@ class ControllerRequest(Generic[R]):
 
 def says_not_controller(response: object) -> bool:
     """Whether the node that was asked does not lead the metadata quorum, or lost it while it worked on the request."""
-    if getattr(response, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
+    if getattr(response, "error_code", ErrorCode.NONE) in _NOT_CONTROLLER:
         return True
     return any(
         getattr(part, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER

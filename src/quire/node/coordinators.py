@@ -1,6 +1,6 @@
 """The coordinators of a node: which groups and transactions it coordinates, and their internal topics.
 
-A shard is loaded when the node becomes the leader of its partition and unloaded when it no longer is. No shard is
+A shard is loaded when the node becomes the leader of its partition and unloaded when it stops leading. No shard is
 loaded before the node is registered with the cluster, which raises its leader epochs. A coordinator that wrote before,
 for example markers, could reuse offsets that were lost in a power failure, in the same epoch. The topics are created
 when a client first asks for a coordinator, with Kafka's settings.

@@ -44,7 +44,7 @@ Reply = EncodedResponse | Pending[EncodedResponse]
 
 
 def changes_something(frame: memoryview) -> bool:
-    """Whether a request is worth handling although no client waits for its answer any more."""
+    """Whether a request is worth handling although no client waits for its answer now."""
     return int.from_bytes(frame[:2], "big", signed=True) in _CHANGING
 
 
@@ -337,7 +337,7 @@ class Dispatcher:
 
 
 def _answer(route: Route, correlation_id: int, request: Any, response: Any, throttle_ms: int) -> EncodedResponse:
-    """What a handler came to, as it goes out; None is no answer."""
+    """A handler's result as it is sent; None if there is no answer."""
     if response is None or isinstance(response, CloseConnection):
         return response
     if isinstance(response, ApiError):

@@ -92,6 +92,7 @@ class Node:
         self.cleaner = Cleaner(
             disk, clock, jobs, random, compaction.settings(config), compaction.candidates(self.partitions)
         )
+        self.cleaner.damaged = compaction.report_damage(self.partitions)
         self.broker_links = BrokerLinks(
             config.node_id,
             config.topology.inter_broker_listener,
@@ -153,7 +154,7 @@ class Node:
         self.ready.complete(self._address())
 
     def serve_as_controller(self) -> None:
-        """This node is no broker, and its image has everything that was committed when it started."""
+        """This node is not a broker, and its image has everything that was committed when it started."""
         self.ready.complete(self._address())
 
     def _address(self) -> str:
@@ -211,7 +212,7 @@ class Node:
         ]
 
     def a_live_broker_id(self) -> int:
-        """Whom clients may send requests for the controller to: this broker, which they reach. It passes them on."""
+        """The node to which clients send requests for the controller: this broker, which forwards them."""
         own = self.image.brokers.get(self.node_id)
         if own is not None and not own.fenced:
             return self.node_id
@@ -308,6 +309,7 @@ class Node:
         def close() -> None:
             self.jobs.stop()
             self.cleaner.close()
+            self.replicas.repairs.close()
             if is_started:
                 self.to_controller.close()
                 self.broker_links.close()
@@ -328,7 +330,7 @@ class Node:
 
         def left() -> None:
             self.replicas.stop()
-            # First of all: when the other voters cannot connect any more, nothing that requests wait for is committed.
+            # First of all: when the other voters can no longer connect, nothing that requests wait for is committed.
             handed_over = self.metadata.hand_over() if is_started else completed(None)
             handed_over.when_done(lambda _: self.server.stop(STOP_DEADLINE_MS, flush))
 

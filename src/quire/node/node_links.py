@@ -7,8 +7,8 @@ A heartbeat must neither wait behind the creation of a thousand topics nor be lo
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from quire.address import Address
 from quire.client.link import Link
-from quire.client.servers import Address
 from quire.seams import Clock, Connector, Random
 
 K = TypeVar("K")
@@ -25,7 +25,7 @@ class NodeLinks(Generic[K]):
         self._random = random
         self._links: dict[K, Link] = {}
         self.closed = False
-        """The node stops: no link is opened any more."""
+        """The node stops: from now on no link is opened."""
 
     def link(self, purpose: K, address: Address, client_id: str) -> Link:
         """A link to the address. If the last one led elsewhere it is closed, and calls that wait on it fail."""

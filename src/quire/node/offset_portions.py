@@ -1,6 +1,6 @@
 """Divides commits and deletions of many offsets into portions, because a thousand offsets take milliseconds.
 
-A client can thereby commit more offsets with one request than fit into one record batch.
+So a client can commit more offsets with one request than fit into one record batch.
 """
 
 from collections.abc import Callable, Iterator

@@ -24,9 +24,9 @@ from quire.seams import Clock, Timer
 log = logging.getLogger("quire.raft")
 
 Wanted = add.AddRaftVoterRequest | RemoveRaftVoterRequest | update.UpdateRaftVoterRequest
-Answer = add.AddRaftVoterResponse | RemoveRaftVoterResponse | update.UpdateRaftVoterResponse
+VoterResponse = add.AddRaftVoterResponse | RemoveRaftVoterResponse | update.UpdateRaftVoterResponse
 
-A = TypeVar("A", bound=Answer)
+R = TypeVar("R", bound=VoterResponse)
 
 JOIN_TIMEOUT_MS = 5_000
 
@@ -159,8 +159,8 @@ class OwnVote:
             case update.UpdateRaftVoterRequest():
                 self._finish(self._to_controller.update_raft_voter(request), "update its vote", epoch)
 
-    def _finish(self, answer: Pending[A], action: str, epoch: int) -> None:
-        def answered(response: A) -> None:
+    def _finish(self, answer: Pending[R], action: str, epoch: int) -> None:
+        def answered(response: R) -> None:
             self._is_sending = False
             if response.error_code == ErrorCode.NONE:
                 self._reported_in = epoch

@@ -4,15 +4,15 @@ A connection may also close between two requests, for example while a follower s
 request then finds that it cannot reconnect, and reports the loss.
 """
 
+from quire.address import Address
 from quire.client.errors import DisconnectedError, UnreachableError
 from quire.client.link import CallResult
-from quire.client.servers import Address
 from quire.node.node_links import NodeLinks
 from quire.pending import Pending, completed
 from quire.protocol.messages.fetch import FetchRequest
 from quire.protocol.messages.vote import VoteRequest
 from quire.protocol.schema import Message
-from quire.raft.peers import NoAnswer, PeerAddress, Purpose
+from quire.raft.peers import NoAnswer, Purpose
 from quire.seams import Clock, Connector, Random
 
 _VERSIONS = {VoteRequest.API_KEY: (2, 2), FetchRequest.API_KEY: (17, 18)}
@@ -27,22 +27,22 @@ class RaftPeers:
     def __init__(self, node_id: int, timeout_ms: int, *, clock: Clock, network: Connector, random: Random) -> None:
         self._client_id = f"raft-{node_id}"
         self._timeout_ms = timeout_ms
-        self._links: NodeLinks[tuple[PeerAddress, Purpose]] = NodeLinks(clock=clock, network=network, random=random)
-        self._answering: set[tuple[PeerAddress, Purpose]] = set()
+        self._links: NodeLinks[tuple[Address, Purpose]] = NodeLinks(clock=clock, network=network, random=random)
+        self._answering: set[tuple[Address, Purpose]] = set()
         """Where the last request was answered, so a connection was open then."""
 
-    def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
+    def ask(self, address: Address, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
         if self._links.closed:
             return completed(NoAnswer("this node is stopping", connection_lost=False))
         key = (address, purpose)
-        link = self._links.link(key, Address(address.host, address.port), self._client_id)
+        link = self._links.link(key, address, self._client_id)
         result = link.call(request, self._timeout_ms, versions=_VERSIONS.get(request.API_KEY))
         return result.then(lambda outcome: self._outcome(key, outcome))
 
     def close(self) -> None:
         self._links.close()
 
-    def _outcome(self, key: tuple[PeerAddress, Purpose], outcome: CallResult) -> Message | NoAnswer:
+    def _outcome(self, key: tuple[Address, Purpose], outcome: CallResult) -> Message | NoAnswer:
         if isinstance(outcome, Message):
             self._answering.add(key)
             return outcome

@@ -45,7 +45,7 @@ ADVICE: dict[ErrorCode, str] = {
     ErrorCode.SNAPSHOT_NOT_FOUND: "it asks for the next one, so there is nothing to do",
     ErrorCode.INVALID_VOTER_KEY: "correct the address of that voter; if the disk of this node was emptied, remove the "
     "voter and add it again (`quire quorum remove`, `quire quorum add`)",
-    ErrorCode.STALE_BROKER_EPOCH: "it registers again; if this goes on, stop the second process with its node.id",
+    ErrorCode.STALE_BROKER_EPOCH: "it registers again; if this repeats, stop the second process with its node.id",
     ErrorCode.BROKER_ID_NOT_REGISTERED: "it registers again; stop it if it should not return",
     ErrorCode.DUPLICATE_BROKER_REGISTRATION: "stop one of the two, or give it a node.id of its own",
     ErrorCode.INVALID_REGISTRATION: "upgrade that broker",

@@ -1,4 +1,4 @@
-"""Requests of other nodes that this node refuses: one line in the log says which, of whom, why, and what to do.
+"""Logs the requests of other nodes that this node refuses. A line names the request, sender, reason and remedy.
 
 The sender gets Kafka's error, which has no room for a reason. Dispatch wraps the handlers of the requests that only
 nodes send in `watch`, which reads the error from the response, whatever part of the node refused. There is
@@ -81,7 +81,7 @@ class Refusals:
         """A node asks for votes. As in Kafka any node may get them: this node's voters may be out of date."""
         if not self._node.metadata.log.voters.includes(candidate):
             self._log.info(
-                "node %d at %s asks for votes, and is no voter as far as this node knows: it was removed, or added "
+                "node %d at %s asks for votes, and is not a voter as far as this node knows: it was removed, or added "
                 "lately; if it should vote, add it with `quire quorum add`",
                 candidate.id,
                 peer,

@@ -85,6 +85,7 @@ class NodeStart:
             config,
             meta.cluster_id,
             meta.directory_id,
+            self._incarnation_id,
             clock=node.clock,
             random=node.random,
             disk=ReservingDisk(node.disk, self._set_room_aside()),
@@ -156,7 +157,7 @@ class NodeStart:
             self._removed_topics += delta.removed_topics.values()
 
     def _catch_up(self) -> None:
-        """Goes on when the image has all that was committed by now, whether this node leads the quorum or another."""
+        """Continues when the image has all that was committed by now, whether this node leads the quorum or another."""
 
         def asked(is_up_to_date: bool) -> None:
             if is_up_to_date:

@@ -167,22 +167,20 @@ class ToController:
     def register_broker(
         self, request: BrokerRegistrationRequest, context: Context | None = None
     ) -> Pending[BrokerRegistrationResponse]:
-        is_own = context is None
         connection_id = NO_CONNECTION if context is None else context.connection_id
         return self._try_once(
             request,
-            lambda active, each: active.register_broker(each, is_own=is_own, connection_id=connection_id),
+            lambda active, each: active.register_broker(each, connection_id=connection_id),
             context,
         )
 
     def broker_heartbeat(
         self, request: BrokerHeartbeatRequest, context: Context | None = None
     ) -> Pending[BrokerHeartbeatResponse]:
-        is_own = context is None
         connection_id = NO_CONNECTION if context is None else context.connection_id
         return self._try_once(
             request,
-            lambda active, each: active.broker_heartbeat(each, is_own=is_own, connection_id=connection_id),
+            lambda active, each: active.broker_heartbeat(each, connection_id=connection_id),
             context,
         )
 
@@ -372,7 +370,7 @@ class ToController:
 
 
 def _or_no_leader(response: Any) -> Any:
-    """Apache Kafka's controllers have the error that tells of another leader in another place."""
+    """Apache Kafka's controllers put the error about another leader in another field."""
     if isinstance(response, DescribeQuorumResponse) and high_watermark(response) is None:
         return refuse(HIGH_WATERMARK, not_controller())
     return response

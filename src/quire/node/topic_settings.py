@@ -2,7 +2,7 @@
 
 from quire.config.topic_config import TopicConfig
 from quire.protocol.records import Compression
-from quire.replication.settings import PartitionSettings
+from quire.replication.settings import BATCH_BYTES_MAX, PartitionSettings
 from quire.storage import LogConfig
 
 CODECS = {
@@ -48,7 +48,7 @@ def partition_settings(config: TopicConfig) -> PartitionSettings:
     codec = config.get_str("compression.type")
     log_append_time = config.get_str("message.timestamp.type") == "LogAppendTime"
     return PartitionSettings(
-        max_message_bytes=config.get_int("max.message.bytes"),
+        max_message_bytes=min(config.get_int("max.message.bytes"), BATCH_BYTES_MAX),
         min_insync_replicas=config.get_int("min.insync.replicas"),
         segment_bytes=config.segment_bytes,
         compacted="compact" in config.get_list("cleanup.policy"),

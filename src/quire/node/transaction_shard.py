@@ -9,7 +9,9 @@ from quire.coordinators.runtime.state_log import StateLog
 from quire.coordinators.transaction.machine import TransactionMachine
 from quire.coordinators.transaction.marker_sender import MarkerSender
 from quire.coordinators.transaction.transactions import Markers
+from quire.metadata.image import ClusterImage
 from quire.node.producer_ids import NO_ID
+from quire.pending import Pending
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -47,17 +49,15 @@ class OwnTransactionShard:
         )
 
     def _make_machine(self, timers: Timers) -> TransactionMachine:
-        surroundings = self._make_surroundings(timers)
-        node = self._node
-        sender = MarkerSender(
-            node.channel,
-            node.clock,
-            surroundings.image,
-            self._leader_epoch,
-            self,
-            lambda: node.to_controller.when_up_to_date(UP_TO_DATE_MS),
-        )
-        return TransactionMachine(surroundings, sender, self)
+        sender = MarkerSender(self._node.channel, self._node.clock, self._leader_epoch, self)
+        return TransactionMachine(self._make_surroundings(timers), sender, self)
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._node.metadata.image
+
+    def when_up_to_date(self) -> Pending[bool]:
+        return self._node.to_controller.when_up_to_date(UP_TO_DATE_MS)
 
     def markers_written(self, markers: Markers) -> None:
         if self.shard.state is ShardState.ACTIVE:

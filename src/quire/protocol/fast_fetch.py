@@ -1,8 +1,9 @@
 """Hand-tuned Fetch: requests with at most one partition since version 12, responses with one since version 13.
 
-Consumers repeat one small request all the time, mostly without a partition (in a fetch session) or with one. All other
-messages (more partitions, forgotten topics, tags, older versions, malformed bytes) go to the compiled codec, which also
-decides what is malformed. File slices pass through a response unchanged.
+Consumers repeat one small request all the time, mostly without a partition (in a fetch session) or with one, and so do
+followers, with a tag that says who they are. All other messages (more partitions, forgotten topics, other tags, older
+versions, malformed bytes) go to the compiled codec, which also decides what is malformed. File slices pass through a
+response unchanged.
 """
 
 from struct import Struct, error
@@ -32,6 +33,10 @@ _no_id = bytes(16)
 _usual = Struct(">iiibiiB16sBiiqiqiHHB").unpack_from
 _USUAL_BYTES = 76
 _NOTHING_FORGOTTEN_NO_RACK = 0x0101
+# The only tag of a follower's request: its number and size, the replica's id and epoch, and no tags within it.
+_replica = Struct(">BBiqB").unpack_from
+_REPLICA_BYTES = 15
+_REPLICA_TAG, _REPLICA_SIZE = 1, 13
 # max wait, min bytes, max bytes, isolation level, session id, session epoch, number of topics
 _start = Struct(">iiibiiB").unpack_from
 _int32 = Struct(">i").unpack_from
@@ -77,13 +82,29 @@ def request_decoder(version: int, compiled: Decoder[FetchRequest]) -> Decoder[Fe
             ) = _usual(data, at)
         except error:
             return decode(data, position)
-        if topics != 2 or partitions != 2 or tags or end != _NOTHING_FORGOTTEN_NO_RACK or request_tags:
+        if topics != 2 or partitions != 2 or tags or end != _NOTHING_FORGOTTEN_NO_RACK or request_tags > 1:
             return decode(data, position)
+        at += _USUAL_BYTES
+        epoch = -1
+        if request_tags:
+            if has_replica_id:
+                return decode(data, position)
+            try:
+                tag, tag_size, replica_id, epoch, replica_tags = _replica(data, at)
+            except error:
+                return decode(data, position)
+            if tag != _REPLICA_TAG or tag_size != _REPLICA_SIZE or replica_tags:
+                return decode(data, position)
+            at += _REPLICA_BYTES
         topic = _topic("", topic_id, index, leader_epoch, offset, last_epoch, log_start, size)
         request = _request(
             replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, [topic], ""
         )
-        return request, at + _USUAL_BYTES
+        if request_tags:
+            request.replica_id = -1
+            request.replica_state.replica_id = replica_id
+            request.replica_state.replica_epoch = epoch
+        return request, at
 
     def decode(data: Buffer, position: int) -> tuple[FetchRequest, int]:
         readable = data if data.__class__ is bytes else bytes(data)

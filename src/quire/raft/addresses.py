@@ -6,7 +6,7 @@ ids, so they get negative ones: -2, -3 and so on, as in Kafka.
 
 from collections.abc import Sequence
 
-from quire.raft.peers import PeerAddress
+from quire.address import Address
 from quire.raft.replicas import Endpoint, VoterSet
 from quire.raft.wire import LeaderEndpoint
 
@@ -16,11 +16,11 @@ FIRST_BOOTSTRAP_ID = -2
 class Addresses:
     __slots__ = ("_bootstrap", "_learned", "_listener_names")
 
-    def __init__(self, listener_names: Sequence[str] = (), bootstrap: Sequence[PeerAddress] = ()) -> None:
+    def __init__(self, listener_names: Sequence[str] = (), bootstrap: Sequence[Address] = ()) -> None:
         """`listener_names` are this node's `controller.listener.names`, the preferred one first."""
         self._listener_names = [name.upper() for name in listener_names]
         self._bootstrap = {FIRST_BOOTSTRAP_ID - number: address for number, address in enumerate(bootstrap)}
-        self._learned: dict[int, tuple[int, PeerAddress]] = {}
+        self._learned: dict[int, tuple[int, Address]] = {}
         """Of each leader, the last epoch in which it said where it listens, and where."""
 
     @property
@@ -28,12 +28,12 @@ class Addresses:
         return list(self._bootstrap)
 
     def learn(self, leader: LeaderEndpoint, epoch: int) -> None:
-        """Where the leader of an epoch listens, in its own words. An earlier epoch changes nothing."""
+        """Where the leader of an epoch listens, as it reports. An earlier epoch changes nothing."""
         known = self._learned.get(leader.node_id)
         if known is None or known[0] <= epoch:
-            self._learned[leader.node_id] = (epoch, PeerAddress(leader.host, leader.port))
+            self._learned[leader.node_id] = (epoch, Address(leader.host, leader.port))
 
-    def of(self, node_id: int, voters: VoterSet, leads_epoch: int | None = None) -> PeerAddress | None:
+    def of(self, node_id: int, voters: VoterSet, leads_epoch: int | None = None) -> Address | None:
         """`leads_epoch` is set for the present leader: what it says of itself is newer than this log's voter set."""
         if node_id in self._bootstrap:
             return self._bootstrap[node_id]
@@ -42,7 +42,7 @@ class Addresses:
             return learned
         voter = voters.get(node_id)
         endpoint = None if voter is None else self.choose(voter.endpoints)
-        return learned if endpoint is None else PeerAddress(endpoint.host, endpoint.port)
+        return learned if endpoint is None else Address(endpoint.host, endpoint.port)
 
     def choose(self, endpoints: Sequence[Endpoint]) -> Endpoint | None:
         """The endpoint of a listener that this node uses too."""

@@ -85,7 +85,7 @@ def snapshot_footer() -> tuple[ControlRecordType, bytes]:
 
 
 def header_timestamp(record: Record) -> int:
-    """The last contained timestamp in a snapshot's header; ProtocolError if it is no header."""
+    """The last contained timestamp in a snapshot's header; ProtocolError if it is not a header."""
     if control_type(record) is not ControlRecordType.SNAPSHOT_HEADER:
         raise ProtocolError("a snapshot begins with a header")
     return decode(SnapshotHeaderRecord, record.value or b"", 0).last_contained_log_timestamp

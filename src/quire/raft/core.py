@@ -51,7 +51,7 @@ class NotLeaderError(Exception):
 
 
 class QuorumView(NamedTuple):
-    """The quorum as this replica sees it; the progress of others is known to the leader alone."""
+    """The quorum as this replica sees it; only the leader knows the progress of others."""
 
     leader_id: int | None
     epoch: int
@@ -207,7 +207,7 @@ class RaftCore:
                 return None
             case Resign():
                 replica.stopping = True
-                return Become(Kind.RESIGNED, role.election) if role.kind is Kind.LEADER else None
+                return role.resigns(replica)
 
     def _receive(self, sender: int, message: object, now_ms: float) -> Become | None:
         replica = self._replica

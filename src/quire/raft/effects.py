@@ -163,7 +163,7 @@ class AnswerFetch(NamedTuple):
 class FetchSnapshot(NamedTuple):
     """Fetch the snapshot at `position` from `leader_id` and report SnapshotFetched; Unreachable if that fails.
 
-    Asked again for a snapshot that is on its way or on disk already, the shell continues with what it has.
+    If the shell already has the snapshot, or part of it, it continues with what it has.
     """
 
     leader_id: int

@@ -1,6 +1,6 @@
 """Requests of other replicas that the machine has not answered yet.
 
-The machine answers by sending a message to whom the request came from. A replica may have several requests in progress,
+The machine answers by sending a message to the sender of the request. A replica may have several requests in progress,
 on several connections, so each request gets a number of its own as its sender, above all node ids.
 """
 

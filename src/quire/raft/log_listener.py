@@ -1,4 +1,4 @@
-"""What keeps state from the metadata log, and which leader it was told of.
+"""What keeps state from the metadata log, and which leader was reported to it.
 
 The listener may know less than the consensus core: a new leader first has to commit everything before its term, and a
 full disk holds back effects. So who leads the quorum is one question (`RaftCore`), and whether the listener may act as

@@ -29,6 +29,7 @@ from quire.seams import Buffer, Disk, Jobs
 from quire.seams.disk import write_atomically
 from quire.storage import Log, LogConfig
 from quire.storage.flushing.flusher import Flusher
+from quire.storage.leader_epochs import NO_EPOCH
 from quire.storage.scanning.damage import DamagedLogError
 
 FOLDER = f"{CLUSTER_METADATA}-0"
@@ -94,7 +95,7 @@ class LogStore:
             self._log = Log.open(self._disk, self.path, config, clean=False, only_torn=True, now_ms=now_ms)
         except DamagedLogError as error:
             raise MetadataLogError(
-                f"{error}. This is no unfinished write: cut there, the log would lose metadata that was committed. "
+                f"{error}. This is not an unfinished write: cut there, the log would lose committed metadata. "
                 "Restore the file from a copy or the folder from another controller; nothing has been changed"
             ) from error
         self._log.on_roll = Log.sync_completed
@@ -150,9 +151,9 @@ class LogStore:
         return position
 
     def _differs_from(self, newest: LogPosition) -> bool:
-        """Whether the log has a record of an earlier leader where the snapshot has its last one."""
+        """Whether the log has a record of another leader, earlier or later, where the snapshot has its last one."""
         last = newest.offset - 1
-        return last >= self._log.start_offset and 0 <= self._log.epochs.epoch_of(last) < newest.epoch
+        return last >= self._log.start_offset and self._log.epochs.epoch_of(last) not in (NO_EPOCH, newest.epoch)
 
     def _read_controls(self, offset: int) -> None:
         for content, header in self._batches(offset, self._log.end_offset):

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from math import inf
 
+from quire.address import Address
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.raft import messages
@@ -59,8 +60,8 @@ from quire.raft.log_listener import LogListener, ToldLeader
 from quire.raft.log_store import CommittedBatch, LogStore
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchAnswer
-from quire.raft.outbox import Answer, Outbox
-from quire.raft.peers import NoPeers, PeerAddress, Peers
+from quire.raft.outbox import Outbox, PeerResponse
+from quire.raft.peers import NoPeers, Peers
 from quire.raft.pending_answers import PendingAnswers
 from quire.raft.refusals import not_leader
 from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
@@ -245,12 +246,12 @@ class MetadataLog:
             )
 
     def resign(self) -> None:
-        """Leaves the lead to another voter, if there is one, and never leads again; goes on as a follower."""
+        """Leaves the lead to another voter, if there is one, and never leads again; continues as a follower."""
         if not self._stopped and self._core is not None and self._core.voters.others(self._key):
             self._step(Resign())
 
     def close(self) -> None:
-        """Leaves the quorum, makes everything durable and closes the files. The listener is not called any more."""
+        """Leaves the quorum, makes everything durable and closes the files. The listener is no longer called."""
         if self._stopped:
             return
         if self._core is not None:
@@ -288,7 +289,7 @@ class MetadataLog:
     def append(self, records: Sequence[VersionedRecord], now_ms: int) -> int:
         """Writes the records as one batch, all committed or none, and returns the offset of the first.
 
-        `now_ms` becomes their timestamp. NotLeaderError if this node does not lead (any more).
+        `now_ms` becomes their timestamp. NotLeaderError if this node does not lead.
         """
         assert records, "a batch has at least one record"
         base_offset = self.next_offset
@@ -332,11 +333,11 @@ class MetadataLog:
         if chosen is not None:
             self._addresses.learn(LeaderEndpoint(leader_id, chosen.host, chosen.port), epoch)
 
-    def address_of(self, node_id: int) -> PeerAddress | None:
+    def address_of(self, node_id: int) -> Address | None:
         leads_epoch = self.epoch if node_id == self.leader_id else None
         return self._addresses.of(node_id, self.voters, leads_epoch)
 
-    def answered(self, peer: int, answer: Answer) -> None:
+    def answered(self, peer: int, answer: PeerResponse) -> None:
         if not self._stopped:
             self._step(Received(peer, answer))
 

@@ -1,4 +1,4 @@
-"""Sends the machine's messages to other replicas as requests, and hands back what comes of each.
+"""Sends the machine's messages to other replicas as requests, and returns the result of each.
 
 Every request has one result: the answer, or a loss. The machine gets both, and decides whether to retry.
 """
@@ -6,6 +6,7 @@ Every request has one result: the answer, or a loss. The machine gets both, and 
 import logging
 from typing import Protocol
 
+from quire.address import Address
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
 from quire.protocol.messages.begin_quorum_epoch import BeginQuorumEpochResponse
@@ -25,7 +26,7 @@ from quire.raft.messages import (
     VoteAnswer,
     VoteRequest,
 )
-from quire.raft.peers import NoAnswer, PeerAddress, Peers, Purpose
+from quire.raft.peers import NoAnswer, Peers, Purpose
 from quire.raft.replicas import Endpoint
 from quire.raft.wire import LeaderEndpoint, fetch, fetch_snapshot, quorum_epoch, vote
 from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
@@ -34,18 +35,18 @@ from quire.throttled_log import ThrottledLog
 
 log = logging.getLogger("quire.raft")
 
-Answer = VoteAnswer | EpochAnswer | FetchAnswer
+PeerResponse = VoteAnswer | EpochAnswer | FetchAnswer
 
 
 class OutboxOwner(Protocol):
-    """What the outbox needs to know, and whom it tells."""
+    """What the outbox needs to know, and what it reports to."""
 
-    def address_of(self, node_id: int) -> PeerAddress | None: ...
+    def address_of(self, node_id: int) -> Address | None: ...
 
     @property
     def own_endpoints(self) -> tuple[Endpoint, ...]: ...
 
-    def answered(self, peer: int, answer: Answer) -> None: ...
+    def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None:
         """No answer came; `fetch` is the number of a fetch."""
@@ -113,7 +114,7 @@ class Outbox:
             case FetchRequest():
                 return fetch.request(message, cluster_id)
             case _:
-                raise AssertionError(f"{message} is no request")
+                raise AssertionError(f"{message} is not a request")
 
     def _finish(self, to: int, asked: Message, response: ApiMessage | NoAnswer) -> None:
         if isinstance(response, NoAnswer):
@@ -147,11 +148,11 @@ class Outbox:
         else:
             self._log.warning("the controller at %s refused or garbled a %s: %s", where, request, error)
 
-    def _answer(self, asked: Message, response: ApiMessage) -> Answer:
+    def _answer(self, asked: Message, response: ApiMessage) -> PeerResponse:
         match response:
             case VoteResponse():
                 assert isinstance(asked, VoteRequest)
-                answer: Answer = vote.answer(response, asked)
+                answer: PeerResponse = vote.answer(response, asked)
             case FetchResponse():
                 assert isinstance(asked, FetchRequest)
                 answer = fetch.answer(response, asked)

@@ -7,13 +7,9 @@ request of a connection at a time: votes must not wait behind a fetch that waits
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from quire.address import Address
 from quire.pending import Pending, completed
 from quire.protocol.schema import Message
-
-
-class PeerAddress(NamedTuple):
-    host: str
-    port: int
 
 
 class Purpose(Enum):
@@ -31,7 +27,7 @@ class NoAnswer(NamedTuple):
 
 
 class Peers(Protocol):
-    def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]: ...
+    def ask(self, address: Address, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]: ...
 
     def close(self) -> None: ...
 
@@ -39,7 +35,7 @@ class Peers(Protocol):
 class NoPeers:
     """For a quorum of one."""
 
-    def ask(self, address: PeerAddress, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
+    def ask(self, address: Address, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
         return completed(NoAnswer("this node has no peers", connection_lost=False))
 
     def close(self) -> None:

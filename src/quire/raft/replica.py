@@ -156,7 +156,7 @@ class Replica:
         return timeout_ms + self.random.below(max(timeout_ms, 1))
 
     def random_election_backoff_ms(self) -> int:
-        """The wait of a voter that lost an election: short at first, since it is the wait of all who wait."""
+        """The wait of a voter that lost an election: short at first, because it delays the election of any leader."""
         longest_ms = FIRST_BACKOFF_MS << min(self.elections_lost, 10)
         return self.random.below(min(longest_ms, self.settings.election_backoff_max_ms) + 1)
 

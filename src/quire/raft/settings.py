@@ -28,6 +28,6 @@ class MetadataLogSettings(NamedTuple):
     segment_ms: int = 7 * 24 * 3600 * 1000
     bytes_between_snapshots: int = 20 << 20
     snapshot_interval_ms: int = 3600 * 1000
-    """The longest time between a change and the snapshot that contains it; 0 means by size alone."""
+    """The longest time between a change and the snapshot that contains it; 0 means that only the size counts."""
     retention_bytes: int = 100 << 20
     retention_ms: int = 7 * 24 * 3600 * 1000

@@ -218,7 +218,7 @@ class SnapshotFetch:
             self._complete(download)
 
     def _give_up(self, reason: str | Exception) -> None:
-        # Errors are told apart by their kind: their text names the file, which is another one each time.
+        # Errors are distinguished by their kind: their text names the file, which is another one each time.
         kind = (type(reason), reason.errno if isinstance(reason, OSError) else None)
         logged = (self._leader_id, reason if isinstance(reason, str) else kind)
         if logged != self._logged:

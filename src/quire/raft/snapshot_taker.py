@@ -1,7 +1,8 @@
 """Decides when this node writes a snapshot of its committed state, and writes it in a job.
 
 A snapshot is due when enough was committed since the last one (`metadata.log.max.record.bytes.between.snapshots`), or
-some time after the first change (`metadata.log.max.snapshot.interval.ms`). Afterwards old snapshots, and the log before
+some time after the first change (`metadata.log.max.snapshot.interval.ms`). One that is due while another is being
+written, or in the middle of a metadata transaction, is written after that. Afterwards old snapshots, and the log before
 the oldest that stays, are deleted.
 """
 
@@ -40,6 +41,7 @@ class SnapshotTaker:
         "_clock",
         "_content",
         "_failed",
+        "_is_overdue",
         "_settings",
         "_stopped",
         "_store",
@@ -68,6 +70,8 @@ class SnapshotTaker:
         self._failed = failed
         self._bytes_since = 0
         self._timer: Timer | None = None
+        self._is_overdue = False
+        """Whether the timer has fired, and there is no snapshot since."""
         self._writing = False
         self._stopped = False
 
@@ -75,15 +79,20 @@ class SnapshotTaker:
         self._bytes_since += size_bytes
 
     def take_if_due(self) -> None:
-        if self._bytes_since >= self._settings.bytes_between_snapshots:
+        if self._is_overdue or self._bytes_since >= self._settings.bytes_between_snapshots:
             self.take()
         elif self._timer is None and self._settings.snapshot_interval_ms and self._bytes_since:
-            self._timer = self._clock.call_later(self._settings.snapshot_interval_ms, self.take)
+            self._timer = self._clock.call_later(self._settings.snapshot_interval_ms, self._time_is_up)
 
     def stop(self) -> None:
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        self._is_overdue = True
+        self.take()
 
     def take(self) -> None:
         """Writes the committed state in a job, then deletes what it replaces; nothing while one is being written."""
@@ -93,6 +102,7 @@ class SnapshotTaker:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._is_overdue = False
         self._writing = True
         self._bytes_since = 0
         position = LogPosition(content.epoch, content.last_offset + 1)
@@ -120,7 +130,7 @@ class SnapshotTaker:
         log.error("no metadata snapshot is written to %s until there is room again: %s", self._store.path, error)
         self._writing = False
         if self._timer is None and not self._stopped:
-            self._timer = self._clock.call_later(RETRY_MS, self.take)
+            self._timer = self._clock.call_later(RETRY_MS, self._time_is_up)
 
     def _written(self, position: LogPosition) -> None:
         self._writing = False
@@ -134,3 +144,4 @@ class SnapshotTaker:
             return
         if start is not None:
             self._trimmed(start)
+        self.take_if_due()

@@ -1,4 +1,4 @@
-"""A round of votes: which voters granted and which refused, whom to ask again, and whether the election is decided."""
+"""A round of votes: which voters granted and which refused, which to retry, and whether the election is decided."""
 
 from math import inf
 
@@ -28,7 +28,7 @@ class VoteRound:
             self.ask_again_at_ms = min(self.ask_again_at_ms, ask_again_at_ms)
 
     def take_unreached(self) -> list[ReplicaKey]:
-        """The voters to ask again now."""
+        """The voters whose request must be sent again now."""
         unreached = [voter.key for voter in self._voters if voter.key.id in self._unreached]
         self._unreached.clear()
         self.ask_again_at_ms = inf

@@ -1,7 +1,7 @@
 """Files of the operating system.
 
 `OpenFiles` manages the descriptors: there may be more open files than descriptors, and a file that is renamed or
-removed stays readable for those who have it open. Sockets hold a file until a slice of it is sent, so its owner may
+removed stays readable for users that have it open. Sockets hold a file until a slice of it is sent, so its owner may
 close it meanwhile.
 
 For a growing file, the blocks of the next writes are allocated in one step (see `RealFile`).

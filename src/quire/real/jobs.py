@@ -1,7 +1,7 @@
 """Runs blocking work in a few threads, and returns the results to the event loop.
 
 Threads start when there is work for them, so a node that never blocks has none. Several jobs that end together wake the
-loop once. The queue has no limit of its own, because those who fill it have: a log has one flush at a time, and a
+loop once. The queue has no limit of its own, because its callers have limits: a log has one flush at a time, and a
 connection one request. A limit would refuse flushes, and so turn a slow disk into a failed one.
 """
 

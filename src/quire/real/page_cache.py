@@ -1,7 +1,7 @@
 """Which page cache a folder's files are in.
 
-The boot id is that of the running kernel, and the same in all containers of a machine. The file system is told by its
-own id, which differs between volumes that are mounted one after the other under the same device number.
+The boot id is that of the running kernel, and the same in all containers of a machine. The file system is identified by
+its own id, which differs between volumes that are mounted one after the other under the same device number.
 """
 
 import os

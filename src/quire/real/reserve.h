@@ -1,7 +1,7 @@
 /* Setting blocks aside behind a file's end without making it longer: a system call that Python's os module lacks.
 
    Only on ext4. XFS sets blocks aside by itself, and gives them back only after it has written all of the file to the
-   disk, while everybody waits; btrfs and tmpfs write no faster for it. */
+   disk, while all others wait; btrfs and tmpfs write no faster for it. */
 
 #ifndef QUIRE_RESERVE_H
 #define QUIRE_RESERVE_H

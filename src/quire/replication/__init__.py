@@ -7,8 +7,8 @@
     in_sync_replicas.py       the ISR as committed and as proposed (KIP-497)
     members.py                replicas and ISR, as the metadata says
     follower_role.py          copies the leader's log, and truncates what the leader does not have
-    replica_reader.py         what a leader tells the sessions of its followers
-    partition_owner.py        what a partition tells the node that hosts it
+    replica_reader.py         what a leader reports to the sessions of its followers
+    partition_owner.py        what a partition reports to the node that hosts it
     commit_wait.py            a write that waits to be committed or flushed
     fetch_wait.py             a fetch that waits for records
     waiting_fetches.py        the fetches that wait for one partition

@@ -5,9 +5,9 @@ be read, when a partition changes in a way that the client must learn of, or at 
 leaves nothing behind when the client disconnects.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from quire.pending import Pending
 from quire.protocol.errors import ApiError
 from quire.seams import Clock, Timer
 from quire.storage import LogPosition
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FetchWait:
-    """Calls `finish` when `missing_bytes` more bytes can be read from the partitions together.
+    """`ended` completes when `missing_bytes` more bytes can be read from the partitions together.
 
     With `committed_only` the last stable offset decides what can be read: such a reader gets the records of an open
     transaction only after its end. ApiError when a failing disk keeps that from being found.
@@ -27,13 +27,12 @@ class FetchWait:
     If other requests ran after the partitions were read, `seen_ends` has the end that each could be read to then.
     """
 
-    __slots__ = ("_partitions", "_stable_ends", "_timer", "finish", "missing_bytes")
+    __slots__ = ("_partitions", "_stable_ends", "_timer", "ended", "missing_bytes")
 
     def __init__(
         self,
         roles: "list[LeaderRole | FollowerRole]",
         missing_bytes: int,
-        finish: Callable[[], None],
         *,
         committed_only: bool = False,
         seen_ends: list[LogPosition] | None = None,
@@ -42,7 +41,7 @@ class FetchWait:
         partitions = [each.partition for each in roles]
         ends = [each.readable_end(committed_only) for each in partitions] if committed_only or seen_ends else []
         self.missing_bytes = missing_bytes
-        self.finish = finish
+        self.ended: Pending[None] = Pending(on_abandoned=self.cancel)
         self._partitions = partitions
         self._stable_ends = dict(zip(partitions, ends, strict=True)) if committed_only else None
         self._timer: Timer | None = None
@@ -71,7 +70,7 @@ class FetchWait:
         """Ends the wait, with whatever there is to read."""
         if self._partitions:
             self.cancel()
-            self.finish()
+            self.ended.complete(None)
 
     def cancel(self) -> None:
         for partition in self._partitions:

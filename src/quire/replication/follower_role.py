@@ -1,7 +1,7 @@
 """The follower's side of a partition: copies the leader's log, and truncates what the leader does not have.
 
 A `FollowerRole` is one leader epoch on a replica that does not lead. A fetcher of the node (`quire.node.replicas`) asks
-`fetch_position` where to go on, and passes on what the leader answers:
+`fetch_position` where to continue, and passes on what the leader answers:
 
     records             `append` checks them and writes them as they are
     a diverging epoch   `truncation_offset` says how much of the log both have; the node truncates the rest
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import HEADER_BYTES, BatchHeader, check_crc, read_header, walk_batches
+from quire.replication import settings
 
 if TYPE_CHECKING:
     from quire.replication.partition import Partition
@@ -74,13 +75,19 @@ class FollowerRole:
         return written
 
     def _checked(self, records: memoryview) -> list[BatchHeader]:
-        """The headers of the batches that this log can take. ApiError if the first one is wrong."""
+        """The headers of the batches that this log can take. ApiError if the first one is wrong.
+
+        There may be gaps between batches: compaction leaves them, and the topic may be one that is no longer compacted.
+        """
+        if len(records) >= HEADER_BYTES:
+            self._check_size(read_header(records))
         headers = walk_batches(records)
         offset, epoch = self.log.end_offset, self.log.epochs.latest
         for number, header in enumerate(headers):
             if header.leader_epoch > self.leader_epoch:
                 return headers[:number]
             try:
+                self._check_size(header)
                 self._check_order(header, offset, epoch)
                 check_crc(records, header)
             except ApiError:
@@ -89,6 +96,15 @@ class FollowerRole:
                 return headers[:number]
             offset, epoch = header.next_offset, header.leader_epoch
         return headers
+
+    def _check_size(self, header: BatchHeader) -> None:
+        """By what any leader may store: max.message.bytes may have been lowered since."""
+        if header.size > settings.BATCH_BYTES_MAX:
+            raise ApiError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"node {self.leader_id} sent a batch of {header.size} bytes for {self.partition}, and there are no "
+                f"larger ones than {settings.BATCH_BYTES_MAX}",
+            )
 
     def _check_order(self, header: BatchHeader, offset: int, epoch: int) -> None:
         if header.base_offset < offset or header.last_offset_delta < 0 or header.leader_epoch < epoch:
@@ -155,7 +171,7 @@ class FollowerRole:
         """How much of this log to keep when the leader says that its `epoch` ends at `end_offset` (KIP-595).
 
         Both logs agree up to the smaller end of that epoch. If this log has only earlier epochs, the follower goes back
-        to the end of the latest of these and asks again.
+        to the end of the latest of these and fetches again.
         """
         log = self.log
         own_epoch, own_end_offset = log.epoch_end(epoch)

@@ -2,7 +2,7 @@
 
 Everything before the smallest log end among the in-sync replicas is committed. A follower joins the ISR when it has all
 that is committed and all that earlier leaders have written; it leaves when it has not kept up for
-`replica.lag.time.max.ms`. The controller decides:
+`replica.lag.time.max.ms`, and is considered again when it has fetched. The controller decides:
 
     `fetched` or `consider_joining` finds a follower that has caught up, or `check_lag` one that lags;
     `_propose` calls `PartitionOwner.isr_change_wanted`, and the owner sends `change` to the controller;
@@ -51,7 +51,7 @@ class Followers:
         """Of those that may be in sync: what they lack is not committed."""
         self._joining: dict[int, ReplicaProgress] = {}
         """Of those that keep up, but that records appended meanwhile keep from being where the high watermark is. It
-        waits for them too, so that they can join."""
+        waits for them too, so that they can join, as long as they fetch."""
         self._low_waits: list[tuple[int, Pending[int]]] = []
         """Deletions, each with the offset that all logs have to start at."""
         self._sampled_end = UNKNOWN
@@ -141,8 +141,11 @@ class Followers:
 
     def _consider(self, replica_id: int, progress: ReplicaProgress) -> None:
         self._joining.pop(replica_id, None)
+        if progress.end_offset == UNKNOWN or progress.may_have_stopped:
+            # What it last fetched says nothing of now: its broker can be up, but cut off from this one.
+            return
         partition = self._leader.partition
-        if progress.end_offset == UNKNOWN or not partition.owner.may_join_isr(replica_id, progress.broker_epoch):
+        if not partition.owner.may_join_isr(replica_id, progress.broker_epoch):
             return
         has_caught_up = progress.end_offset >= max(partition.high_watermark, self._leader.epoch_start_offset)
         if has_caught_up and self.in_sync.proposed is None:
@@ -161,9 +164,7 @@ class Followers:
         for progress in self._progress.values():
             progress.sampled(leader_end, now_ms, self._sampled_end, self._sampled_ms)
         self._sampled_end, self._sampled_ms = leader_end, now_ms
-        lagging = [each for each, progress in self._progress.items() if progress.is_lagging(now_ms, max_lag_ms)]
-        for replica_id in lagging:
-            self._joining.pop(replica_id, None)
+        lagging = [each for each, progress in self._progress.items() if progress.check_lag(now_ms, max_lag_ms)]
         remaining = tuple(each for each in self.in_sync.committed if each not in lagging)
         if self.in_sync.proposed is None and remaining != self.in_sync.committed:
             self._propose(remaining)
@@ -193,8 +194,24 @@ class Followers:
         )
         return IsrChange(in_sync.proposed, epochs, self._leader.leader_epoch, in_sync.partition_epoch)
 
-    def refused(self, change: IsrChange) -> None:
-        """The controller has refused the change, and it will never take effect."""
+    def unanswered(self, change: IsrChange) -> None:
+        """A request with the change was sent, and its answer was lost, or says nothing about the change."""
+        if self.in_sync.proposed is change.isr:
+            self.in_sync.has_unanswered_request = True
+
+    def refused(self, change: IsrChange) -> bool:
+        """The controller has refused the change; False if an earlier request may still bring it about.
+
+        What the controller has refused may be allowed by the time that request arrives. It is void as soon as the
+        metadata has another state of the partition, so the controller writes one when it refuses a member.
+        """
+        if self.in_sync.proposed is change.isr and self.in_sync.has_unanswered_request:
+            return False
+        self.withdraw(change)
+        return True
+
+    def withdraw(self, change: IsrChange) -> None:
+        """The change never takes effect, or is none."""
         if self.in_sync.proposed is change.isr:
             self.in_sync.withdraw()
             self._members_changed()

@@ -5,14 +5,10 @@ it never goes back.
 """
 
 from quire.storage import Log, LogPosition
-from quire.storage.scanning.batch_scan import DamagedBatchError
 
-BEFORE_ALL_SEGMENTS = -1
+_BEFORE_ALL_SEGMENTS = -1
 
 
-def restored_position(log: Log, offset: int) -> LogPosition:
-    """The position of a high watermark; before all segments if a damaged batch keeps it from being found."""
-    try:
-        return log.position_of(offset)
-    except DamagedBatchError:
-        return LogPosition(log.start_offset, BEFORE_ALL_SEGMENTS, 0)
+def before_all_segments(log: Log) -> LogPosition:
+    """The position of a high watermark that a damaged batch keeps from being found: nothing is read."""
+    return LogPosition(log.start_offset, _BEFORE_ALL_SEGMENTS, 0)

@@ -21,7 +21,7 @@ class IsrChange(NamedTuple):
 
 
 class InSyncReplicas:
-    __slots__ = ("committed", "maximal", "partition_epoch", "proposed", "replicas")
+    __slots__ = ("committed", "has_unanswered_request", "maximal", "partition_epoch", "proposed", "replicas")
 
     def __init__(self, members: Members) -> None:
         self.replicas = members.replicas
@@ -29,6 +29,8 @@ class InSyncReplicas:
         self.partition_epoch = members.partition_epoch
         self.proposed: tuple[int, ...] | None = None
         """What the controller was asked for, and has not answered."""
+        self.has_unanswered_request = False
+        """A request with `proposed` had no answer. It may reach the controller after a later one was answered."""
         self.maximal = members.isr
         """All that may be in sync: those of `committed` and of `proposed`."""
 
@@ -48,10 +50,11 @@ class InSyncReplicas:
     def propose(self, isr: tuple[int, ...]) -> None:
         assert self.proposed is None, "one change of the ISR at a time"
         self.proposed = isr
+        self.has_unanswered_request = False
         self.maximal = tuple(dict.fromkeys(self.committed + isr))
 
     def withdraw(self) -> None:
-        """The controller has refused the change, so it is certain that it never takes effect."""
+        """It is certain that the change never takes effect."""
         self.proposed = None
         self.maximal = self.committed
 

@@ -39,6 +39,7 @@ from quire.replication.batch_check import AT_ONCE_BYTES, BatchCheck
 from quire.replication.commit_wait import CommitWait
 from quire.replication.followers import Followers
 from quire.replication.members import Members
+from quire.replication.refused_batches import RefusedBatches
 from quire.replication.replica_reader import ReplicaReader
 from quire.replication.verification_guards import VerificationGuard, VerificationGuards
 from quire.seams import Buffer
@@ -53,6 +54,7 @@ class LeaderRole:
     __slots__ = (
         "_awaits_flush",
         "_own_end",
+        "_refused",
         "commit_waits",
         "end_error",
         "epoch_start_offset",
@@ -84,6 +86,8 @@ class LeaderRole:
         self._own_end = 0
         """How far this node's own log counts."""
         self._awaits_flush = False
+        self._refused: RefusedBatches | None = None
+        """None until the first one."""
 
     def __repr__(self) -> str:
         return f"LeaderRole({self.partition}, epoch {self.leader_epoch})"
@@ -139,6 +143,7 @@ class LeaderRole:
         settings = self.partition.settings
         header: BatchHeader | None = None
         if acks_all and self.followers.is_under_min_isr:
+            self._note_refused(read_header(records), ErrorCode.NOT_ENOUGH_REPLICAS)
             raise self._not_enough_replicas()
         if check is None and not settings.compression:
             # The usual batch, checked by a single call.
@@ -160,8 +165,12 @@ class LeaderRole:
                     raise TakesLongError
             view, header = check.result()
         if header.producer_id >= 0:
+            if self._refused is not None:
+                self._refused.check(header)
             original = self.log.check_producer(header, from_zero=guard is not None and guard.bumps_epoch)
             if original is not None:
+                if self._refused is not None:
+                    self._refused.written(header)
                 # Its flush may have failed, or the settings may ask for more than they did at the time.
                 self.advance_high_watermark()
                 return AppendInfo(
@@ -172,9 +181,18 @@ class LeaderRole:
         try:
             appended = self.log.append(view, (header,), self.leader_epoch, now_ms)
         except OSError as error:
+            self._note_refused(header, ErrorCode.KAFKA_STORAGE_ERROR)
             raise self.partition.storage_error(error) from error
+        if self._refused is not None:
+            self._refused.written(header)
         self._written()
         return appended
+
+    def _note_refused(self, header: BatchHeader, code: ErrorCode) -> None:
+        if header.producer_id >= 0:
+            if self._refused is None:
+                self._refused = RefusedBatches()
+            self._refused.add(header, code)
 
     def _not_enough_replicas(self) -> ApiError:
         return ApiError(

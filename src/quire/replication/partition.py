@@ -10,7 +10,7 @@ never goes back. An OSError of the disk becomes KAFKA_STORAGE_ERROR for this par
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import is_internal
 from quire.replication.follower_role import FollowerRole
-from quire.replication.high_watermark import restored_position
+from quire.replication.high_watermark import before_all_segments
 from quire.replication.leader_epochs import check_leader_epoch
 from quire.replication.leader_role import LeaderRole
 from quire.replication.members import Members
@@ -21,6 +21,7 @@ from quire.seams import FileSlice
 from quire.storage import Log, LogPosition
 from quire.storage.indexes.transaction_index import AbortedTransaction
 from quire.storage.producers.producer_state import ProducerEntry
+from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.storage.time_lookup.time_search import TimeSearch
 
 LATEST_TIMESTAMP = -1
@@ -104,6 +105,9 @@ class Partition:
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch)
+        if self.follower is not None:
+            # What this process wrote counts as intact, but its file may have been damaged while others were read.
+            self.log.check_again()
         leader = LeaderRole(self, self.leader_epoch, members)
         self._change_role(leader, None, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         leader.begin()
@@ -132,9 +136,8 @@ class Partition:
         if code is not ErrorCode.NONE:
             raise ApiError(code, f"{self} is led in epoch {self.leader_epoch}, not {requested}")
 
-    def change_settings(self, settings: PartitionSettings) -> None:
-        """The topic's settings have changed. The log has its new configuration already."""
-        self.settings = settings
+    def settings_changed(self) -> None:
+        """`settings` and the log's configuration have changed, and roles and members are those that go with them."""
         if self.leader is not None:
             self.leader.settings_changed()
 
@@ -146,9 +149,12 @@ class Partition:
         position = self._high_watermark_position
         if position is None:
             try:
-                position = restored_position(self.log, self.high_watermark)
+                position = self.log.position_of(self.high_watermark)
             except OSError as error:
                 raise self.storage_error(error) from error
+            except DamagedBatchError as damage:
+                self.damage_error(damage)
+                position = before_all_segments(self.log)
             self._high_watermark_position = position
         return position
 
@@ -163,6 +169,11 @@ class Partition:
         """The log was truncated, or was emptied and starts elsewhere."""
         self._high_watermark_position = None
         self.high_watermark = min(max(self.high_watermark, self.log.start_offset), self.log.end_offset)
+
+    def log_repaired(self) -> None:
+        """Damaged segments were replaced by intact ones, in which batches may be at other positions."""
+        self._high_watermark_position = None
+        self.waiting_fetches.answer()
 
     @property
     def last_stable_offset(self) -> int:
@@ -193,6 +204,8 @@ class Partition:
             return self.log.read(offset, max_bytes, upper=upper, min_one_batch=at_least_one_batch, in_job=True)
         except OSError as error:
             raise self.storage_error(error) from error
+        except DamagedBatchError as damage:
+            raise self.damage_error(damage) from None
 
     def check_holds(self, offset: int) -> None:
         if not self.log.start_offset <= offset <= self.log.end_offset:
@@ -208,6 +221,8 @@ class Partition:
             return self.log.read(offset, max_bytes, min_one_batch=at_least_one_batch, in_job=True)
         except OSError as error:
             raise self.storage_error(error) from error
+        except DamagedBatchError as damage:
+            raise self.damage_error(damage) from None
 
     def readable_end(self, committed_only: bool) -> LogPosition:
         if committed_only and (stable := self.last_stable_offset) < self.high_watermark:
@@ -215,6 +230,8 @@ class Partition:
                 return self.log.position_of(stable)
             except OSError as error:
                 raise self.storage_error(error) from error
+            except DamagedBatchError as damage:
+                raise self.damage_error(damage) from None
         return self.high_watermark_position
 
     def bytes_between(self, seen: LogPosition, now: LogPosition) -> int:
@@ -228,6 +245,8 @@ class Partition:
             return self.log.aborted_transactions(offset, part)
         except OSError as error:
             raise self.storage_error(error) from error
+        except DamagedBatchError as damage:
+            raise self.damage_error(damage) from None
 
     def find_offset(
         self, timestamp: int, committed_only: bool, searched: TimeSearch | None = None
@@ -252,6 +271,8 @@ class Partition:
                 found = self.log.find_timestamp(timestamp, searched)
         except OSError as error:
             raise self.storage_error(error) from error
+        except DamagedBatchError as damage:
+            raise self.damage_error(damage) from None
         if found is not None and found[1] < limit:
             return found
         self._check_knows_end()
@@ -285,6 +306,10 @@ class Partition:
         """Reports a failing disk to the owner; returns the error for the client."""
         self.owner.storage_failed(self, error)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self} fails: {error.strerror}")
+
+    def damage_error(self, damage: DamagedBatchError) -> ApiError:
+        """Reports a damaged batch to the owner, which may have it repaired; returns the error for the client."""
+        return self.owner.damage_found(self, damage)
 
     # --- Deleting
 

@@ -1,11 +1,14 @@
-"""What a partition tells the node that hosts it. `quire.node.partitions.PartitionEvents` implements it."""
+"""What a partition reports to the node that hosts it. `quire.node.partitions.PartitionEvents` implements it."""
 
 from typing import TYPE_CHECKING, Protocol
+
+from quire.protocol.errors import ApiError
 
 if TYPE_CHECKING:
     from quire.replication.follower_role import FollowerRole
     from quire.replication.leader_role import LeaderRole
     from quire.replication.partition import Partition
+    from quire.storage.scanning.batch_scan import DamagedBatchError
 
 
 class PartitionOwner(Protocol):
@@ -32,3 +35,7 @@ class PartitionOwner(Protocol):
 
     def storage_failed(self, partition: "Partition", error: OSError) -> None:
         """The disk of the partition's log returned an error. The partition may be taken offline within this call."""
+
+    def damage_found(self, partition: "Partition", damage: "DamagedBatchError") -> ApiError:
+        """A batch of the log is damaged. The result is for the client: whether the replica will be repaired."""
+        ...

@@ -12,7 +12,15 @@ NEVER = float("-inf")
 class ReplicaProgress:
     """Of one follower under one leadership."""
 
-    __slots__ = ("_leader_end", "broker_epoch", "end_offset", "in_sync_at_ms", "keeps_up", "log_start_offset")
+    __slots__ = (
+        "_leader_end",
+        "broker_epoch",
+        "end_offset",
+        "in_sync_at_ms",
+        "keeps_up",
+        "log_start_offset",
+        "may_have_stopped",
+    )
 
     def __init__(self) -> None:
         self.end_offset = UNKNOWN
@@ -23,6 +31,8 @@ class ReplicaProgress:
         """The last fetch began at or after the end that the leader's log had at the one before."""
         self.in_sync_at_ms: float | None = NEVER
         """When it last had all that the leader had, as far as the samples show; None until the next sample."""
+        self.may_have_stopped = False
+        """It was lagging when that was last checked, and has not fetched since."""
         self._leader_end = UNKNOWN
 
     def counts_as_in_sync(self) -> None:
@@ -32,6 +42,7 @@ class ReplicaProgress:
     def fetched(self, offset: int, log_start_offset: int, broker_epoch: int, leader_end: int) -> None:
         self.keeps_up = self._leader_end != UNKNOWN and offset >= self._leader_end
         self._leader_end = leader_end
+        self.may_have_stopped = False
         self.end_offset = offset
         self.log_start_offset = log_start_offset
         self.broker_epoch = broker_epoch
@@ -43,5 +54,7 @@ class ReplicaProgress:
         elif self.end_offset >= earlier_end:
             self.in_sync_at_ms = max(self.in_sync_at_ms, earlier_ms)
 
-    def is_lagging(self, now_ms: float, max_lag_ms: float) -> bool:
-        return self.in_sync_at_ms is not None and now_ms - self.in_sync_at_ms > max_lag_ms
+    def check_lag(self, now_ms: float, max_lag_ms: float) -> bool:
+        """Whether it lags, by the samples."""
+        self.may_have_stopped = self.in_sync_at_ms is not None and now_ms - self.in_sync_at_ms > max_lag_ms
+        return self.may_have_stopped

@@ -1,4 +1,4 @@
-"""What a leader tells those who read for its followers. `quire.node.replicas.ReplicaSession` implements it."""
+"""What a leader reports to the sessions of its followers. `quire.node.replicas.ReplicaSession` implements it."""
 
 from typing import TYPE_CHECKING, Protocol
 

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from quire.protocol.records import Compression
 
+BATCH_BYTES_MAX = 500 * 1024 * 1024
+"""Of any topic, because its followers could not copy larger batches: a node reads no response of more than 512 MiB."""
+
 
 class PartitionSettings(NamedTuple):
     max_message_bytes: int = 1_048_588

@@ -13,5 +13,5 @@
 This file imports nothing, so that modules which do not need Spark work without it.
 """
 
-INSTALL_SPARK = "pip install 'quire-log[spark]', or in Quire's folder: pip install '.[spark]'"
+INSTALL_SPARK = "in Quire's folder: pip install '.[spark]'"
 """How to install the extra, for error messages."""

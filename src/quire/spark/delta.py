@@ -47,8 +47,8 @@ class DeltaSink:
         if taken is not None and batch_id < taken:
             raise ValueError(
                 f"batch {batch_id} for table {self.table} comes after batch {taken} of the same stream, {stream}: its "
-                "checkpoint is older than the table, or a copy of another's, and whether the table has these rows "
-                "cannot be known; start with a new checkpoint, and a new table if rows must not be there twice"
+                "checkpoint is older than the table, or a copy of another checkpoint, so it is unknown whether the "
+                "table has these rows; start with a new checkpoint, and a new table if rows must not be there twice"
             )
         if batch_id == taken:
             log.info("table %s has batch %d of %s already", self.table, batch_id, stream)
@@ -90,5 +90,5 @@ def _check_text(rows: pa.Table, what: str) -> None:
         except pa.ArrowInvalid as error:
             raise ValueError(
                 f"{what} cannot be written: column {name} has a value that is not what its type says ({error}); "
-                "keep bytes that may be no text as binary, or use make_valid_utf8"
+                "keep bytes that may not be text as binary, or use make_valid_utf8"
             ) from None

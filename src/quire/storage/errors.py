@@ -25,7 +25,7 @@ def is_full(error: Exception) -> bool:
 
 
 def is_shortage(error: Exception) -> bool:
-    """Whether a resource is exhausted, which is no reason to take a disk offline.
+    """Whether a resource is exhausted, which does not take a disk offline.
 
     Room, file descriptors, which all programs of a machine share, or the largest file size of this process.
     """

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from quire.testing.cluster_nodes import ClusterNodes
 from quire.testing.node_process import ClusterError
@@ -180,13 +180,16 @@ class Cluster:
         *,
         from_nodes: bool | Iterable[int] = True,
         from_clients: bool = True,
-        one_way: bool = False,
+        one_way: bool | Literal["sent", "received"] = False,
     ) -> None:
         """Cuts a node off from other nodes (all, or those named) and from clients, until `heal`.
 
-        It is as if the network lost every packet: connections stay open, and nothing arrives. With `one_way` only what
-        the node sends is lost: it hears the others, and they do not hear it. Calls add up.
+        It is as if the network lost every packet: connections stay open, and nothing arrives. With `one_way="sent"` (or
+        True) only what the node sends is lost: it hears the others, and they do not hear it. With `one_way="received"`
+        only what is sent to it is lost. Calls add up.
         """
+        if one_way not in (True, False, "sent", "received"):
+            raise ValueError(f'one_way is True, False, "sent" or "received", not {one_way!r}')
         self._nodes.checked(node)
         layout = self._nodes.layout
         if layout is None:
@@ -194,7 +197,9 @@ class Cluster:
         others = [id_ for id_ in self._nodes.ids if id_ != node] if from_nodes is True else [*(from_nodes or ())]
         for other in others:
             self._nodes.checked(other)
-        layout.network.isolate(node, others, from_clients=from_clients, one_way=one_way)
+        layout.network.isolate(
+            node, others, from_clients=from_clients, sent=one_way != "received", received=one_way in (False, "received")
+        )
 
     def heal(self) -> None:
         """Ends `isolate` for all nodes."""

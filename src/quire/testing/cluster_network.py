@@ -61,12 +61,13 @@ class ClusterNetwork:
         """The node is about to end: its proxies refuse connections from now on."""
         self._tell([f"down {node}"])
 
-    def isolate(self, node: int, others: Sequence[int], *, from_clients: bool, one_way: bool) -> None:
-        """Nothing from `node` arrives at `others` and clients, and unless `one_way` nothing arrives at `node`."""
+    def isolate(
+        self, node: int, others: Sequence[int], *, from_clients: bool, sent: bool = True, received: bool = True
+    ) -> None:
+        """Nothing that `node` has `sent` arrives at `others` and clients, and nothing from them is `received` by it."""
         far: list[int | str] = [*others, *([CLIENTS] if from_clients else [])]
-        cuts = [f"cut {node} {other}" for other in far]
-        if not one_way:
-            cuts += [f"cut {other} {node}" for other in far]
+        cuts = [f"cut {node} {other}" for other in far if sent]
+        cuts += [f"cut {other} {node}" for other in far if received]
         self._tell(cuts)
         if from_clients:
             self.from_clients.add(node)

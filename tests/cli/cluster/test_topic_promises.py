@@ -1,6 +1,8 @@
 """What `quire explain` says, by settings and state: a table of topics and of sentences that must or must not come."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -55,34 +57,71 @@ PROMISES = {
         topic(),
         (
             "which are at least 2. It survives any number of killed processes, and the loss of 1 disk at a time.",
-            "that of 2 machines or more at the same time may take the last records, because",
-            "acks=1: a record is lost if its leader fails before another replica has copied it",
+            "a failure of 2 machines or more at the same time may lose the last records, because",
+            "acks=1: a record may be lost if its leader fails before all in-sync replicas have copied it",
+            "acks=0: nothing is promised",
         ),
         ("unclean",),
     ),
     "one required": Case(
-        topic(min_isr=1), ("the leader may be the only one", "that of a single machine may take the last records")
+        topic(min_isr=1), ("the leader may be the only one", "a failure of a single machine may lose the last records")
     ),
-    "three required": Case(topic(min_isr=3), ("at least 3", "loss of 2 disks at a time", "that of 3 machines or more")),
+    "three required": Case(
+        topic(min_isr=3), ("at least 3", "loss of 2 disks at a time", "a failure of all 3 machines at")
+    ),
     "more required than there are": Case(topic(min_isr=5), ("which are at least 3.",)),
     "one replica": Case(
         topic(ALONE),
-        ("when its only replica has it", "but not a lost disk", "that of its machine may", "acks=1: the same"),
+        (
+            "when its only replica has it",
+            "but not a lost disk",
+            "a failure of its machine may lose",
+            "acks=1: the same",
+        ),
         ("in-sync replicas have it",),
     ),
     "synced before each acknowledgement": Case(
-        topic(flush=1), ("none loses a record", "(flush.messages=1)"), ("may take",)
+        topic(flush=1), ("none loses a record", "(flush.messages=1)"), ("may lose",)
     ),
     "synced every thousand records": Case(
-        topic(flush=1000), ("that of 2 machines or more at the same time may take fewer than 1,000 records",)
+        topic(flush=1000),
+        ("machines or more at the same time may lose fewer than 1,000 records of each partition (flush.messages).",),
     ),
-    "synced by time": Case(topic(flush_ms=500), ("may take the last records, those of about the last 500 ms",)),
+    "synced by time": Case(topic(flush_ms=500), ("may lose the last records, those of about the last 500 ms",)),
+    "synced every thousand records and by time": Case(
+        topic(flush=1000, flush_ms=500),
+        ("fewer than 1,000 records of each partition (flush.messages), those of about the last 500 ms (flush.ms).",),
+    ),
+    "synced before each acknowledgement, and by time": Case(topic(flush=1, flush_ms=500), (), ("500",)),
     "unclean elections": Case(
         topic(unclean=True),
         (
             "killed processes, while at least one in-sync replica stays up",
+            "acknowledged before they are on disk. An unclean election may lose more.",
             "acknowledged records that it lacks are lost",
         ),
+    ),
+    "unclean elections, synced": Case(
+        topic(unclean=True, flush=1),
+        ("none loses a record, while at least one in-sync replica stays up, because",),
+        ("may lose more",),
+    ),
+    "unclean elections, each record on every replica": Case(
+        topic(unclean=True, min_isr=3),
+        ("any number of killed processes, and the loss", "acknowledged records that it lacks are lost"),
+        ("stays up", "may lose more"),
+    ),
+    "unclean elections, one replica": Case(topic(ALONE, unclean=True), ("killed processes, but",), ("unclean",)),
+    "more replicas of some partitions": Case(
+        topic(part(replicas=(1, 2), isr=(1, 2)), part(1), min_isr=2, unclean=True),
+        ("a failure of 2 machines or more", "while at least one in-sync replica stays up"),
+    ),
+    "without eligible leader replicas": Case(
+        topic(keeps_eligible=False),
+        ("a failure of 2 machines or more at the same time, or of the last in-sync one, may",),
+    ),
+    "without eligible leader replicas, one required": Case(
+        topic(keeps_eligible=False, min_isr=1), ("a failure of a single machine may",)
     ),
 }
 
@@ -227,3 +266,63 @@ def test_changes_are_commands(case: Case) -> None:
     sentences = list(topic_promises.changes(case.topic))
     check(sentences, case)
     assert bool(sentences) == bool(case.said)
+
+
+# --- The tables of docs/guarantees.md
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "guarantees.md").read_text()
+WITH_ACKS_ALL = re.findall(r"^\| all \| (\d) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", PAGE, re.MULTILINE)
+UNCLEAN = re.findall(r"^\| (\d) \| [^|]* \| ([^|]*) \|$", PAGE, re.MULTILINE)
+
+NOTHING = "nothing"
+FLUSHES = {
+    "none": (NEVER, NEVER),
+    "`flush.ms`": (NEVER, 500),
+    "`flush.messages=N`": (1000, NEVER),
+    "`flush.messages=1`": (1, NEVER),
+}
+"""With `flush.messages` and `flush.ms`."""
+LOSSES = {
+    "the last records": "may lose the last records, because",
+    "the last `flush.ms`": "may lose the last records, those of about the last 500 ms",
+    "fewer than N": "may lose fewer than 1,000 records of each partition (flush.messages).",
+}
+MACHINES = {1: "a failure of a single machine", 2: "a failure of 2 machines or more", 3: "a failure of all 3 machines"}
+UNLESS_UNCLEAN = "while at least one in-sync replica stays up"
+
+
+def flushed(flush: str, least: str, *, unclean: bool = False) -> TopicState:
+    messages, ms = FLUSHES[flush]
+    return topic(min_isr=int(least), flush=messages, flush_ms=ms, unclean=unclean)
+
+
+def test_the_tables_have_every_combination() -> None:
+    assert [row[:2] for row in WITH_ACKS_ALL] == [(least, flush) for least in "123" for flush in FLUSHES]
+    assert [row[0] for row in UNCLEAN] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("row", WITH_ACKS_ALL, ids=" ".join)
+def test_a_row_of_the_guarantees_is_what_is_promised(row: tuple[str, ...]) -> None:
+    least, flush, killed, *power = row
+    acks_all, failures, *_ = topic_promises.promises(flushed(flush, least))
+    assert killed == NOTHING
+    assert "survives any number of killed processes" in acks_all
+    assert UNLESS_UNCLEAN not in acks_all
+    costly = [machines for machines, cell in enumerate(power, 1) if cell != NOTHING]
+    if costly:
+        assert MACHINES[costly[0]] in failures
+        assert LOSSES[power[-1]] in failures
+        assert all(power[-1] == power[machines - 1].removesuffix("¹") for machines in costly)
+    else:
+        assert "none loses a record" in failures
+
+
+@pytest.mark.parametrize("flush", FLUSHES)
+@pytest.mark.parametrize("row", UNCLEAN, ids=" ".join)
+def test_a_row_about_unclean_elections_is_what_is_promised(row: tuple[str, ...], flush: str) -> None:
+    least, lost = row
+    acks_all, failures, unclean, *_ = topic_promises.promises(flushed(flush, least, unclean=True))
+    costs_more = lost != NOTHING
+    assert (UNLESS_UNCLEAN in acks_all) == costs_more
+    assert (UNLESS_UNCLEAN in failures or "An unclean election may lose more" in failures) == costs_more
+    assert unclean.startswith("unclean.leader.election.enable is on")

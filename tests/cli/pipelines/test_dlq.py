@@ -37,6 +37,22 @@ def test_show_prints_the_error_the_origin_and_the_content(servers: str, topic: s
     assert "\\xffxxx" in shown and "(201 bytes)" in shown
     (letter,) = json.loads(quire("dlq", "show", topic, "-n", "1", "--json", servers=servers).stdout)
     assert (letter["from_topic"], letter["partition"], letter["offset"]) == (topic, 2, 0)
+    assert letter["position"] == {"topic": f"{topic}.dlq", "partition": 1, "offset": 0}
+
+
+def test_show_prints_values_that_are_json_as_json(servers: str, topic: str) -> None:
+    bury(servers, topic, {"value": b'{"total": 1.50}'}, {"value": b"not JSON"})
+    shown = quire("dlq", "show", topic, "--json-values", servers=servers).stdout
+    assert b'"value": {"total": 1.50}' in shown, "the number is not rounded"
+    assert sorted(str(letter["value"]) for letter in json.loads(shown)) == ["not JSON", "{'total': 1.5}"]
+    as_text = json.loads(quire("dlq", "show", topic, "--json", servers=servers).stdout)
+    assert sorted(letter["value"] for letter in as_text) == ["not JSON", '{"total": 1.50}']
+
+
+def test_show_prints_an_empty_list_as_json(servers: str, topic: str) -> None:
+    bury(servers, topic, {"error": "a"})
+    for option in ("--json", "--json-values"):
+        assert quire("dlq", "show", topic, "--error", "never", option, servers=servers).stdout == b"[]\n"
 
 
 def test_a_topic_that_exists_has_no_dead_letters(servers: str) -> None:

@@ -61,7 +61,7 @@ def follow(servers: str, topic: str, group: str, *arguments: str) -> Iterator[su
 
 
 def owners(servers: str, group: str) -> list[int]:
-    """How many partitions each member reads, while nothing changes any more."""
+    """How many partitions each member reads, once changes have ended."""
     result = quire("groups", "describe", group, "--json", servers=servers)
     if result.returncode == EXIT_NOT_FOUND:
         return []

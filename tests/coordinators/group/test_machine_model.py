@@ -1,6 +1,6 @@
 """Whatever members of either protocol do with a group, its offset is the last one acknowledged.
 
-The group changes hands between the protocols, loses its members, is deleted and comes back; the coordinator replays its
+The group changes its protocol, loses its members, is deleted and created again; the coordinator replays its
 log, whole or compacted. Who may commit is the group's matter; here it counts that an acknowledged commit is there until
 a later one, or the deletion of the group, is acknowledged.
 """
@@ -77,7 +77,7 @@ class GroupModel(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 2))
     def commit(self, number: int) -> None:
-        """As one of those who think to be members, or as nobody."""
+        """As a client that believes it is a member, or as none."""
         known = [("", -1), *self.members.values()]
         member, generation = known[-1 - number % len(known)]
         self.commits += 1

@@ -51,35 +51,35 @@ class SimCluster:
         self.next_producer_id = 1000
         self.has_producer_ids = True
         self.coordinator_epoch = 0
-        self.image = ClusterImage(features={TRANSACTION_VERSION: transaction_version})
+        image = ClusterImage(features={TRANSACTION_VERSION: transaction_version})
         for number, (topic, count) in enumerate(TOPICS.items()):
-            self.image.add_topic(TopicImage(topic, bytes([number]) * 16))
+            image.add_topic(TopicImage(topic, bytes([number]) * 16))
             for partition in range(count):
-                self._add(topic, partition)
-        self.shard: SimShard[TransactionMachine] = SimShard(self._machine, settings, clock=self.clock, image=self.image)
+                self._add(image, topic, partition)
+        self.shard: SimShard[TransactionMachine] = SimShard(self._machine, settings, clock=self.clock, image=image)
         self.shard.on_append = self._tell_record
 
     def tell(self, line: str) -> None:
         self.story.append(line)
 
-    def _add(self, topic: str, partition: int) -> None:
+    def _add(self, image: ClusterImage, topic: str, partition: int) -> None:
         leader = NODES[partition % len(NODES)]
-        self.image.topics_by_name[topic].partitions[partition] = PartitionImage(NODES, NODES, leader)
+        image.topics_by_name[topic].partitions[partition] = PartitionImage(NODES, NODES, leader)
         self.partitions[topic, partition] = SimPartition((topic, partition), self.tell)
 
     # --- The machine and its shard
 
     def _machine(self, surroundings: Surroundings) -> TransactionMachine:
         self.coordinator_epoch += 1
-        sender = MarkerSender(
-            self.channel,
-            self.clock,
-            lambda: self.shard.image,
-            self.coordinator_epoch,
-            self,
-            lambda: completed(True),
-        )
+        sender = MarkerSender(self.channel, self.clock, self.coordinator_epoch, self)
         return TransactionMachine(surroundings, sender, self)
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.shard.image
+
+    def when_up_to_date(self) -> Pending[bool]:
+        return completed(True)
 
     def markers_written(self, markers: Markers) -> None:
         self.run(lambda machine, now_ms: machine.markers_written(markers, now_ms))

@@ -1,7 +1,7 @@
 """Partitions that transactions write to, and the channel to them: real producer state, logs in memory, faults.
 
 A partition verifies, fences and recognises repeated markers as a real one does, because the same code decides. The
-channel delivers at once unless `holding`: then requests, and the answers to them, lie there until somebody delivers
+channel delivers at once unless `holding`: then requests, and the answers to them, lie there until the test delivers
 them (once, twice, in any order) or loses them.
 """
 

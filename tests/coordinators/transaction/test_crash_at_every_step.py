@@ -189,7 +189,7 @@ class Stage:
                 return code
             if not self.step():
                 self.cluster.clock.run_for(100)
-        raise AssertionError("\n".join(["nobody gets on", *self.cluster.story[-30:]]))
+        raise AssertionError("\n".join(["no producer makes progress", *self.cluster.story[-30:]]))
 
     def step(self) -> bool:
         shard, channel = self.cluster.shard, self.cluster.channel
@@ -225,7 +225,7 @@ def crash_with_the_append_in_the_log(cluster: SimCluster) -> None:
 
 
 def crash_with_markers_on_their_way(cluster: SimCluster) -> None:
-    """They arrive after those of the next coordinator, and their answers reach nobody."""
+    """They arrive after those of the next coordinator, and their answers are lost."""
     late = list(cluster.channel.requests)
     cluster.crash()
     cluster.channel.requests.extend(late)

@@ -37,9 +37,9 @@ class Desk:
         self.completed: list[Markers] = []
         self.latest: Pending[bool] | None = None
         """What an attempt to bring the image up to date becomes; by default it is up to date."""
-        self.sender = MarkerSender(self, self.clock, lambda: self.image, 9, self, self.up_to_date)
+        self.sender = MarkerSender(self, self.clock, 9, self)
 
-    def up_to_date(self) -> Pending[bool]:
+    def when_up_to_date(self) -> Pending[bool]:
         return completed(True) if self.latest is None else self.latest
 
     def lead(self, index: int, leader: int) -> None:

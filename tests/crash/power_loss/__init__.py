@@ -2,7 +2,6 @@
 machine would have kept of it takes the place of the node's data.
 
     recorder.c     the library
-    recorder.py    compiles it
     journal.py     its records, read back
     machine.py     the machine under a node: it loses power, and starts again
 """

@@ -20,10 +20,11 @@ from pathlib import Path
 from simulator.inodes import FileNode, FolderNode
 from simulator.random import SimRandom
 from tests.crash.power_loss.journal import Change, read_journal
-from tests.crash.power_loss.recorder import recorder
+from tests.crash.preloaded import preloaded
 
 Node = FileNode | FolderNode
 
+_RECORDER = Path(__file__).parent / "recorder.c"
 _ONE_CHANGE = 2
 """How many paths one change may concern: a process may have been killed before it recorded its last one."""
 
@@ -48,7 +49,7 @@ class Machine:
     def environment(self) -> dict[str, str]:
         lies = {} if self._syncs else {"POWER_LOSS_NO_SYNC": "1"}
         return {
-            "LD_PRELOAD": str(recorder()),
+            "LD_PRELOAD": str(preloaded(_RECORDER)),
             "POWER_LOSS_ROOT": str(self._root),
             "POWER_LOSS_JOURNAL": str(self._journal),
             "POWER_LOSS_BOOT_ID": str(self._boot_id),
@@ -74,7 +75,7 @@ class Machine:
         return self._disk.after_power_loss(random, reorder=random.chance(0.5))
 
     def _start(self) -> None:
-        """What is there now is on the disk."""
+        """From now on the current contents survive a power loss."""
         self._journal.unlink(missing_ok=True)
         self._boot_id.write_text(f"{uuid.uuid4()}\n")
         self._nodes: dict[int, Node] = {}

@@ -42,7 +42,7 @@ def test_synonyms_and_documentation_are_described_on_request(node: SimulatedNode
 @pytest.mark.parametrize(
     ("kind", "name", "code", "message"),
     [
-        (ConfigResource.TOPIC, "unknown", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no topic unknown"),
+        (ConfigResource.TOPIC, "unknown", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic 'unknown' does not exist"),
         (ConfigResource.BROKER, "2", ErrorCode.INVALID_REQUEST, "this is broker 1: ask broker 2"),
         (ConfigResource.GROUP, "", ErrorCode.INVALID_REQUEST, "the name of the group is missing"),
         (7, "t", ErrorCode.INVALID_REQUEST, "resource type 7 has no settings"),

@@ -48,7 +48,7 @@ def test_a_response_that_is_full_is_sent_although_it_has_less_than_the_minimum(n
 
 @pytest.mark.parametrize("version", [4, 14, 15, 18])
 def test_a_consumer_for_debugging_reads_what_every_consumer_reads(node: SimulatedNode, version: int) -> None:
-    """Replica id -2 is no follower."""
+    """Replica id -2 is not a follower."""
     node.create_topic("t")
     node.call(produce_request("t"), 9, ProduceResponse)
     request = fetch_of("t", replica_id=-2 if version < 15 else -1)

@@ -52,7 +52,7 @@ def damage(disk: SimDisk, number: int) -> None:
 def test_the_first_fetch_after_a_start_waits_for_a_check_and_the_next_one_does_not() -> None:
     node = SimulatedNode(stopped_disk()).start()
     answer = node.send(request("t"), 12)
-    assert not answer.done, "the loop goes on meanwhile"
+    assert not answer.done, "the loop runs meanwhile"
     node.clock.run_until(lambda: answer.done)
     (data,) = fetched(node, "t")
     assert offsets(data) == [0, 1, 2]

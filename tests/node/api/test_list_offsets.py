@@ -1,8 +1,10 @@
 """ListOffsets: the special offsets of each version, and long searches by time, during which others are served."""
 
+import logging
+
 import pytest
 
-from quire.node.authorizer import AclOperation
+from quire.node.authorizer import CLUSTER_NAME, AclOperation
 from quire.pending import Pending
 from quire.protocol import codec
 from quire.protocol.errors import ErrorCode
@@ -16,6 +18,7 @@ from quire.protocol.messages.list_offsets import (
 )
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.records import Compression, Record, build_batch
+from quire.replication.members import Members
 from tests.node.api.denying import deny
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -58,7 +61,7 @@ def answered(node: SimulatedNode, *timestamps: int) -> list[ListOffsetsPartition
 def test_a_long_search_is_answered_later_and_rightly(node: SimulatedNode) -> None:
     now_ms = node.clock.now_ms()
     pending = node.send(request(now_ms + 1000), VERSION)
-    assert not pending.done, "the loop goes on meanwhile"
+    assert not pending.done, "the loop runs meanwhile"
     (answer,) = answered(node, now_ms + 1000)
     assert (answer.error_code, answer.offset) == (ErrorCode.NONE, -1)
     (answer,) = answered(node, MAX_TIMESTAMP)
@@ -175,3 +178,36 @@ def test_a_topic_that_may_not_be_described_is_refused(empty: SimulatedNode) -> N
     deny(empty, (AclOperation.DESCRIBE, "t"))
     (answer,) = answered(empty, -1)
     assert (answer.error_code, answer.offset) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
+
+
+LOG_END, COMMITTED = 1, 0
+
+
+def latest_for(node: SimulatedNode, replica_id: int) -> tuple[ErrorCode, int]:
+    """Where a partition ends whose only record is not committed, because replica 2 does not have it."""
+    leader = node.node.partitions.leader("t", None, 0)
+    if leader.log.end_offset == 0:
+        leader.followers.change_members(Members((1, 2), (1, 2), 1))
+        node.send(produce_request("t"), 9)
+    asked = request(-1)
+    asked.replica_id = replica_id
+    asked.topics[0].partitions[0].current_leader_epoch = 0
+    part = node.call(asked, VERSION, ListOffsetsResponse).topics[0].partitions[0]
+    return ErrorCode(part.error_code), part.offset
+
+
+def test_only_a_replica_that_follows_learns_where_the_whole_log_ends(
+    empty: SimulatedNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "quire.requests")
+    assert latest_for(empty, -1) == (ErrorCode.NONE, COMMITTED)
+    assert latest_for(empty, 2) == (ErrorCode.NONE, LOG_END)
+    for no_follower in (1, 3):
+        assert latest_for(empty, no_follower) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1)
+    assert "refused ListOffsets from node 3 at client:1 with UNKNOWN_LEADER_EPOCH" in caplog.text
+
+
+def test_a_client_that_may_not_act_as_a_node_is_no_replica(empty: SimulatedNode) -> None:
+    deny(empty, (AclOperation.CLUSTER_ACTION, CLUSTER_NAME))
+    assert latest_for(empty, 2) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
+    assert latest_for(empty, -1) == (ErrorCode.NONE, COMMITTED)

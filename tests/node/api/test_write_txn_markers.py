@@ -10,6 +10,7 @@ from quire.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from quire.replication.members import Members
 from tests.node.api.denying import deny
 from tests.node.conftest import SimulatedNode
 from tests.node.transactional_producer import TransactionalProducer
@@ -42,6 +43,33 @@ def test_a_transaction_ends_in_the_partitions_that_exist(producer: Transactional
     assert partition.last_stable_offset == 0
     assert write(producer, "t", 7, 0) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
     assert partition.last_stable_offset == 2
+
+
+@pytest.mark.parametrize("topic", ["t", "__consumer_offsets"])
+def test_a_repeated_marker_is_confirmed_when_the_first_one_is_committed(coordinator: SimulatedNode, topic: str) -> None:
+    """The coordinator of the transaction may not have got the answer to the first one."""
+    leader = coordinator.node.partitions.leader(topic, None, 0)
+    leader.followers.change_members(Members((1, 2), (1, 2), 1))
+    begins_at = leader.log.end_offset
+    marker = WritableTxnMarker(
+        producer_id=7,
+        producer_epoch=1,
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[0])],
+        coordinator_epoch=0,
+        transaction_version=2,
+    )
+    request = WriteTxnMarkersRequest(markers=[marker])
+    answers = [coordinator.send(request, 2)]
+    coordinator.clock.run_until(lambda: leader.log.end_offset > begins_at)
+    answers.append(coordinator.send(request, 2))
+    coordinator.clock.run_for(1_000)
+    assert leader.log.end_offset == begins_at + 1, "the marker is written once"
+    assert [answer.done for answer in answers] == [False, False]
+    leader.followers.fetched(2, -1, leader.log.end_offset, 0)
+    coordinator.clock.run_until(lambda: all(answer.done for answer in answers))
+    assert answers[0].value == answers[1].value
+    repeated = coordinator.call(request, 2, WriteTxnMarkersResponse)
+    assert repeated.markers[0].topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
 def test_a_coordinator_of_an_epoch_that_does_not_exist_yet_has_to_retry(producer: TransactionalProducer) -> None:

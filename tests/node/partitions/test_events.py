@@ -37,7 +37,7 @@ def test_a_waiting_fetch_is_woken_once_for_all_appends_of_a_turn(monkeypatch: py
 
     monkeypatch.setattr(WaitingFetches, "wake", counted)
     answered: list[int] = []
-    FetchWait([first], 1, lambda: answered.append(first.partition.high_watermark))
+    FetchWait([first], 1).ended.when_done(lambda _: answered.append(first.partition.high_watermark))
     write(node, first, first, first)
     assert not answered and not woken
     node.clock.run_for(1)
@@ -49,11 +49,11 @@ def test_fetches_of_other_partitions_are_woken_when_waking_one_fails(caplog: pyt
     node, first, second = two_topics()
     answered: list[str] = []
 
-    def fail() -> None:
+    def fail(_: None) -> None:
         raise RuntimeError("in a test")
 
-    FetchWait([first], 1, fail)
-    FetchWait([second], 1, lambda: answered.append("b"))
+    FetchWait([first], 1).ended.when_done(fail)
+    FetchWait([second], 1).ended.when_done(lambda _: answered.append("b"))
     write(node, first, second)
     node.clock.run_for(1)
     assert answered == ["b"]
@@ -63,7 +63,7 @@ def test_fetches_of_other_partitions_are_woken_when_waking_one_fails(caplog: pyt
 def test_a_partition_that_is_deleted_before_its_fetches_are_woken_has_answered_them() -> None:
     node, first, _ = two_topics()
     answered: list[LeaderRole | None] = []
-    FetchWait([first], 1, lambda: answered.append(first.partition.leader))
+    FetchWait([first], 1).ended.when_done(lambda _: answered.append(first.partition.leader))
     write(node, first)
     node.node.partitions.metadata_updates.remove(node.node.image.topics_by_name["a"], 0)
     assert answered == [None]

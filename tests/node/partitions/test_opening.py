@@ -2,6 +2,7 @@
 
 import pytest
 
+from quire.client.connection import FRAME_BYTES_MAX
 from quire.metadata.partition_image import NO_LEADER, RECOVERING
 from quire.metadata.snapshot import image_of, records_of
 from quire.node.partitions import opening
@@ -10,6 +11,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from quire.protocol.messages.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from quire.protocol.messages.produce import ProduceResponse
+from quire.replication.settings import BATCH_BYTES_MAX
 from simulator.random import SimRandom
 from tests.node.api.other_nodes import OTHER_ID, beat, register
 from tests.node.conftest import SimulatedNode
@@ -197,3 +199,10 @@ def test_partitions_of_other_brokers_are_not_missing_after_a_start() -> None:
     assert written_to(node, 0, "own") == ErrorCode.NONE
     moved(node, "t", 0, node.node.node_id)
     assert written_to(node, 0) == ErrorCode.NONE
+
+
+def test_a_leader_takes_no_batches_that_its_followers_could_not_copy() -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t", max_message_bytes=str(2**31 - 1))
+    assert node.node.partitions.leader("t", None, 0).partition.settings.max_message_bytes == BATCH_BYTES_MAX
+    assert BATCH_BYTES_MAX < FRAME_BYTES_MAX

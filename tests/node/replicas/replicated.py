@@ -1,5 +1,7 @@
 """Three simulated nodes with a topic of one partition that all of them have, and a client's requests to its leader."""
 
+from functools import partial
+
 from quire.node.node import Node
 from quire.pending import Pending
 from quire.protocol.errors import ErrorCode
@@ -14,6 +16,7 @@ from quire.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from quire.protocol.records import Record, build_batch, iterate_records
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
+from quire.storage.scanning.range_check import read_checked
 from tests.node.sim_nodes import SimNodes
 
 TOPIC = "t"
@@ -81,7 +84,7 @@ class Replicated(SimNodes):
         log = self.partition(node_id, topic).log
         content, offset = b"", log.start_offset
         while offset < log.end_offset:
-            part = log.read(offset, 1 << 20)
+            part = read_checked(partial(log.read, offset, 1 << 20))
             assert part is not None
             data = part.read()
             content += data

@@ -160,6 +160,34 @@ def test_an_ineligible_replica_does_not_count(leading: Leading) -> None:
     assert followers.in_sync.maximal == (1,)
 
 
+@pytest.mark.parametrize("error", [ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT])
+def test_a_refused_replica_counts_while_an_earlier_request_has_no_answer(
+    leading: Leading, error: ErrorCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That request may reach the controller when the replica is eligible again."""
+    node, controller, (followers,) = leading(1)
+    followers.fetched(2, 77, 0, 0)
+    node.clock.run_for(1)
+    controller.fail(error)
+    for _ in range(3):
+        node.clock.run_for(RETRY_MS + 2)
+        controller.answer(error=ErrorCode.INELIGIBLE_REPLICA)
+        assert followers.in_sync.maximal == (1, 2)
+    monkeypatch.setattr(Replicas, "may_join_isr", lambda *_: False)
+    followers.change_members(Members((1, *OTHERS), (1,), 1))
+    assert followers.in_sync.maximal == (1,), "the controller refuses what was asked for in another partition epoch"
+
+
+def test_a_replica_that_a_controller_refused_at_the_end_of_its_term_does_not_count(leading: Leading) -> None:
+    node, controller, (followers,) = leading(1)
+    followers.fetched(2, 77, 0, 0)
+    node.clock.run_for(1)
+    controller.fail(ErrorCode.NOT_CONTROLLER)
+    node.clock.run_for(RETRY_MS + 2)
+    controller.answer(error=ErrorCode.INELIGIBLE_REPLICA)
+    assert followers.in_sync.maximal == (1,)
+
+
 def test_after_an_error_that_says_nothing_about_the_change_the_larger_set_counts(leading: Leading) -> None:
     node, controller, (followers,) = leading(1)
     followers.fetched(2, 77, 0, 0)

@@ -1,75 +1,9 @@
-"""Consumers that read from followers, and leaders that send them there (KIP-392)."""
-
-import pytest
+"""Consumers that read from followers (KIP-392)."""
 
 from quire.protocol.errors import ErrorCode
-from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from quire.protocol.records import iterate_records
-from tests.node.replicas.replicated import TOPIC, Replicated
-
-RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-
-
-def racks() -> Replicated:
-    return Replicated(replica_selector_class=RACK_AWARE)
-
-
-def request(nodes: Replicated, offset: int, rack: str, max_wait_ms: int) -> FetchRequest:
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    topic = FetchTopic(topic_id=nodes.leader().partition.topic_id, partitions=[wanted])
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, rack_id=rack, topics=[topic])
-
-
-def fetch(nodes: Replicated, node_id: int, offset: int, *, rack: str = "", max_wait_ms: int = 0) -> PartitionData:
-    response = nodes.ask(node_id, request(nodes, offset, rack, max_wait_ms), FetchResponse, version=13)
-    ((part,),) = [topic.partitions for topic in response.responses]
-    return part
-
-
-def values(part: PartitionData) -> list[bytes | None]:
-    return [record.value for record in iterate_records(part.records or b"")]  # type: ignore[arg-type]
-
-
-def test_a_leader_sends_a_consumer_to_the_replica_in_its_rack() -> None:
-    nodes = racks()
-    nodes.written(b"a")
-    follower = nodes.others(nodes.leader_node())[0]
-    part = fetch(nodes, nodes.leader_node(), 0, rack=f"rack{follower}", max_wait_ms=10_000)
-    assert (part.preferred_read_replica, values(part)) == (follower, [])
-    nodes.until(nodes.is_whole)
-    part = fetch(nodes, follower, 0, rack=f"rack{follower}")
-    assert (part.preferred_read_replica, values(part)) == (-1, [b"a"])
-
-
-@pytest.mark.parametrize("rack", ["rack of no broker", ""])
-def test_a_consumer_of_another_rack_reads_from_the_leader(rack: str) -> None:
-    nodes = racks()
-    nodes.written(b"a")
-    part = fetch(nodes, nodes.leader_node(), 0, rack=rack)
-    assert (part.preferred_read_replica, values(part)) == (-1, [b"a"])
-
-
-def test_a_consumer_in_the_rack_of_the_leader_reads_from_it() -> None:
-    nodes = racks()
-    nodes.written(b"a")
-    leader = nodes.leader_node()
-    assert values(fetch(nodes, leader, 0, rack=f"rack{leader}")) == [b"a"]
-
-
-def test_a_broker_that_is_down_is_not_preferred() -> None:
-    nodes = racks()
-    nodes.written(b"a")
-    follower = nodes.others(nodes.leader_node())[0]
-    nodes.kill(follower)
-    nodes.until(lambda: follower not in nodes.isr())
-    assert fetch(nodes, nodes.leader_node(), 0, rack=f"rack{follower}").preferred_read_replica == -1
-
-
-def test_without_the_setting_the_leader_keeps_its_consumers() -> None:
-    nodes = Replicated()
-    nodes.written(b"a")
-    follower = nodes.others(nodes.leader_node())[0]
-    assert values(fetch(nodes, nodes.leader_node(), 0, rack=f"rack{follower}")) == [b"a"]
+from quire.protocol.messages.fetch import FetchResponse
+from tests.node.replicas.consumers import fetch, racks, request, values
+from tests.node.replicas.replicated import TOPIC
 
 
 def test_a_fetch_waits_at_a_follower_until_it_knows_that_records_are_committed() -> None:

@@ -1,7 +1,11 @@
 """Replication between simulated nodes, from requests to the bytes on their disks."""
 
+from contextlib import closing
+
 import pytest
 
+from quire import throttled_log
+from quire.node.replicas.fetch_schedule import FetchSchedule
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -9,6 +13,8 @@ from quire.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from quire.protocol.messages.fetch import FetchRequest
+from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
 from tests.node.replicas.replicated import TOPIC, Replicated
 
@@ -91,6 +97,23 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
     assert nodes.values(follower) == [b"0", b"1"]
 
 
+def test_writes_go_on_while_a_follower_that_was_cut_off_is_outside_the_isr() -> None:
+    """It still sends heartbeats, so the controller takes it for one that might join."""
+    nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
+    nodes.written(*numbered(0, 5))
+    leader = nodes.leader_node()
+    (follower, _) = nodes.others(leader)
+    nodes.network.partition("fetches", [(f"node{follower}", f"node{leader}")])
+    assert nodes.settle(nodes.produce(b"5", timeout_ms=30_000)) == ErrorCode.NONE
+    for number in range(6, 20):
+        assert nodes.settle(nodes.produce(b"%d" % number, timeout_ms=1_000)) == ErrorCode.NONE
+        nodes.wait(500)
+    assert nodes.isr() == set(nodes.nodes) - {follower}
+    nodes.network.heal("fetches")
+    nodes.until(nodes.is_whole)
+    assert nodes.values(follower) == numbered(0, 20)
+
+
 def test_too_few_in_sync_replicas_refuse_acks_all_and_commit_nothing() -> None:
     nodes = Replicated(min_isr=3, broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(b"0")
@@ -113,6 +136,30 @@ def test_acks_all_waits_for_the_disks_of_all_replicas_and_no_longer() -> None:
         nodes.written(b"%d" % number)
         assert [nodes.partition(each).log.recovery_point for each in (1, 2, 3)] == [number + 1] * 3
     assert nodes.clock.monotonic_ms() - began_ms < 10 * 100
+
+
+def test_a_damaged_batch_is_reported_and_holds_up_no_other_partition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes = Replicated(broker_session_timeout_ms="60000")
+    nodes.create("u", [1, 2, 3])
+    nodes.written(b"0")
+    nodes.until(nodes.is_whole)
+    leader = nodes.leader()
+    log_file = f"/data/{TOPIC}-0/{0:020d}.log"
+    now_ms = nodes.clock.now_ms()
+    for role in (leader, nodes.leader("u")):
+        role.append(build_batch([Record(0, now_ms, None, b"1")]), True, now_ms)
+    with closing(nodes.disks[leader.partition.node_id].open(log_file)) as file:
+        file.pwritev([b"X"], file.size() - 2)  # before any follower has fetched it
+    nodes.wait(10_000)
+    others = nodes.others(leader.partition.node_id)
+    assert [nodes.partition(each).log.end_offset for each in others] == [1, 1]
+    assert leader.partition.high_watermark == 1
+    assert nodes.leader("u").partition.high_watermark == 1
+    said = [record.message for record in caplog.records if "replica failed" in record.message]
+    assert len(said) == throttled_log.FEW * len(others), "a few lines a minute on each follower"
+    assert all(f"partition={TOPIC}-0" in each and "CRC" in each and "\n" not in each for each in said)
 
 
 def test_a_follower_begins_where_the_leaders_log_starts() -> None:
@@ -183,6 +230,30 @@ def test_a_fetch_costs_what_has_changed_and_not_what_there_is(monkeypatch: pytes
     nodes.wait(5_000)
     assert looked_at.count("idle") == 0
     assert 0 < looked_at.count(TOPIC) < 12
+
+
+def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fetch that commits it waits for the next one, instead of coming back with the high watermark alone."""
+    nodes = Replicated()
+    nodes.written(b"0")
+    sent: list[str] = []
+    fill = FetchSchedule.fill
+
+    def counted(schedule: FetchSchedule, request: FetchRequest, max_bytes: int) -> None:
+        sent.extend(key[0].hex() for key in schedule.partitions)
+        fill(schedule, request, max_bytes)
+
+    monkeypatch.setattr(FetchSchedule, "fill", counted)
+    nodes.written(*numbered(1, 51))
+    assert sent.count(nodes.leader().partition.topic_id.hex()) <= 2 * 50 + 2
+
+
+def test_followers_learn_what_is_committed_although_nothing_more_is_written() -> None:
+    nodes = Replicated(replica_fetch_wait_max_ms="500")
+    nodes.written(b"0", b"1")
+    began_ms = nodes.clock.monotonic_ms()
+    nodes.until(nodes.is_whole)
+    assert nodes.clock.monotonic_ms() - began_ms < 600
 
 
 def test_a_leader_that_wrote_nothing_follows_the_next_one() -> None:

@@ -58,7 +58,7 @@ def raw_batch(section: bytes, count: int = 1, **fields: Any) -> bytearray:
     return batch
 
 
-# The interpreted loops take their time on a busy machine, which is no fault.
+# The interpreted loops take their time on a busy machine, which is not a fault.
 patient = settings(deadline=None)
 
 timestamps = st.integers(min_value=-1, max_value=MAX_TIMESTAMP)

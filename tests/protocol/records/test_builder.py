@@ -54,9 +54,9 @@ def test_level_reaches_the_codec(compression: Compression) -> None:
 
 
 def test_batch_without_records_is_our_own_mistake() -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="a batch has at least one record"):
         build_batch([])
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="a batch has at least one record"):
         BatchBuilder(1000).build()
 
 

@@ -24,8 +24,9 @@ def test_limit_is_exact() -> None:
         output.add(b"def")
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
     output.fill(5)
-    with pytest.raises(InvalidRecords):
+    with pytest.raises(InvalidRecords) as caught:
         output.fill(6)
+    assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_room_is_written_directly_and_counts_when_it_is_filled() -> None:

@@ -87,7 +87,7 @@ def test_batches_that_do_not_continue_the_log_are_refused() -> None:
         ({"fetch_offset": -1}, "an offset and an epoch from 0 on"),
         ({"last_fetched_epoch": -1}, "an offset and an epoch from 0 on"),
         ({"last_fetched_epoch": 6}, "does not end after its own epoch"),
-        ({"partition": 1}, "partition 0 of the metadata log alone"),
+        ({"partition": 1}, "only for partition 0 of the metadata log"),
     ],
 )
 def test_a_request_that_no_follower_sends_is_refused(changes: dict[str, int], reason: str) -> None:
@@ -102,6 +102,6 @@ def test_a_request_that_no_follower_sends_is_refused(changes: dict[str, int], re
 def test_a_request_about_another_topic_is_refused() -> None:
     request = fetch.request(ASKED, "cluster")
     request.topics[0].topic_id, request.topics[0].topic = b"o" * 16, "orders"
-    with pytest.raises(ApiError, match="metadata log alone") as caught:
+    with pytest.raises(ApiError, match="only for partition 0 of the metadata log") as caught:
         fetch.read(request)
     assert caught.value.code is ErrorCode.INVALID_REQUEST

@@ -181,7 +181,7 @@ def test_the_check_agrees_with_a_view_rebuilt_and_with_one_that_runs(servers: st
 
 
 def tampered(client: BlockingClient, change: Callable[[dict[str, Any]], None]) -> str:
-    """An event topic where somebody has had a hand in the last event."""
+    """An event topic whose last event was tampered with."""
     from quire.client.producer import Producer
 
     config = own_config()

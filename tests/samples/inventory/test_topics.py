@@ -34,6 +34,19 @@ def client() -> Iterator[BlockingClient]:
         yield opened
 
 
+def test_on_three_nodes_they_have_three_replicas_of_which_two_must_be_in_sync() -> None:
+    with Cluster(nodes=3, start_timeout_s=60) as cluster, BlockingClient(cluster.bootstrap_servers) as client:
+        client.run(ensure_topics(client.cluster, Topics()))
+        for topic in new_topics(Topics()):
+            client.run(client.cluster.refresh([topic.name]))
+            partitions = client.cluster.metadata.topics[topic.name].partitions.values()
+            assert [len(set(each.replicas)) for each in partitions] == [3] * topic.partitions
+            found = settings(client, topic.name)
+            assert found["min.insync.replicas"] == "2"
+            assert found["unclean.leader.election.enable"] == "false"
+            assert topic.configs.items() <= found.items()
+
+
 def settings(client: BlockingClient, topic: str) -> dict[str, str | None]:
     entries = client.run(describe_configs(client.cluster, Resource(ResourceType.TOPIC, topic)))
     return {entry.name: entry.value for entry in entries}

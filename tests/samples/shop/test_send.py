@@ -31,7 +31,7 @@ def test_it_sends_as_many_events_as_requested_counts_their_kinds_and_keeps_the_r
         before_ms = last_event_ms(client, TOPICS)
     second = json.loads(samples("shop", "send", "--events", "10", "--rate", "0", "--json", servers=servers).stdout)
     from_ms = datetime.fromisoformat(second["from"]).timestamp() * 1000
-    assert from_ms > before_ms, "the shop's time goes on after its last event"
+    assert from_ms > before_ms, "the shop's time continues after its last event"
     with BlockingClient(servers) as client:
         assert last_event_ms(client, TOPICS) >= before_ms
     keys = Counter(record["key"] for record in records(servers))

@@ -1,4 +1,4 @@
-"""Every mutant changes code that is there. That the simulator finds them is the work of `make mutants`."""
+"""Every mutant changes code that is there. Whether the simulator finds it is what `make mutants` says."""
 
 import pytest
 

@@ -14,6 +14,9 @@ from tests.samples.live.test_broker import nobody_listens
 from tests.spark.conftest import ROOT, spark_environment
 
 PATIENCE_S = 400
+KILLED = re.compile(
+    r"^broker (\d) was killed \(SIGKILL\), which led \d+ partitions?; all had another leader after", re.M
+)
 SUM = re.compile(r"^([\d,]+) events in = (.*)$", re.MULTILINE)
 
 
@@ -92,3 +95,15 @@ def test_results_come_and_it_ends_with_a_sum_that_adds_up_by_itself_and_soon_aft
     assert "press Ctrl-C again to stop at once" in out
     check_sum(out)
     assert nobody_listens(port)
+
+
+def test_on_three_nodes_a_broker_is_killed_and_the_sum_still_adds_up(tmp_path: Path) -> None:
+    with start(tmp_path, free_port(), "--nodes", "3", "--kill", "--rate", "100", "--seconds", "20") as process:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, ""), out
+    killed = KILLED.search(out)
+    assert killed is not None, out
+    assert f"broker {killed[1]} is back, and in sync" in out
+    check_sum(out)
+    assert "generator sent" not in out, "everything that was sent was read"
+    assert "view, history and lake agree on every item" in out

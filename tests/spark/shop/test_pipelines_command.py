@@ -200,4 +200,4 @@ def test_names_and_files_that_are_wrong_are_answered_in_a_sentence(tmp_path: Pat
     nobody = quire(
         "pipelines", "run", FILE, "--state", str(tmp_path / "state"), "--timeout", "1", servers="127.0.0.1:1"
     )
-    assert nobody.returncode == 3, "told before Spark is started"
+    assert nobody.returncode == 3, "reported before Spark is started"

@@ -126,7 +126,7 @@ def test_edges_of_windows_watermarks_drifting_schemas_and_poison(
             event(5, "10:18:00.000"),  # at the watermark: late
             event(6, "10:18:00.001"),  # just not
             event(7, "10:20:02", "product_viewed", agent="TestBot/1.0", quantity=..., order_id=...),
-            event(8, "10:20:03", agent=...),  # nobody says what it is: no bot
+            event(8, "10:20:03", agent=...),  # without an agent: not a bot
             *poison.values(),
             event(9, "11:00:00.000"),  # ends all windows before
         ]

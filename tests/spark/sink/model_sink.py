@@ -42,7 +42,7 @@ class ModelRows(NamedTuple):
 
 
 class FencedError(QuireError):
-    """Somebody else has the transactional id now."""
+    """Another producer has the transactional id now."""
 
 
 class _Open(NamedTuple):

@@ -114,7 +114,7 @@ def test_a_driver_does_not_wait_for_the_transaction_of_a_task_that_is_dead(steps
 def test_no_interleaving_of_crashes_zombies_and_other_splits_loses_or_repeats_a_row_silently(
     data: st.DataObject,
 ) -> None:
-    """Tasks and drivers of earlier attempts go on as they like; transactions time out; Spark forgets commits."""
+    """Tasks and drivers of earlier attempts continue as they like; transactions time out; Spark forgets commits."""
     cluster = ModelCluster()
     batch_id = 0
     attempts = [Attempt(cluster, batch_id, data.draw(st.sampled_from(SPLITS)))]
@@ -169,7 +169,7 @@ def test_with_the_same_split_nothing_but_fencing_ever_fails_and_the_batches_get_
 
 
 def _run_out(cluster: ModelCluster, actors: list[Actor]) -> None:
-    """Everybody goes on to the end; who waits for a transaction nobody ends sees it time out."""
+    """All tasks run to their end; one that waits for an abandoned transaction sees it time out."""
     while running := [actor for actor in actors if not actor.over]:
         for actor in running:
             if actor.waits:

@@ -41,7 +41,7 @@ class Job:
         self._said: list[str] = []
         self._news = threading.Condition()
         self._is_quiet = False
-        # Somebody must read all of it: Spark waits for room in the pipe before it goes on.
+        # The test must read all of it: Spark waits for room in the pipe before it continues.
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -155,7 +155,7 @@ def test_a_node_killed_during_batches_and_started_again_is_waited_for(
 
     def kill_and_restart() -> None:
         while not query.recentProgress and not over.wait(0.02):
-            """Who finds nobody at the very first question is told so; after that the node is waited for."""
+            """If the first request finds no node, that is an error; later ones wait for the node."""
         for _ in range(3):
             if over.wait(random.uniform(0, 1.5)):
                 return

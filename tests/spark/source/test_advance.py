@@ -78,7 +78,7 @@ def test_skipped_offsets_are_counted() -> None:
 
 def test_a_deleted_topic_is_an_error_or_remembered_as_gone() -> None:
     start = {A0: Position(5, "x"), B0: Position(1, "y", 0)}
-    with pytest.raises(DataLossError, match="a-0 does not exist any more; it was read up to offset 5"):
+    with pytest.raises(DataLossError, match="a-0 no longer exists; it was read up to offset 5"):
         advance(start, {B0: ("y", 0, 1)})
     end = advance(start, {B0: ("y", 0, 3)}, fail=False)
     assert end == {A0: Position(5, "x", gone=True), B0: Position(3, "y")}

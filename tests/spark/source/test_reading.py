@@ -244,7 +244,7 @@ def test_a_topic_deleted_after_planning_is_an_error(
     append(client, topic, [record(b"old")] * 3)
     batches = reader.batches(topic, 0, 3)
     client.run(delete_topics(client.cluster, [topic]))
-    with pytest.raises(DataLossError, match=f"{topic}-0 does not exist any more"):
+    with pytest.raises(DataLossError, match=f"{topic}-0 no longer exists"):
         list(batches)
 
 

@@ -58,7 +58,7 @@ def ranges(reader: StreamReader, start: Json, end: Json) -> list[tuple[str, int,
 
 
 def _kept(state: Json) -> Json:
-    """As it comes back from a checkpoint."""
+    """As it is read from a checkpoint."""
     kept: Json = json.loads(json.dumps(state))
     return kept
 
@@ -320,7 +320,7 @@ def test_a_topic_deleted_while_the_stream_ran_is_an_error_or_left_out(
     given = {"subscribe": f"{kept},{gone}", "startingOffsets": "earliest"}
     start = make_reader(**given).initialOffset()
     client.run(delete_topics(client.cluster, [gone]))
-    with pytest.raises(DataLossError, match=f"{gone}-0 does not exist any more"):
+    with pytest.raises(DataLossError, match=f"{gone}-0 no longer exists"):
         make_reader(**given).latestOffset(start, ALL)
     forgiving = make_reader(**given, failOnDataLoss="false")
     first = forgiving.latestOffset(start, ALL)

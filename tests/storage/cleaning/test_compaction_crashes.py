@@ -153,7 +153,7 @@ def test_after_an_error_of_the_disk_the_next_start_finds_everything(code: int) -
         log = filled(disk)
         before, end_offset = committed(log), log.end_offset
         disk.fail_at(number, code)
-        # A file that cannot get another name for want of room is removed at once, which is no error.
+        # A file that cannot get another name because the disk is full is removed at once, which is not an error.
         with pytest.raises(OSError) if code == errno.EIO else suppress(OSError):
             compact_twice(disk, log)
         check(disk.kill(), before, end_offset)

@@ -17,7 +17,7 @@ class Aged:
     base_offset: int
     size: int
     age_ms: int | None
-    """None: nobody may ask."""
+    """None: the test must not read it."""
 
     def newest_ms(self) -> int:
         assert self.age_ms is not None, "its age does not matter"

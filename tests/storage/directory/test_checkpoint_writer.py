@@ -159,7 +159,7 @@ def test_a_failed_write_is_repeated_and_its_waiters_are_called_then(
 def test_a_failed_write_does_not_count_as_written(disk: SimDisk, writer: CheckpointWriter, jobs: ManualJobs) -> None:
     writer.save_soon({KEY: 10})
     disk.fail_when(lambda operation: operation.kind == "write")
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="Input/output error"):
         writer.save_now({KEY: 3})
     jobs.run_all()
     assert read_offsets(disk, PATH) == {}, "what the job wrote was out of date"

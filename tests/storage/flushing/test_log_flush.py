@@ -199,7 +199,7 @@ def test_a_failed_flush_moves_nothing(disk: SimDisk) -> None:
     log = open_log(disk)
     append_values(log, b"a")
     disk.fail_when(lambda operation: operation.kind == "sync")
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="Input/output error"):
         log.flush()
     assert log.recovery_point == 0
     assert not log.flushing

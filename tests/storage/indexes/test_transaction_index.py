@@ -44,7 +44,7 @@ def test_an_entry_has_the_bytes_that_kafka_gives_it(disk: SimDisk) -> None:
 
 def test_an_empty_index_has_no_file_and_a_missing_file_is_an_empty_index(disk: SimDisk) -> None:
     index = index_of(disk)
-    assert not index.is_known_empty, "nobody has looked"
+    assert not index.is_known_empty, "it has not been read yet"
     assert list(index) == []
     assert index.is_known_empty
     index.write()

@@ -111,7 +111,7 @@ class TestRolling:
         log = open_log(disk, SMALL_SEGMENTS)
         append_values(log, *letters(2))
         disk.fail_when(lambda operation: operation.kind == "create" and "2.log" in operation.path)
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="Input/output error"):
             append_values(log, b"x")
         append_values(log, *letters(1))
         assert values_of(log) == [*letters(2), *letters(1)]

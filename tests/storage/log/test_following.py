@@ -39,6 +39,21 @@ class TestAppendingAsFollower:
             assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
         assert values_of(log) == [b"a", b"b"]
 
+    @pytest.mark.parametrize(("held", "kind"), [(1, "write"), (4, "create")], ids=["write", "new segment"])
+    def test_batches_that_could_not_be_written_leave_no_epochs(self, disk: SimDisk, held: int, kind: str) -> None:
+        """The follower would tell its leader that it has the newest of them, and then refuse the others."""
+        log = open_log(disk, SMALL_SEGMENTS)
+        for offset in range(held):
+            replicate(log, batch(b"a", base_offset=offset, leader_epoch=3))
+        batches = [batch(b"b", base_offset=held + number, leader_epoch=4 + number) for number in range(3)]
+        disk.fail_when(lambda call: call.kind == kind, errno.ENOSPC)
+        with pytest.raises(OSError, match="No space left"):
+            replicate(log, *batches)
+        assert (log.end_offset, log.epochs.entries, log.epochs.latest) == (held, [(3, 0)], 3)
+        for each in batches:
+            replicate(log, each)
+        assert log.epochs.entries == [(3, 0), (4, held), (5, held + 1), (6, held + 2)]
+
 
 class TestTruncating:
     def test_a_disk_without_room_for_another_name_brings_nothing_back(self, disk: SimDisk) -> None:

@@ -105,7 +105,7 @@ class TestReading:
             at = append_values(log, value).base_offset
             disk.fail_when(lambda operation: operation.kind == "read", times=1)
             part = log.read(at, 1 << 20, upper=log.end)
-            with pytest.raises(OSError):
+            with pytest.raises(OSError, match="Input/output error"):
                 disk.read_file(f"{FOLDER}/00000000000000000000.log")
             assert part is not None
             assert walk_batches(part.read())[0].base_offset == at

@@ -139,7 +139,7 @@ def test_made_up_producers_push_out_those_that_wrote_longest_ago_and_no_open_tra
             state.update(sent(offset // 10, producer_id=2, offset=offset))
         assert len(state) <= 20
     assert state.open_since(1) == 0
-    assert state.get(2) is not None, "it goes on writing"
+    assert state.get(2) is not None, "it continues to write"
     assert state.get(1002) is None and state.get(1199) is not None
 
 
@@ -150,7 +150,7 @@ def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
     assert state.first_open_transaction_offset == 101
     assert state.end_transaction(ended(2, offset=104), COMMIT) is None
     assert state.first_open_transaction_offset is None
-    assert state.check(sent(3, producer_id=2, transactional=True)) is None, "sequences go on after a marker"
+    assert state.check(sent(3, producer_id=2, transactional=True)) is None, "sequences continue after a marker"
 
 
 def test_a_batch_is_a_duplicate_only_within_its_transaction() -> None:

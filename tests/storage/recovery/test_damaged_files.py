@@ -169,7 +169,7 @@ def test_missing_or_truncated_files_beside_the_log_are_rebuilt_from_it(disk: Sim
     for name in names(suffix, disk):
         others = {other: data for other, data in content.items() if other != name}
         assert known_of(with_files(others), clean) == right, f"without {name}"
-        # A time index that ends with one of its entries may be right: nobody can tell without reading the log.
+        # A time index that ends with one of its entries may be right: only reading the log shows that.
         step = 12 if suffix == ".timeindex" else 1 << 30
         for size in (size for size in range(len(content[name])) if size == 0 or size % step):
             damaged = with_files({**others, name: content[name][:size]})

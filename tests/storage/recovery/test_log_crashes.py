@@ -5,7 +5,7 @@ started. Then power goes, the simulated disk forgets what it may, and the direct
 - every batch below what a flush was reported for is at its offset,
 - every batch found was written at that offset, whole, and offsets have no gap,
 - without a truncation, what is found is a prefix of what was written,
-- appending goes on, and a clean stop and start find all of it.
+- appending continues, and a clean stop and start find all of it.
 """
 
 import itertools
@@ -120,7 +120,7 @@ class Usage:
                 assert (base, data) in found, f"offset {base} was flushed and is gone"
         next_offset = None
         for base, data in found:
-            assert data in self.ever[base], f"nobody wrote what is at offset {base}"
+            assert data in self.ever[base], f"the batch at offset {base} was never written"
             assert next_offset in (None, base), f"a gap before {base}"
             next_offset = walk_batches(data)[0].next_offset
         if not self.truncated:

@@ -193,7 +193,7 @@ class TestAfterACrash:
         written(disk, 1).close_files()
         damage(disk, name(0), 100)
         disk.fail_when(lambda operation: operation.kind == "truncate")
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="Input/output error"):
             open_log(disk, SMALL_SEGMENTS)
         assert disk.open_paths() == []
 
@@ -379,7 +379,7 @@ class TestFolders:
 
 
 class TestWhatWasCut:
-    """It must not be back when a power cut follows a clean stop, after which nobody looks for damage."""
+    """It must not be back when a power cut follows a clean stop, after which a start does not look for damage."""
 
     @pytest.mark.parametrize("seed", range(10))
     def test_a_torn_tail_stays_away(self, disk: SimDisk, seed: int) -> None:

@@ -127,7 +127,7 @@ def test_beyond_the_recovery_point_too_a_wrong_offset_loses_nothing_behind_it(
             if number < COUNT - 1:
                 assert found == others, (number, wrong)
             else:
-                assert found[: len(others)] == others, "nobody speaks for the last one"
+                assert found[: len(others)] == others, "no later batch confirms the last one"
 
 
 def test_a_gap_that_was_always_there_is_not_damage() -> None:

@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import click
 
+from quire.address import Address
 from quire.client.admin import quorum as admin
 from quire.client.admin.cluster import describe_cluster
-from quire.client.servers import Address, AddressError, parse_address
+from quire.client.servers import AddressError, parse_address
 from quire.client.shell_blocking import BlockingClient
 from quire.console.failure import EXIT_USAGE, Failure
 from quire.console.groups import HelpfulGroup
@@ -130,7 +131,7 @@ def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str
     if as_json:
         print_json({"id": node_id, "directory_id": uuids.to_text(voter.directory_id), "votes": False})
     else:
-        echo(f"controller {node_id}: does not vote any more")
+        echo(f"controller {node_id}: no longer votes")
 
 
 def _check_not_the_last(client: BlockingClient, found: admin.Quorum, node_id: int) -> None:

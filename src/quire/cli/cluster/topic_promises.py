@@ -20,24 +20,24 @@ _USUAL_FACTOR = 3
 def promises(topic: TopicState) -> Iterator[str]:
     yield _acks_all(topic)
     yield _power(topic)
-    if topic.settings.unclean_election:
+    if topic.settings.unclean_election and topic.factors[1] > 1:
         yield (
             "unclean.leader.election.enable is on: if no replica that has everything is up, another one leads, and "
             "acknowledged records that it lacks are lost."
         )
     yield _acks_one(topic)
+    yield "acks=0: nothing is promised, because nothing is acknowledged."
 
 
 def _acks_all(topic: TopicState) -> str:
     required = topic.required
-    unless = ", while at least one in-sync replica stays up" if topic.settings.unclean_election else ""
-    survives = f"It survives any number of killed processes{unless}"
+    survives = f"It survives any number of killed processes{_unless_unclean(topic)}"
     if topic.factors[1] == 1:
         return f"acks=all: a record is acknowledged when its only replica has it. {survives}, but not a lost disk."
     if required == 1:
         return (
             "acks=all: a record is acknowledged when all in-sync replicas have it, and the leader may be the only one. "
-            f"{survives}, but the loss of a disk may take it if that happens."
+            f"{survives}, but the loss of a disk may lose it if that happens."
         )
     return (
         f"acks=all: a record is acknowledged when all in-sync replicas have it, which are at least {required}. "
@@ -45,31 +45,52 @@ def _acks_all(topic: TopicState) -> str:
     )
 
 
+def _unless_unclean(topic: TopicState) -> str:
+    return ", while at least one in-sync replica stays up" if _may_elect_behind(topic) else ""
+
+
+def _may_elect_behind(topic: TopicState) -> bool:
+    """Whether an unclean election may find a replica that lacks acknowledged records: not if these are on all."""
+    return topic.settings.unclean_election and topic.settings.min_insync_replicas < topic.factors[1]
+
+
 def _power(topic: TopicState) -> str:
-    settings, required = topic.settings, topic.required
+    settings = topic.settings
     if settings.flush_messages == 1:
         return (
-            "Power failures: none loses a record, because it is on disk before it is acknowledged (flush.messages=1)."
+            f"Power failures: none loses a record{_unless_unclean(topic)}, because it is on disk before it is "
+            "acknowledged (flush.messages=1)."
         )
-    if topic.factors[1] == 1:
-        who = "that of its machine"
-    elif required == 1:
-        who = "that of a single machine"
-    else:
-        who = f"that of {required} machines or more at the same time"
+    within = f", those of about the last {settings.flush_ms:,} ms (flush.ms)" if settings.flush_ms < NEVER else ""
     if settings.flush_messages < NEVER:
-        return f"Power failures: {who} may take fewer than {settings.flush_messages:,} records (flush.messages)."
-    since = "" if settings.flush_ms == NEVER else f", those of about the last {settings.flush_ms:,} ms (flush.ms)"
-    return (
-        f"Power failures: {who} may take the last records{since}, because they are acknowledged before they are on "
-        "disk."
-    )
+        what, why = f"fewer than {settings.flush_messages:,} records of each partition (flush.messages){within}", ""
+    else:
+        what, why = f"the last records{within}", ", because they are acknowledged before they are on disk"
+    more = ". An unclean election may lose more" if _may_elect_behind(topic) else ""
+    return f"Power failures: {_machines(topic)} may lose {what}{why}{more}."
+
+
+def _machines(topic: TopicState) -> str:
+    """Whose loss of power may lose acknowledged records that are not on disk."""
+    required, (smallest, largest) = topic.required, topic.factors
+    if largest == 1:
+        return "a failure of its machine"
+    if required == 1:
+        return "a failure of a single machine"
+    # Without the feature only the last in-sync replica may lead, even if it has lost what others still have.
+    last = "" if topic.keeps_eligible else ", or of the last in-sync one,"
+    if required == smallest == largest:
+        return f"a failure of all {required} machines at the same time{last}"
+    return f"a failure of {required} machines or more at the same time{last}"
 
 
 def _acks_one(topic: TopicState) -> str:
     if topic.factors[1] == 1:
         return "acks=1: the same, because there is one replica."
-    return "acks=1: a record is lost if its leader fails before another replica has copied it, whatever the settings."
+    return (
+        "acks=1: a record may be lost if its leader fails before all in-sync replicas have copied it, whatever the "
+        "settings."
+    )
 
 
 # --- What it survives now

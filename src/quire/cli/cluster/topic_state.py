@@ -126,7 +126,7 @@ class TopicState:
         return spare if self.voters and len(self.voters & self.up) > spare else MANY
 
     def _spare_voters(self) -> int:
-        """How many controllers may fail. A controller that is no broker counts as up."""
+        """How many controllers may fail. A controller that is not a broker counts as up."""
         return (len(self.voters) - 1) // 2 - len((self.voters & self.racks.keys()) - self.up)
 
     @property

@@ -293,7 +293,7 @@ def delete(names: Sequence[str], yes: bool, if_exists: bool, as_json: bool, serv
             for name, error in results.items()
             if error is not None and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not if_exists
         }
-        explained = dict(zip(missing, topic_failures(client, missing), strict=True))
+        explained = dict(zip(missing, topic_failures(client, missing, creating_helps=False), strict=True))
     lines: list[NameResult] = []
     for name in dict.fromkeys(names):
         error = results[name]

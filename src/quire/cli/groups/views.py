@@ -33,7 +33,7 @@ def _without_commit(detail: GroupDetail) -> str:
 
 def partitions_table(partitions: Sequence[GroupPartition]) -> str:
     if not partitions:
-        return "no offset is committed, and no member reads anything"
+        return "no offset is committed, and no member has partitions"
     return format_table(
         PARTITION_TITLES,
         [

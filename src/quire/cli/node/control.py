@@ -57,7 +57,7 @@ def _api(name: str) -> str:
 
 def _error(name: str) -> str:
     if name == ErrorCode.NONE.name:
-        raise UnknownControlError("NONE is no error; name one, such as NOT_LEADER_OR_FOLLOWER")
+        raise UnknownControlError("NONE is not an error; name one, such as NOT_LEADER_OR_FOLLOWER")
     if name not in ErrorCode.__members__:
         raise UnknownControlError(f"there is no error {name!r}{_perhaps(name, ErrorCode.__members__)}")
     return name

@@ -78,7 +78,7 @@ def run_node(
     """Runs a node on this thread until SIGTERM or Ctrl-C; `on_ready` gets its HOST:PORT.
 
     With `control` it executes control lines from standard input (see `control`), and stops when the input ends. A
-    `supervised` node takes `LEAVE_UNASKED` for the news that the cluster stops and has no controller any more.
+    `supervised` node takes `LEAVE_UNASKED` for the news that the cluster stops and no longer has a controller.
     """
     started = time.monotonic()
     warn_if_interpreted()

@@ -1,6 +1,7 @@
 """`quire dlq`: lists and shows the records that pipelines could not process. `replay` is in its own file."""
 
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
@@ -11,14 +12,14 @@ from quire.cli.name_completion import complete_topics
 from quire.cli.pipelines.dlq_marks import read_marks
 from quire.cli.pipelines.dlq_reading import Fate, Letter, Sorter, dead_letter_topics, matches, read_letters
 from quire.cli.pipelines.dlq_replay import replay
-from quire.cli.records.record_format import iso_time
+from quire.cli.records.record_format import iso_time, json_text
 from quire.client.metadata import Topic
 from quire.client.shell_blocking import BlockingClient
 from quire.console.groups import HelpfulGroup
-from quire.console.options import IntRange, Pattern, cluster_options, connect, json_option
+from quire.console.options import IntRange, Pattern, cluster_options, connect, json_option, json_values_option
 from quire.console.output import Cell, print_json, print_table
 from quire.console.printable import printable
-from quire.console.terminal import echo
+from quire.console.terminal import echo, to_indented_json
 from quire.spark.dead_letters import DeadLetter
 
 SHOWN_CHARACTERS = 100
@@ -83,21 +84,32 @@ def _counts(client: BlockingClient, topic: Topic) -> list[tuple[Cell, ...]]:
     epilog="""\b
 Examples:
   quire dlq show orders
-  quire dlq show orders -n 3 --error 'has_an_id' --json"""
+  quire dlq show orders -n 3 --error 'has_an_id' --json
+  quire dlq show orders --json-values                     values that are JSON as JSON, for tools such as jq"""
 )
 @click.argument("topic", shell_complete=complete_topics)
 @click.option("-n", "--count", "most", type=IntRange(min=1), default=10, show_default=True, help="Maximum number.")
 @click.option("--error", "pattern", type=Pattern(), help="Only those whose error matches.")
 @json_option
+@json_values_option
 @cluster_options
-def show(topic: str, most: int, pattern: re.Pattern[str] | None, as_json: bool, servers: str, timeout_s: float) -> None:
+def show(
+    topic: str,
+    most: int,
+    pattern: re.Pattern[str] | None,
+    as_json: bool,
+    json_values: bool,
+    servers: str,
+    timeout_s: float,
+) -> None:
     """Show dead letters of TOPIC (or TOPIC.dlq): the error, the origin and the contents."""
     with connect(servers, timeout_s) as client:
         (letters_topic,) = dead_letter_topics(client, [topic])
         wanted = (letter for letter in read_letters(client, letters_topic) if matches(letter, pattern))
         letters = list(islice(wanted, most))
-    if as_json:
-        print_json([_as_json(letter) for letter in letters])
+    if as_json or json_values:
+        shown = [_indented(letter, json_values) for letter in letters]
+        echo("[\n" + textwrap.indent(",\n".join(shown), "  ") + "\n]" if shown else "[]")
         return
     if not letters:
         echo(f"No dead letter in {letters_topic.name}{'' if pattern is None else ' matches'}.", err=True)
@@ -118,10 +130,20 @@ def _text(content: bytes | None) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(content):,} bytes)"
 
 
+def _indented(letter: Letter, json_values: bool) -> str:
+    """A JSON object on several lines. A value that is JSON keeps its text: decoding would round numbers."""
+    fields = _as_json(letter)
+    value = json_text(letter.record.value) if json_values else None
+    if value is None:
+        return to_indented_json(fields)
+    del fields["value"]
+    return to_indented_json(fields).removesuffix("\n}") + f',\n  "value": {value}\n}}'
+
+
 def _as_json(letter: Letter) -> dict[str, object]:
     origin = letter.why._asdict() if isinstance(letter.why, DeadLetter) else {"error": letter.why}
     return {
-        "place": {
+        "position": {
             "topic": letter.topic_partition.topic,
             "partition": letter.topic_partition.partition,
             "offset": letter.record.offset,

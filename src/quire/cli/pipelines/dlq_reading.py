@@ -113,7 +113,8 @@ def dead_letter_topics(client: BlockingClient, wanted: Iterable[str] = ()) -> li
     chosen = {name: topic for name, topic in found.items() if name.endswith(SUFFIX)}
     errors = {name: topic for name, topic in chosen.items() if isinstance(topic, ApiError)}
     unharmed = [name for name in errors if isinstance(found.get(name.removesuffix(SUFFIX)), Topic)]
-    failures = topic_failures(client, {name: error for name, error in errors.items() if name not in unharmed})
+    missing = {name: error for name, error in errors.items() if name not in unharmed}
+    failures = topic_failures(client, missing, creating_helps=False)
     none = [Failure(f"{name.removesuffix(SUFFIX)} has no dead letters.", EXIT_NOT_FOUND) for name in unharmed]
     fail_with_all([*none, *failures])
     return [topic for topic in chosen.values() if isinstance(topic, Topic)]

@@ -16,7 +16,7 @@ from quire.client.consumer import BEGINNING, END, Consumer, ConsumerConfig, Star
 from quire.client.group_consumer import GroupConsumer
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.client.shell_blocking import BlockingClient
-from quire.console.options import IntRange, cluster_options, collect_rarely, connect
+from quire.console.options import IntRange, cluster_options, collect_rarely, connect, json_values_option
 from quire.console.output import count as count_of
 from quire.console.terminal import echo, record_output
 from quire.protocol.errors import ApiError, ErrorCode
@@ -32,7 +32,7 @@ Examples:
   quire consume orders --from-timestamp 2026-01-31T12:00:00Z --follow --format json
   quire consume orders --from-offset -10 --partition 3    the last ten records of a partition
   quire consume orders --from-beginning --where 'total>100' --where 'customer.country=CH' --count 5
-  quire consume orders --from-beginning --json-values     a JSON object per line, for jq and the like
+  quire consume orders --from-beginning --json-values     a JSON object per line, for tools such as jq
   quire consume orders --from-beginning --order time      the partitions merged by timestamp
   quire consume orders --group readers --from-beginning   continue as a group, and commit"""
 )
@@ -63,7 +63,7 @@ Examples:
 )
 @click.option("--format", "style", type=click.Choice(["text", "hex", "json"]), help="Output format.  [default: text]")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
-@click.option("--json-values", is_flag=True, help="As --json, with values that are JSON as JSON instead of as text.")
+@json_values_option
 @click.option(
     "--order",
     type=click.Choice(["any", "time"]),

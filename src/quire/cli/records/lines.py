@@ -47,7 +47,7 @@ class LineSource:
 
         try:
             self._loop.watch(self._descriptor, selectors.EVENT_READ, ready)
-        except PermissionError:  # epoll refuses /dev/null and the like, which are always ready
+        except PermissionError:  # epoll refuses /dev/null and similar files, which are always ready
             self._waits = False
             return
         while not readable and not self._over():

@@ -51,7 +51,7 @@ def json_line(topic_partition: TopicPartition, record: Record) -> bytes:
 
 def json_line_with_json_value(topic_partition: TopicPartition, record: Record) -> bytes:
     """Like `json_line`, with a value that is JSON as it is, not as text."""
-    value = _json_text(record.value)
+    value = json_text(record.value)
     if value is None:
         return json_line(topic_partition, record)
     # The text itself and not its meaning: decoding would round numbers and drop repeated names.
@@ -70,7 +70,7 @@ def _before_value(topic_partition: TopicPartition, record: Record) -> dict[str, 
     return shown
 
 
-def _json_text(value: bytes | None) -> str | None:
+def json_text(value: bytes | None) -> str | None:
     """The value on one line; None if it is not JSON."""
     try:
         text = (value or b"").decode()

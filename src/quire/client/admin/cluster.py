@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from quire import __version__
+from quire.address import Address
 from quire.client.admin.results import error
 from quire.client.cluster import ANY, Cluster
 from quire.client.errors import UnsupportedError
 from quire.client.metadata import Broker
-from quire.client.servers import Address
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quire.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

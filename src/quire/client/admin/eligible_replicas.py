@@ -1,4 +1,4 @@
-"""The eligible leader replicas of partitions (KIP-966), which only DescribeTopicPartitions tells."""
+"""The eligible leader replicas of partitions (KIP-966), which only DescribeTopicPartitions returns."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ from quire.steps import Steps
 def eligible_replicas(
     cluster: Cluster, names: Iterable[str], *, page_size: int = 2_000
 ) -> Steps[dict[TopicPartition, list[int]]]:
-    """Of each partition of these topics; empty if the broker is too old to tell."""
+    """Of each partition of these topics; empty if the broker is too old to return them."""
     topics = [TopicRequest(name=name) for name in sorted(set(names))]
     found: dict[TopicPartition, list[int]] = {}
     cursor: DescribeTopicPartitionsRequestCursor | None = None

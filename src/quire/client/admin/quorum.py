@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quire.address import Address
 from quire.client.admin.results import ask_controller, error
 from quire.client.cluster import Cluster
-from quire.client.servers import Address
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.internal_topics import CLUSTER_METADATA

@@ -45,7 +45,7 @@ class UnknownRecordError(Exception):
 
 
 def encode_key(key: Message) -> bytes:
-    assert key.API_KEY is not None, f"{type(key).__name__} is no key"
+    assert key.API_KEY is not None, f"{type(key).__name__} is not a key"
     out = bytearray(_PREFIX.pack(key.API_KEY))
     encoder(type(key), 0)(key, out)
     return bytes(out)

@@ -47,7 +47,7 @@ class ResultBuilder:
 
     def respond_now(self) -> None:
         """Completes the waiting requests outside of an operation."""
-        assert not self.records, "there is no operation that would write these records"
+        assert not self.records, "no operation writes these records"
         complete_all(self._responses)
 
     def _written(self, error: ErrorCode) -> None:

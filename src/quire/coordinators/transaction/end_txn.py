@@ -30,7 +30,7 @@ class EndTxnAction(Enum):
     DONE = auto()
     """The transaction has ended in this way before: the response was lost, or the request was sent twice."""
     INVALID = auto()
-    """There is no transaction that can end in this way."""
+    """No transaction can end in this way."""
     FENCED = auto()
     """Another producer or the coordinator has ended it in the other way."""
 

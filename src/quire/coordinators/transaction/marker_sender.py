@@ -4,10 +4,8 @@ A shard has one for as long as it is loaded. The owner gives it
 
     channel            sends requests to nodes, to its own one too
     clock              for back-off and timeouts
-    image              the committed metadata: who leads a partition, and whether it still exists
     coordinator_epoch  the leader epoch of the shard's partition: partitions refuse markers of older coordinators
-    up_to_date         becomes True when the image has everything that was committed at the time of the call
-    shard              gets `markers_written` when all partitions have their marker
+    shard              has the metadata, and gets `markers_written` when all partitions have their marker
 
 The machine passes the markers of a decision after it is committed. Each node gets one request for all markers that are
 due for its partitions. If a partition refuses, has no leader or cannot be reached, its marker is sent again with
@@ -22,7 +20,7 @@ Responses may come late, twice or out of order. A response counts if its partiti
 request it belongs to.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from quire.coordinators.runtime.channel import Channel
@@ -31,7 +29,6 @@ from quire.coordinators.transaction.transaction_shard import TransactionShard
 from quire.coordinators.transaction.transactions import Markers
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import NO_LEADER
-from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -71,14 +68,12 @@ class MarkerSender:
         "_channel",
         "_clock",
         "_coordinator_epoch",
-        "_image",
         "_is_sending",
         "_is_stopped",
         "_pending",
         "_shard",
         "_timer",
         "_to_send",
-        "_up_to_date",
         "_wakes_ms",
     )
 
@@ -86,19 +81,15 @@ class MarkerSender:
         self,
         channel: Channel,
         clock: Clock,
-        image: Callable[[], ClusterImage],
         coordinator_epoch: int,
         shard: TransactionShard,
-        up_to_date: Callable[[], Pending[bool]],
         *,
         answer_timeout_ms: float = ANSWER_TIMEOUT_MS,
     ) -> None:
         self._channel = channel
         self._clock = clock
-        self._image = image
         self._coordinator_epoch = coordinator_epoch
         self._shard = shard
-        self._up_to_date = up_to_date
         self._answer_timeout_ms = answer_timeout_ms
         self._pending: dict[str, PendingMarkers] = {}
         self._to_send: list[PendingMarkers] = []
@@ -117,7 +108,7 @@ class MarkerSender:
 
     def metadata_changed(self) -> None:
         """Sends at once what is backing off, or waits for the response of a node that no longer leads the partition."""
-        image = self._image()
+        image = self._shard.image
         for pending in self._pending.values():
             pending.backoff_ms = FIRST_BACKOFF_MS
             for partition, (_, node_id) in pending.missing.items():
@@ -165,7 +156,7 @@ class MarkerSender:
         response.when_done(partial(self._responded, request))
 
     def _route(self, pending: PendingMarkers, now_ms: float, by_node: dict[int, _Request]) -> None:
-        image = self._image()
+        image = self._shard.image
         for partition, (due_ms, _) in list(pending.missing.items()):
             if due_ms > now_ms:
                 continue
@@ -184,7 +175,7 @@ class MarkerSender:
     def _has_latest_image(self, pending: PendingMarkers) -> bool:
         if not pending.has_latest_image and not pending.asks_for_image:
             pending.asks_for_image = True
-            answer = self._up_to_date()
+            answer = self._shard.when_up_to_date()
             if answer.done:
                 pending.asks_for_image, pending.has_latest_image = False, answer.value
             else:

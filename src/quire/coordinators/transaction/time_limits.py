@@ -79,7 +79,7 @@ class TimeLimits:
             try:
                 record = coordinator_abort(self._transactions, transaction, now_ms)
             except NeedsProducerId:
-                # No request may change it until there is an id. If none comes, the next timer asks again.
+                # No request may change it until there is an id. If none comes, the next timer retries.
                 transaction.state = TransactionState.PREPARE_EPOCH_FENCE
                 waiting.append(transaction.transactional_id)
                 continue

@@ -1,7 +1,8 @@
 """The APIs that this node serves: one file per API, each with
 
     handle(node, context, request) -> the response, or a Pending or Work (see `quire.node.slices`) that ends with it
-    refuse(request, error) -> a response with `error` in every place that the API has for one
+    refuse(request, error) -> a response with `error` in every place that the API has for one; for requests that the
+                              controller decides it is the one of `quire.controller.refusals`
 
 A handler's docstring says what changed in which version. `SERVED` is what ApiVersions advertises, so an API that is
 missing there does not exist for clients. A handler's module is imported when its first request arrives.

@@ -62,7 +62,7 @@ def refuse(request: AddPartitionsToTxnRequest, error: ApiError) -> AddPartitions
 def _of_client(node: "Node", context: Context, request: AddPartitionsToTxnRequest) -> Work[AddPartitionsToTxnResponse]:
     """Tries again for a short time while the markers of the producer's last transaction are not committed.
 
-    With replicas that takes a few milliseconds, and clients would wait for 20 ms or more before they ask again.
+    With replicas that takes a few milliseconds, and clients would wait for 20 ms or more before they retry.
     """
     deadline_ms = node.clock.monotonic_ms() + node.config.get_int("add.partitions.to.txn.retry.backoff.max.ms")
     wait_ms = FIRST_RETRY_MS

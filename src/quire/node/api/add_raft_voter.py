@@ -7,6 +7,7 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.pending import Pending
@@ -16,12 +17,10 @@ from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftV
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: AddRaftVoterRequest) -> Pending[AddRaftVoterResponse]:
     if not node.authorizer.allows(context, AclOperation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "changing the voters is not allowed")
     return node.to_controller.add_raft_voter(request, context)
-
-
-def refuse(request: AddRaftVoterRequest, error: ApiError) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(error_code=error.code, error_message=error.message)

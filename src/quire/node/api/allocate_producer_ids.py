@@ -8,20 +8,18 @@ Versions on controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import check_cluster_action
 from quire.node.context import Context
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: AllocateProducerIdsRequest) -> Pending[AllocateProducerIdsResponse]:
     check_cluster_action(node.authorizer, context)
     return node.to_controller.allocate_producer_ids(request, context)
-
-
-def refuse(request: AllocateProducerIdsRequest, error: ApiError) -> AllocateProducerIdsResponse:
-    return AllocateProducerIdsResponse(error_code=error.code)

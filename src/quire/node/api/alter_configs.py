@@ -8,11 +8,10 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
-from quire.controller import configs
+from quire.controller.refusals import refuse
 from quire.node.config_resources import check_may_alter
 from quire.node.context import Context
 from quire.node.slices import Work
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -21,13 +20,11 @@ from quire.protocol.messages.alter_configs import (
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: AlterConfigsRequest) -> Work[AlterConfigsResponse]:
     for resource in request.resources:
         check_may_alter(node.authorizer, context, resource.resource_type, resource.resource_name)
     response: AlterConfigsResponse = yield node.to_controller.alter_configs(request, context)
     return response
-
-
-def refuse(request: AlterConfigsRequest, error: ApiError) -> AlterConfigsResponse:
-    return configs.refuse(request, error)

@@ -9,20 +9,18 @@ Versions on controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import check_cluster_action
 from quire.node.context import Context
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: AlterPartitionRequest) -> Pending[AlterPartitionResponse]:
     check_cluster_action(node.authorizer, context)
     return node.to_controller.alter_partition(request, context)
-
-
-def refuse(request: AlterPartitionRequest, error: ApiError) -> AlterPartitionResponse:
-    return AlterPartitionResponse(error_code=error.code)

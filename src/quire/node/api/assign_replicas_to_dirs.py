@@ -8,14 +8,16 @@ Versions on controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import check_cluster_action
 from quire.node.context import Context
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 if TYPE_CHECKING:
     from quire.node.node import Node
+
+__all__ = ["handle", "refuse"]
 
 
 def handle(
@@ -23,7 +25,3 @@ def handle(
 ) -> Pending[AssignReplicasToDirsResponse]:
     check_cluster_action(node.authorizer, context)
     return node.to_controller.assign_replicas_to_dirs(request, context)
-
-
-def refuse(request: AssignReplicasToDirsRequest, error: ApiError) -> AssignReplicasToDirsResponse:
-    return AssignReplicasToDirsResponse(error_code=error.code)

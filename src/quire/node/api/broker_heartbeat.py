@@ -10,20 +10,18 @@ Versions on controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import check_cluster_action
 from quire.node.context import Context
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: BrokerHeartbeatRequest) -> Pending[BrokerHeartbeatResponse]:
     check_cluster_action(node.authorizer, context)
     return node.to_controller.broker_heartbeat(request, context)
-
-
-def refuse(request: BrokerHeartbeatRequest, error: ApiError) -> BrokerHeartbeatResponse:
-    return BrokerHeartbeatResponse(error_code=error.code)

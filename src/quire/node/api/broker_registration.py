@@ -14,20 +14,18 @@ Versions on controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import check_cluster_action
 from quire.node.context import Context
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: BrokerRegistrationRequest) -> Pending[BrokerRegistrationResponse]:
     check_cluster_action(node.authorizer, context)
     return node.to_controller.register_broker(request, context)
-
-
-def refuse(request: BrokerRegistrationRequest, error: ApiError) -> BrokerRegistrationResponse:
-    return BrokerRegistrationResponse(error_code=error.code)

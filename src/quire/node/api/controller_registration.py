@@ -8,10 +8,10 @@ Versions on controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import check_cluster_action
 from quire.node.context import Context
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
@@ -20,13 +20,11 @@ from quire.protocol.messages.controller_registration import (
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(
     node: "Node", context: Context, request: ControllerRegistrationRequest
 ) -> Pending[ControllerRegistrationResponse]:
     check_cluster_action(node.authorizer, context)
     return node.to_controller.register_controller(request, context)
-
-
-def refuse(request: ControllerRegistrationRequest, error: ApiError) -> ControllerRegistrationResponse:
-    return ControllerRegistrationResponse(error_code=error.code, error_message=error.message)

@@ -9,7 +9,7 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
-from quire.controller import create_partitions
+from quire.controller.refusals import refuse
 from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
@@ -22,6 +22,8 @@ from quire.protocol.messages.create_partitions import (
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: CreatePartitionsRequest) -> Work[CreatePartitionsResponse]:
     for topic in request.topics:
@@ -29,7 +31,3 @@ def handle(node: "Node", context: Context, request: CreatePartitionsRequest) -> 
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"altering {topic.name} is not allowed")
     response: CreatePartitionsResponse = yield node.to_controller.create_partitions(request, context)
     return response
-
-
-def refuse(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
-    return create_partitions.refuse(request, error)

@@ -15,6 +15,7 @@ Versions on broker and controller listeners:
 from typing import TYPE_CHECKING
 
 from quire.controller import create_topics
+from quire.controller.refusals import refuse
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
@@ -27,6 +28,8 @@ from quire.protocol.messages.create_topics import (
 
 if TYPE_CHECKING:
     from quire.node.node import Node
+
+__all__ = ["handle", "refuse"]
 
 
 def handle(node: "Node", context: Context, request: CreateTopicsRequest) -> Work[CreateTopicsResponse]:
@@ -43,7 +46,3 @@ def handle(node: "Node", context: Context, request: CreateTopicsRequest) -> Work
     error = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "creating this topic is not allowed")
     response.topics.extend(create_topics.refused(topic, error) for topic in denied)
     return response
-
-
-def refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
-    return create_topics.refuse(request, error)

@@ -13,7 +13,7 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
-from quire.controller import delete_topics
+from quire.controller.refusals import refuse
 from quire.node.authorizer import AclOperation, Resource
 from quire.node.context import Context
 from quire.node.slices import Work
@@ -22,6 +22,8 @@ from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 
 if TYPE_CHECKING:
     from quire.node.node import Node
+
+__all__ = ["handle", "refuse"]
 
 DELETION_DISABLED_SINCE = 3
 """Clients of older versions do not know TOPIC_DELETION_DISABLED, and get INVALID_REQUEST as from Kafka."""
@@ -39,10 +41,6 @@ def handle(node: "Node", context: Context, request: DeleteTopicsRequest) -> Work
     # A crash after the response must not leave logs behind, because nothing would delete them later.
     yield node.partitions.deletions.when_done()
     return response
-
-
-def refuse(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:
-    return delete_topics.refuse(request, error)
 
 
 def _names(node: "Node", request: DeleteTopicsRequest) -> list[str]:

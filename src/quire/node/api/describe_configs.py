@@ -69,7 +69,7 @@ def _entries(node: "Node", resource: DescribeConfigsResource) -> list[ConfigEntr
     if resource.resource_type == ConfigResource.TOPIC:
         check_topic_name(name)
         if node.image.topic(name) is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
         return TopicConfig(node.image.topic_configs(name), node.config).describe(keys)
     if resource.resource_type == ConfigResource.BROKER:
         if name == "":

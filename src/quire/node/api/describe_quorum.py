@@ -8,6 +8,7 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.pending import Pending
@@ -17,6 +18,8 @@ from quire.protocol.messages.describe_quorum import DescribeQuorumRequest, Descr
 
 if TYPE_CHECKING:
     from quire.node.node import Node
+
+__all__ = ["handle", "refuse"]
 
 NAMES_DIRECTORIES = 2
 """The first version that identifies replicas by node id and directory id (KIP-853)."""
@@ -37,7 +40,3 @@ def _without_directories(response: DescribeQuorumResponse) -> DescribeQuorumResp
             for replica in (*partition.current_voters, *partition.observers):
                 replica.replica_directory_id = uuids.ZERO
     return response
-
-
-def refuse(request: DescribeQuorumRequest, error: ApiError) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(error_code=error.code, error_message=error.message)

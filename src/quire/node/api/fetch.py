@@ -237,21 +237,14 @@ class _Fetch:
 
     def _when_enough_to_send(self) -> Pending[None]:
         """Completed when there is enough to send, or the client has waited long enough."""
-        more: Pending[None] = Pending()
-
-        def finish() -> None:
-            more.complete_once(None)
-
         wait = FetchWait(
             self._roles,
             self._min_bytes - self._bytes,
-            finish,
             committed_only=self._request.isolation_level == READ_COMMITTED,
             seen_ends=self._seen_ends if self._in_slices else None,
         )
-        more.on_abandoned = wait.cancel
         wait.start(self._node.clock, self._request.max_wait_ms)
-        return more
+        return wait.ended
 
     def _response(self) -> Work[FetchResponse]:
         session = self._session

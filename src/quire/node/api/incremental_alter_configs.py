@@ -7,11 +7,10 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
-from quire.controller import configs
+from quire.controller.refusals import refuse
 from quire.node.config_resources import check_may_alter
 from quire.node.context import Context
 from quire.node.slices import Work
-from quire.protocol.errors import ApiError
 from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -19,6 +18,8 @@ from quire.protocol.messages.incremental_alter_configs import (
 
 if TYPE_CHECKING:
     from quire.node.node import Node
+
+__all__ = ["handle", "refuse"]
 
 
 def handle(
@@ -28,7 +29,3 @@ def handle(
         check_may_alter(node.authorizer, context, resource.resource_type, resource.resource_name)
     response: IncrementalAlterConfigsResponse = yield node.to_controller.incremental_alter_configs(request, context)
     return response
-
-
-def refuse(request: IncrementalAlterConfigsRequest, error: ApiError) -> IncrementalAlterConfigsResponse:
-    return configs.refuse_incremental(request, error)

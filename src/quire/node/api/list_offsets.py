@@ -3,6 +3,8 @@
 A search that takes long (see `quire.storage.time_lookup`) runs in a job. The handler waits for it before it starts the
 next one, so a request has at most one search in the jobs, however many partitions it names.
 
+A replica of the partition that follows it learns where the whole log ends; a consumer, where what is committed ends.
+
 Versions on broker listeners:
     1   the oldest version served: one offset with its timestamp (KIP-79)
     2   isolation level, throttle time (KIP-98)
@@ -19,10 +21,11 @@ Versions on broker listeners:
 
 from typing import TYPE_CHECKING
 
-from quire.node.authorizer import AclOperation, Resource
+from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.node.named_twice import named_twice
 from quire.node.partitions.offset_search import OffsetSearchResult
+from quire.node.replicas.follower_fetch import check_follows
 from quire.node.slices import Work
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
@@ -40,6 +43,7 @@ from quire.replication.partition import (
     LATEST_TIERED_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
+    Partition,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +77,7 @@ def handle(node: "Node", context: Context, request: ListOffsetsRequest) -> Work[
             if (topic.name, wanted.partition_index) in twice:
                 answer.error_code = ErrorCode.INVALID_REQUEST
                 continue
-            found = _find(node, context, topic.name, wanted, committed_only, is_replica=request.replica_id >= 0)
+            found = _find(node, context, topic.name, wanted, committed_only, request.replica_id)
             # Without a long search, other requests may run here.
             late = yield found if isinstance(found, Pending) else None
             _fill(answer, late if isinstance(found, Pending) else found, context.api_version)
@@ -102,8 +106,7 @@ def _find(
     topic: str,
     wanted: ListOffsetsPartition,
     committed_only: bool,
-    *,
-    is_replica: bool,
+    replica_id: int,
 ) -> OffsetSearchResult | Pending[OffsetSearchResult]:
     try:
         if not node.authorizer.allows(context, AclOperation.DESCRIBE, Resource.TOPIC, topic):
@@ -112,12 +115,27 @@ def _find(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{wanted.timestamp} has no meaning in this version")
         partition = node.partitions.leader(topic, None, wanted.partition_index).partition
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        if is_replica and wanted.timestamp == LATEST_TIMESTAMP:
-            # A follower reads up to the end of the log, and not only what is committed.
+        if replica_id >= 0 and wanted.timestamp == LATEST_TIMESTAMP:
+            _check_replica(node, context, partition, wanted, replica_id)
             return -1, partition.log.end_offset, partition.leader_epoch
         return node.partitions.find_offset(partition, wanted.timestamp, committed_only)
     except ApiError as error:
         return error
+
+
+def _check_replica(
+    node: "Node", context: Context, partition: Partition, wanted: ListOffsetsPartition, replica_id: int
+) -> None:
+    """ApiError if the sender cannot be a follower: what is not committed yet is nobody else's business."""
+    try:
+        if not node.authorizer.allows(context, AclOperation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
+            raise ApiError(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{context.principal} may not ask for offsets as a broker"
+            )
+        check_follows(partition, replica_id, wanted.current_leader_epoch)
+    except ApiError as error:
+        node.refusals.refused("ListOffsets", replica_id, context.client_address, error)
+        raise
 
 
 def _fill(answer: ListOffsetsPartitionResponse, found: OffsetSearchResult, version: int) -> None:

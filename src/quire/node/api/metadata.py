@@ -92,7 +92,7 @@ def _to_create(node: "Node", context: Context, request: MetadataRequest) -> list
 
 
 def _failures(response: CreateTopicsResponse) -> dict[str, ErrorCode]:
-    """TOPIC_ALREADY_EXISTS is no failure: another request has created the topic at the same time."""
+    """TOPIC_ALREADY_EXISTS is not a failure: another request has created the topic at the same time."""
     return {
         topic.name: ErrorCode(topic.error_code)
         for topic in response.topics

@@ -311,7 +311,7 @@ def _target(node: "Node", context: Context, topic: TopicProduceData, data: Parti
     if not node.authorizer.allows(context, WRITE, TOPIC, partition.topic):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"writing to {partition.topic} is not allowed")
     if partition.is_internal:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster alone")
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only the cluster writes to {partition.topic}")
     return leader
 
 

@@ -8,6 +8,7 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.pending import Pending
@@ -17,12 +18,10 @@ from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest, U
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: UnregisterBrokerRequest) -> Pending[UnregisterBrokerResponse]:
     if not node.authorizer.allows(context, AclOperation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "unregistering brokers is not allowed")
     return node.to_controller.unregister_broker(request, context)
-
-
-def refuse(request: UnregisterBrokerRequest, error: ApiError) -> UnregisterBrokerResponse:
-    return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)

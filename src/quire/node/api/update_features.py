@@ -8,6 +8,7 @@ Versions on broker and controller listeners:
 
 from typing import TYPE_CHECKING
 
+from quire.controller.refusals import refuse
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.pending import Pending
@@ -17,12 +18,10 @@ from quire.protocol.messages.update_features import UpdateFeaturesRequest, Updat
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+__all__ = ["handle", "refuse"]
+
 
 def handle(node: "Node", context: Context, request: UpdateFeaturesRequest) -> Pending[UpdateFeaturesResponse]:
     if not node.authorizer.allows(context, AclOperation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "changing the cluster's features is not allowed")
     return node.to_controller.update_features(request, context)
-
-
-def refuse(request: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:
-    return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)

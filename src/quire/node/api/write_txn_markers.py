@@ -72,7 +72,8 @@ def _write(node: "Node", marker: WritableTxnMarker, topic: str, index: int) -> P
                 marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, bumps_epoch=bumps_epoch
             )
             if not is_new:
-                return completed(None)
+                # The one in the log may not be committed yet: its first response was lost, or another node leads.
+                return when_committed(leader, leader.log.end_offset, node.clock, TIMEOUT_MS)
             # Now, and not when the marker is appended: what later requests make the shard write comes after it.
             leader.guards.revoke(marker.producer_id, marker.producer_epoch, bumps_epoch=bumps_epoch)
             return shard.end_transaction(

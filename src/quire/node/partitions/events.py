@@ -7,11 +7,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from quire.node.partitions.hosted import HostedPartitions
+from quire.protocol.errors import ApiError
 from quire.replication.follower_role import FollowerRole
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
 from quire.replication.partition_owner import PartitionOwner
 from quire.seams import Clock
+from quire.storage.scanning.batch_scan import DamagedBatchError
 
 if TYPE_CHECKING:
     from quire.node.replicas import Replicas
@@ -67,6 +69,9 @@ class PartitionEvents(PartitionOwner):
 
     def may_join_isr(self, replica_id: int, broker_epoch: int) -> bool:
         return self._replicas.may_join_isr(replica_id, broker_epoch)
+
+    def damage_found(self, partition: Partition, damage: DamagedBatchError) -> ApiError:
+        return self._replicas.repairs.damage_found(partition, damage)
 
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         self._hosted.directory_of[partition].fail(error)

@@ -1,4 +1,9 @@
-"""Applies committed metadata to the partitions on this node: topics deleted or created, roles, settings."""
+"""Applies committed metadata to the partitions on this node: topics deleted or created, roles, settings.
+
+A delta may have several changes of a partition: of its leader, its ISR, its settings, and the cluster's settings that
+it inherits. Leaders count replicas when they know all of these. With a new ISR and the minimum from before, or a new
+minimum and a role that has ended, they would commit what the next leader does not have.
+"""
 
 from quire.config.broker_config import BrokerConfig
 from quire.metadata.delta import ImageDelta
@@ -6,22 +11,29 @@ from quire.metadata.image import TOPIC, ClusterImage, TopicImage
 from quire.node.partitions.hosted import HostedPartitions
 from quire.node.partitions.opening import PartitionOpener, TopicSettings, assign_role
 from quire.protocol.errors import ErrorCode
+from quire.replication.partition import Partition
 
 
 class MetadataUpdates:
-    __slots__ = ("_has_started", "_hosted", "_opener")
+    __slots__ = ("_broker_settings_changed", "_has_started", "_hosted", "_opener")
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions, opener: PartitionOpener) -> None:
         self._hosted = hosted
         self._opener = opener
         self._has_started = False
-        config.when_changed(lambda _changed: self._refresh_all_topics())
+        self._broker_settings_changed = False
+        """Since the last delta, by this one: topics may inherit them."""
+        config.when_changed(self._note_broker_settings)
+
+    def _note_broker_settings(self, _changed: list[str]) -> None:
+        self._broker_settings_changed = True
 
     def apply(self, image: ClusterImage, delta: ImageDelta) -> None:
         self._hosted.image = image
         for topic in delta.removed_topics.values():
             for index in topic.partitions:
                 self.remove(topic, index)
+        reconfigured = self._reconfigure(image, delta)
         # At the start the logs are open already. A snapshot that comes later may bring many new ones.
         openings_left = self._opener.openings_now if self._has_started else None
         self._has_started = True
@@ -29,9 +41,8 @@ class MetadataUpdates:
             present = image.topic_by_id(topic_id)
             if present is not None:
                 openings_left = self._update(present, list(changed), openings_left)
-        for resource in delta.configs:
-            if resource.type == TOPIC:
-                self._refresh_topic(resource.name)
+        for partition in reconfigured:
+            partition.settings_changed()
 
     def _update(self, topic: TopicImage, indexes: list[int], openings_left: int | None) -> int | None:
         """Assigns partitions their roles and opens those that are not open, at most `openings_left` of them now.
@@ -67,18 +78,22 @@ class MetadataUpdates:
         partition.leave_role(code)
         self._opener.deletions.add((topic.name, index), directory, partition.log)
 
-    def _refresh_topic(self, name: str) -> None:
-        topic = self._hosted.image.topic(name)
-        if topic is None:
-            return
-        settings, log_settings = self._opener.settings_of(name)
-        for index in topic.partitions:
-            partition = self._hosted.by_id.get((topic.topic_id, index))
-            if partition is not None:
-                self._opener.configure(partition.log, log_settings, self._hosted.directory_of[partition])
-                partition.change_settings(settings)
-
-    def _refresh_all_topics(self) -> None:
-        """A broker setting has changed that topics may inherit."""
-        for name in self._hosted.image.topics_by_name:
-            self._refresh_topic(name)
+    def _reconfigure(self, image: ClusterImage, delta: ImageDelta) -> list[Partition]:
+        """Gives open partitions their new settings; returns those whose leaders have to count again."""
+        names = [resource.name for resource in delta.configs if resource.type == TOPIC]
+        if self._broker_settings_changed:
+            self._broker_settings_changed = False
+            names = list(image.topics_by_name)
+        reconfigured: list[Partition] = []
+        for name in names:
+            topic = image.topic(name)
+            if topic is None:
+                continue
+            settings, log_settings = self._opener.settings_of(name)
+            for index in topic.partitions:
+                partition = self._hosted.by_id.get((topic.topic_id, index))
+                if partition is not None:
+                    self._opener.configure(partition.log, log_settings, self._hosted.directory_of[partition])
+                    partition.settings = settings
+                    reconfigured.append(partition)
+        return reconfigured

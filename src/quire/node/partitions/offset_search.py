@@ -6,6 +6,7 @@ from quire.node.partitions.hosted import HostedPartitions
 from quire.pending import Pending
 from quire.protocol.errors import ApiError
 from quire.replication.partition import FoundOffset, Partition
+from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.storage.time_lookup.time_search import LongSearchError, TimeSearch
 
 OffsetSearchResult = FoundOffset | ApiError | None
@@ -42,4 +43,7 @@ def _search(
         except ApiError as error:
             complete(error)
 
-    hosted.directory_of[partition].searcher.search(search, searched, complete)
+    def refuse(error: ApiError) -> None:
+        complete(partition.damage_error(error) if isinstance(error, DamagedBatchError) else error)
+
+    hosted.directory_of[partition].searcher.search(search, searched, refuse)

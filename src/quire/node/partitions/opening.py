@@ -237,7 +237,7 @@ class PartitionOpener:
                 )
 
     def forget(self, topic_id: bytes, index: int) -> None:
-        """The topic is deleted: its partition is not opened any more."""
+        """The topic is deleted: its partition is no longer opened."""
         self._offline.pop((topic_id, index), None)
         self.unopened.pop((topic_id, index), None)
         self.postponed.pop((topic_id, index), None)

@@ -94,6 +94,10 @@ class Partitions:
         partition = found.partitions.get(index) if found is not None else None
         return (-1, -1) if partition is None else (partition.leader, partition.leader_epoch)
 
+    def has(self, partition: Partition) -> bool:
+        """Whether the partition is still open here."""
+        return partition in self._hosted.directory_of
+
     def of_topic(self, name: str) -> list[Partition]:
         return self._hosted.of_topic(name)
 
@@ -206,7 +210,7 @@ class Partitions:
             log.info("replica truncated partition=%s from=%d to=%d", partition, kept, end - 1)
 
     def start_over(self, partition: Partition, offset: int) -> None:
-        """Empties the log, which has nothing in common with the leader's; it goes on at `offset`."""
+        """Empties the log, which has nothing in common with the leader's; it continues at `offset`."""
         self.directory_of(partition).start_over(partition.log, offset)
         partition.log_shortened()
 

@@ -3,10 +3,11 @@
 replicas.py          `Replicas`: what the node and its partitions call; which partitions are copied from where
 fetcher.py           a follower's side: copies all partitions that one other node leads, over one connection
 fetch_schedule.py    which partitions the next fetch names, and which wait (errors, flushes)
-log_joining.py       where a follower goes on whose log does not overlap with the leader's
+log_joining.py       where a follower continues if its log does not overlap with the leader's
 follower_fetch.py    a leader's side: answers the fetches of followers
 replica_session.py   what a leader remembers of a follower's fetches (KIP-227)
 isr_changes.py       asks the controller for changes of the ISR (AlterPartition)
+segment_repairs.py   replaces damaged segments by what other replicas have
 
     follower                                             leader
     ReplicaFetcher ── Fetch: the end of each log ──────▶ follower_fetch: that is what the follower has

@@ -2,7 +2,7 @@
 
 The first fetch of a session names every partition. Later ones name those whose log has grown or was truncated, those
 that were added, and those to forget. A partition that has to wait, because the leader refused it or because its log is
-being flushed, is forgotten until its time has come: the others go on. If either side has lost the session, the next
+being flushed, is forgotten until its time has come: the others continue. If either side has lost the session, the next
 fetch begins another.
 """
 
@@ -71,7 +71,7 @@ class FetchSchedule:
         self._leave_out(key)
 
     def changed(self, copied: CopiedPartition) -> None:
-        """The next fetch has to name it, unless it waits: then that fetch does with which it goes on."""
+        """The next fetch has to name it; if it waits, the first fetch after the wait does."""
         if self.partitions.get(copied.key) is copied and copied.key not in self._paused:
             self._to_name[copied.key] = copied
 

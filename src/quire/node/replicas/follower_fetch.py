@@ -6,6 +6,10 @@ and the registration of the sender (KIP-903). The errors are those of Kafka.
 
 A follower reads to the end of the log, and says with each fetch where its own log ends. What is past the high watermark
 may be truncated while it is being sent, because this node may be deposed; the follower checks what it receives.
+
+A high watermark that has moved is no reason to answer: the fetch that commits a record would come back at once, and be
+sent again, for every record. It is told with the next records, or when the fetch has waited long enough, as in Kafka
+(KAFKA-9731). With a `replica.selector.class` consumers wait for it at the follower, so it is told at once.
 """
 
 from functools import partial
@@ -14,10 +18,9 @@ from typing import TYPE_CHECKING
 from quire.metadata.features import has_broker_epochs
 from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
-from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, PartitionKey
 from quire.node.replicas.replica_session import FollowedPartition, ReplicaSession
 from quire.node.slices import Work
-from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.fast_fetch import fetch_response, partition_data, topic_response
 from quire.protocol.messages.fetch import (
@@ -27,17 +30,14 @@ from quire.protocol.messages.fetch import (
     FetchResponse,
     LeaderIdAndEpoch,
 )
-from quire.protocol.messages.fetch import PartitionData as Answer
+from quire.protocol.messages.fetch import PartitionData as PartitionResponse
 from quire.replication.leader_epochs import NO_EPOCH
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
-from quire.storage.scanning.range_check import NotCheckedError
+from quire.storage.scanning.range_check import NotCheckedError, ReadCheck
 
 if TYPE_CHECKING:
     from quire.node.node import Node
-
-MOST_CHECKS = 3
-"""How often a read waits for checks: once is enough, unless segments are added or deleted meanwhile."""
 
 NO_BROKER_EPOCH = -1
 """Before version 15 the request has none, so brokers send it at an old metadata.version alone."""
@@ -46,6 +46,18 @@ NO_BROKER_EPOCH = -1
 def replica_of(request: FetchRequest) -> int:
     """The id of the follower; negative if a consumer fetches. -2 is Kafka's id of a consumer for debugging."""
     return max(request.replica_id, request.replica_state.replica_id)
+
+
+def check_follows(partition: Partition, replica_id: int, current_leader_epoch: int) -> None:
+    """ApiError if `replica_id` is no other replica of a partition that this node leads."""
+    leader = partition.leader
+    if leader is None or replica_id not in leader.followers.in_sync.replicas or replica_id == partition.node_id:
+        # With an epoch the sender may know of a reassignment earlier than this node, and retries.
+        knows_epoch = current_leader_epoch != NO_EPOCH
+        code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        raise ApiError(
+            code, f"broker {replica_id} is not a replica of partition {partition.index} that could follow it"
+        )
 
 
 def answer(node: "Node", context: Context, request: FetchRequest) -> Work[FetchResponse]:
@@ -67,8 +79,8 @@ def _refused(node: "Node", context: Context, request: FetchRequest) -> Work[Fetc
     return FetchResponse(responses=topics)
 
 
-def _failed(index: int, code: ErrorCode) -> Answer:
-    return Answer(partition_index=index, error_code=code, high_watermark=-1, records=b"")
+def _failed(index: int, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code, high_watermark=-1, records=b"")
 
 
 class _FollowerFetch:
@@ -77,6 +89,7 @@ class _FollowerFetch:
     __slots__ = (
         "_bytes",
         "_context",
+        "_holds_news",
         "_logged",
         "_max_bytes",
         "_node",
@@ -84,6 +97,7 @@ class _FollowerFetch:
         "_response",
         "_session",
         "_to_send",
+        "_unsaid",
     )
 
     def __init__(self, node: "Node", context: Context, request: FetchRequest, session: ReplicaSession) -> None:
@@ -95,8 +109,12 @@ class _FollowerFetch:
         self._bytes = 0
         self._logged: set[ErrorCode] = set()
         self._response = fetch_response(NO_SESSION)
-        self._to_send: list[tuple[Partition, Answer]] = []
+        self._to_send: list[tuple[Partition, PartitionResponse]] = []
         """The partitions whose answers have records."""
+        self._holds_news = request.session_epoch > INITIAL_EPOCH and node.config.get("replica.selector.class") is None
+        """Whether a high watermark alone has to wait."""
+        self._unsaid: dict[PartitionKey, FollowedPartition] = {}
+        """The partitions where it has moved, and nothing else has changed."""
 
     def work(self) -> Work[FetchResponse]:
         session, request, clock = self._session, self._request, self._node.clock
@@ -109,6 +127,7 @@ class _FollowerFetch:
                 if session.is_closed or not session.changed:
                     break  # The time is up, there was an election, or the broker has registered again.
                 yield from self._read_changed()
+            yield from self._read_unsaid()
             self._leave_out_closed()
             is_known = not session.is_closed and session.replica_id in self._node.image.brokers
             is_answered = is_known and request.session_epoch != FINAL_EPOCH
@@ -130,19 +149,35 @@ class _FollowerFetch:
             key = next(iter(looked_at))
             followed = looked_at.pop(key)
             if session.partitions.get(key) is followed:
-                yield from self._look_at(followed)
-            yield None
+                self._look_at(followed)
+            if looked_at:
+                yield None
 
-    def _look_at(self, followed: FollowedPartition) -> Work[None]:
+    def _read_unsaid(self) -> Work[None]:
+        """The response is sent now, so it tells the high watermarks that have moved."""
+        self._holds_news = False
+        unsaid, self._unsaid = self._unsaid, {}
+        while unsaid:
+            key, followed = unsaid.popitem()
+            if self._session.partitions.get(key) is followed and not self._session.is_closed:
+                self._look_at(followed)
+            if unsaid:
+                yield None
+
+    def _look_at(self, followed: FollowedPartition) -> None:
         """Adds a partition to the response if there is news of it, or if the follower does not know the last ones."""
         session = self._session
+        self._unsaid.pop(followed.key, None)
         try:
-            answer = yield from self._read(followed)
+            answer = self._read(followed)
         except ApiError as error:
             self._log(error)
             answer = self._failed(followed, error)
             session.changed[followed.key] = followed  # until the follower asks for something else
         has_data = bool(answer.records) or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+        if self._holds_news and not has_data and followed.has_only_committed(answer):
+            self._unsaid[followed.key] = followed
+            return
         has_news = followed.has_news(answer.high_watermark, answer.log_start_offset, has_data)
         if has_news or self._request.session_epoch <= INITIAL_EPOCH:
             self._add(followed, answer)
@@ -150,21 +185,24 @@ class _FollowerFetch:
             # Both logs must agree before the follower may rely on the high watermark: it gets it again then.
             followed.sent_high_watermark = -1
 
-    def _add(self, followed: FollowedPartition, answer: Answer) -> None:
+    def _add(self, followed: FollowedPartition, answer: PartitionResponse) -> None:
         topics = self._response.responses
         if not topics or topics[-1].topic_id != followed.topic_id or topics[-1].topic != followed.topic:
             topics.append(topic_response(followed.topic, followed.topic_id))
         topics[-1].partitions.append(answer)
 
-    def _failed(self, followed: FollowedPartition, error: ApiError) -> Answer:
+    def _failed(self, followed: FollowedPartition, error: ApiError) -> PartitionResponse:
         answer = _failed(followed.index, error.code)
         if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             leader_id, epoch = self._node.partitions.current_leader(followed.topic, followed.topic_id, followed.index)
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
         return answer
 
-    def _read(self, followed: FollowedPartition) -> Work[Answer]:
-        """ApiError if the follower cannot be served. Bytes that were never read are checked first, in a job."""
+    def _read(self, followed: FollowedPartition) -> PartitionResponse:
+        """ApiError if the follower cannot be served. Bytes that were never read are checked first, in a job.
+
+        The others do not wait for that: it is answered without records, and looked at again after the check.
+        """
         leader = self._leader(followed)
         partition, offset = leader.partition, followed.fetch_offset
         if followed.is_named:
@@ -179,25 +217,24 @@ class _FollowerFetch:
             followed.is_named = False
             leader.followers.fetched(self._session.replica_id, self._epoch, offset, followed.log_start_offset)
         room = min(followed.max_bytes, self._max_bytes - self._bytes)
-        for _ in range(MOST_CHECKS):
-            try:
-                data = partition.read_uncommitted(offset, room, at_least_one_batch=self._bytes == 0)
-                break
-            except NotCheckedError as error:
-                checked: Pending[None] = Pending()
-                self._node.partitions.check(partition, error.check, partial(checked.complete, None))
-                yield checked
-                leader = self._leader(followed)
-        else:
-            data = None
+        data = None
+        try:
+            data = partition.read_uncommitted(offset, room, at_least_one_batch=self._bytes == 0)
+        except NotCheckedError as error:
+            self._check(followed, partition, error.check)
         answer = self._answer(followed, partition)
         if data is not None:
             answer.records = [data]
             self._bytes += len(data)
             self._to_send.append((partition, answer))
-        elif offset < leader.log.end_offset:
+        elif offset < leader.log.end_offset and not followed.is_being_checked:
             self._session.changed[followed.key] = followed  # there was no room
         return answer
+
+    def _check(self, followed: FollowedPartition, partition: Partition, check: ReadCheck) -> None:
+        if not followed.is_being_checked:
+            followed.is_being_checked = True
+            self._node.partitions.check(partition, check, partial(self._session.is_checked, followed))
 
     def _leave_out_closed(self) -> None:
         """A partition that was deleted after it was read has no file to send from."""
@@ -210,7 +247,7 @@ class _FollowerFetch:
     def _epoch(self) -> int:
         return self._request.replica_state.replica_epoch
 
-    def _answer(self, followed: FollowedPartition, partition: Partition) -> Answer:
+    def _answer(self, followed: FollowedPartition, partition: Partition) -> PartitionResponse:
         return partition_data(
             followed.index,
             0,
@@ -232,13 +269,7 @@ class _FollowerFetch:
 
     def _check_replica(self, leader: LeaderRole, followed: FollowedPartition) -> None:
         node, replica_id = self._node, self._session.replica_id
-        if replica_id not in leader.followers.in_sync.replicas or replica_id == node.node_id:
-            # With an epoch the sender may know of a reassignment earlier than this node, and retries.
-            knows_epoch = followed.current_leader_epoch != NO_EPOCH
-            code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            raise ApiError(
-                code, f"broker {replica_id} is no replica of partition {followed.index} that could follow it"
-            )
+        check_follows(leader.partition, replica_id, followed.current_leader_epoch)
         epoch, broker = self._epoch, node.image.brokers.get(replica_id)
         if epoch == NO_BROKER_EPOCH and not has_broker_epochs(node.image.metadata_version):
             return

@@ -2,8 +2,10 @@
 
 One request at a time has all changes that are wanted by then. A change that the controller did not decide, because
 there was none or the answer was lost, is sent again for as long as its leader wants it. The leader counts the larger
-set until the metadata brings the decision. An answer may come before the metadata that it is based on: a leader that
-took the smaller ISR from it could still have a lower min.insync.replicas than that ISR was decided with.
+set until the metadata brings the decision, and if a request had no answer, even after the refusal of a later one: the
+earlier one may be delayed, and find the member eligible again. An answer may come before the metadata that it is based
+on: a leader that took the smaller ISR from it could still have a lower min.insync.replicas than that ISR was decided
+with.
 """
 
 import logging
@@ -31,7 +33,7 @@ MOST_CHANGES = 2_000
 """Of one request."""
 
 _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
-"""Nothing was changed, and nothing will be."""
+"""This request changed nothing, and will change nothing."""
 _OVERTAKEN = (
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.INVALID_REQUEST,
@@ -43,6 +45,9 @@ _OVERTAKEN = (
 """The state of the partition is another one, which the metadata will bring. After other errors it is sent again."""
 
 _DECIDED = (ErrorCode.NONE, *_REFUSED, *_OVERTAKEN)
+_NOT_DONE = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH)
+"""The request will not be carried out later. After other errors it may be on its way to the controller, or in its
+queue. What a controller wrote before it lost its lead is in the log of the next one, or nowhere."""
 
 Key = tuple[bytes, int]
 
@@ -120,22 +125,26 @@ class IsrChanges:
         for key, (leader, change) in sent.items():
             answer = answers.get(key)
             if response.error_code or answer is None or answer.error_code not in _DECIDED:
+                is_decided = False
+                if (response.error_code or (-1 if answer is None else answer.error_code)) not in _NOT_DONE:
+                    leader.followers.unanswered(change)
+            else:
+                is_decided = self._decided(leader, change, answer)
+            if not is_decided:
                 self._wanted[leader] = None
                 retry = True
-            else:
-                self._decided(leader, change, answer)
         if self._wanted:
             self._send_soon(RETRY_MS if retry else 0.0)
 
-    def _decided(self, leader: LeaderRole, change: IsrChange, answer: AlterPartitionResponsePartitionData) -> None:
+    def _decided(self, leader: LeaderRole, change: IsrChange, answer: AlterPartitionResponsePartitionData) -> bool:
+        """Whether the change need not be sent again."""
         code = ErrorCode(answer.error_code)
         if not leader.is_active:
-            return
+            return True
         if code is ErrorCode.NONE:
             log.info("isr changed partition=%s isr=%s epoch=%d", leader.partition, answer.isr, answer.partition_epoch)
             if answer.partition_epoch == change.partition_epoch:
-                leader.followers.refused(change)  # It was the committed state already, and nothing was written.
-            return
+                leader.followers.withdraw(change)  # It was the committed state already, and nothing was written.
+            return True
         log.info("isr not changed partition=%s wanted=%s error=%s", leader.partition, list(change.isr), code.name)
-        if code in _REFUSED:
-            leader.followers.refused(change)
+        return code not in _REFUSED or leader.followers.refused(change)

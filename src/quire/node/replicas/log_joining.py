@@ -1,4 +1,4 @@
-"""Where a follower goes on when the leader has nothing at the end of its log (OFFSET_OUT_OF_RANGE).
+"""Where a follower continues when the leader has nothing at the end of its log (OFFSET_OUT_OF_RANGE).
 
     the leader's log ends before this one    truncate to its end. The epochs show where the logs really diverge
                                              with the next fetch.

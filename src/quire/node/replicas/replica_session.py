@@ -12,7 +12,7 @@ from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH, Fet
 from quire.pending import Pending
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import FetchPartition as Wanted
-from quire.protocol.messages.fetch import FetchRequest
+from quire.protocol.messages.fetch import FetchRequest, PartitionData
 from quire.replication.leader_role import LeaderRole
 from quire.replication.replica_reader import ReplicaReader
 from quire.seams import Clock, Random, Timer
@@ -32,7 +32,7 @@ HURRIED_WAIT_MS = 20
 class FollowedPartition(FetchPartition):
     """What a follower wants of a partition, and which leadership tells the session about it."""
 
-    __slots__ = ("is_named", "leader", "log_start_offset")
+    __slots__ = ("is_being_checked", "is_named", "leader", "log_start_offset")
 
     def __init__(self, topic_id: bytes, topic: str, wanted: Wanted) -> None:
         super().__init__(
@@ -48,6 +48,15 @@ class FollowedPartition(FetchPartition):
         self.is_named = True
         """The follower has said where its log ends, and it is not known yet whether both logs agree up to there."""
         self.leader: LeaderRole | None = None
+        self.is_being_checked = False
+        """What it is to get next is read for the first time, and a job checks it."""
+
+    def has_only_committed(self, answer: PartitionData) -> bool:
+        """Whether an answer without records or an error would tell nothing but a later high watermark."""
+        return (
+            -1 < self.sent_high_watermark < answer.high_watermark
+            and answer.log_start_offset == self.sent_log_start_offset
+        )
 
 
 class ReplicaSession(ReplicaReader):
@@ -142,15 +151,23 @@ class ReplicaSession(ReplicaReader):
     # --- What leaders tell
 
     def has_more(self, leader: LeaderRole) -> None:
-        followed = self._by_leader[leader]
-        self.changed[followed.key] = followed
-        if self._more is not None and not self._scheduled:
-            self._scheduled = True
-            self._clock.call_soon(self._wake)
+        self._change(self._by_leader[leader])
 
     def has_news(self, leader: LeaderRole) -> None:
         followed = self._by_leader[leader]
         self.changed[followed.key] = followed
+
+    def is_checked(self, followed: FollowedPartition) -> None:
+        """What is next in its log can be read, or has been found to be damaged."""
+        followed.is_being_checked = False
+        if self.partitions.get(followed.key) is followed and not self.is_closed:
+            self._change(followed)
+
+    def _change(self, followed: FollowedPartition) -> None:
+        self.changed[followed.key] = followed
+        if self._more is not None and not self._scheduled:
+            self._scheduled = True
+            self._clock.call_soon(self._wake)
 
     # --- Waiting
 
@@ -249,7 +266,7 @@ class ReplicaSessions:
             session.close()
 
     def keep_only(self, image: "ClusterImage") -> None:
-        """Closes the sessions of brokers that are not registered any more, or have registered again since."""
+        """Closes the sessions of brokers that are no longer registered, or have registered again since."""
         for session in list(self._sessions.values()):
             broker = image.brokers.get(session.replica_id)
             if broker is None or 0 <= session.broker_epoch < broker.epoch:

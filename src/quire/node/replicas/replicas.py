@@ -11,6 +11,7 @@ from quire.node.node_links import NodeLinks
 from quire.node.replicas.fetcher import ReplicaFetcher
 from quire.node.replicas.isr_changes import IsrChanges
 from quire.node.replicas.replica_session import ReplicaSessions
+from quire.node.replicas.segment_repairs import SegmentRepairs
 from quire.replication.follower_role import FollowerRole
 from quire.replication.partition import Partition
 from quire.seams import Timer
@@ -24,12 +25,23 @@ CHECKS_PER_TURN = 500
 
 
 class Replicas:
-    __slots__ = ("_fetchers", "_followed", "_lag_timer", "_links", "_node", "_stopped", "isr_changes", "sessions")
+    __slots__ = (
+        "_fetchers",
+        "_followed",
+        "_lag_timer",
+        "_links",
+        "_node",
+        "_stopped",
+        "isr_changes",
+        "repairs",
+        "sessions",
+    )
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.sessions = ReplicaSessions(node.clock, node.random)
         self.isr_changes = IsrChanges(node)
+        self.repairs = SegmentRepairs(node)
         self._links: NodeLinks[tuple[int, str]] = NodeLinks(clock=node.clock, network=node.network, random=node.random)
         self._fetchers: dict[int, ReplicaFetcher] = {}
         """By the id of the leader."""
@@ -44,6 +56,7 @@ class Replicas:
     def stop(self) -> None:
         """Copies nothing more. What was copied is in the logs."""
         self._stopped = True
+        self.repairs.stop()
         if self._lag_timer is not None:
             self._lag_timer.cancel()
         for fetcher in self._fetchers.values():

@@ -1,4 +1,4 @@
-"""The `quorum-state` file beside the metadata log: the epoch, the leader, and whom this node voted for."""
+"""The `quorum-state` file beside the metadata log: the epoch, the leader, and the candidate with this node's vote."""
 
 from quire.protocol.schema import Message, Struct, array, int32, int64, string, uuid
 

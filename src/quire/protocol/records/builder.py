@@ -195,7 +195,7 @@ class BatchBuilder:
     ) -> bool:
         """Adds a record; False, with nothing changed, if it does not fit. The first record always fits."""
         if not NO_TIMESTAMP <= timestamp <= MAX_TIMESTAMP:
-            raise ValueError(f"{timestamp} is no timestamp; use milliseconds since 1970, or -1 for none")
+            raise ValueError(f"{timestamp} is not a timestamp; use milliseconds since 1970, or -1 for none")
         if self.count == 0:
             append_record(self._out, 0, 0, key, value, headers)
             self._base_timestamp = self._max_timestamp = timestamp

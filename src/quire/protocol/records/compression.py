@@ -191,7 +191,7 @@ _LZ4_MAX_LEVEL = 12
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     from lz4 import frame
 
-    # Kafka's default level is 9, and means the fast compressor; its levels go on to 17, the C library's to 12.
+    # Kafka's default level is 9, and means the fast compressor; its levels reach 17, the C library's 12.
     if level is None or level == _LZ4_JAVA_DEFAULT_LEVEL:
         level = 0
     compressed: bytes = frame.compress(

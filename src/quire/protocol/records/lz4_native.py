@@ -64,7 +64,7 @@ def _repeat(to: cython.pointer(cython.uchar), offset: cython.Py_ssize_t, size: c
     elif offset >= size:
         memcpy(to, source, size)
     else:
-        # What is there doubles with each copy.
+        # The copied part doubles with each copy.
         done = 0
         while size - done > offset + done:
             memcpy(to + done, source, offset + done)

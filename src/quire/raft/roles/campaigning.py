@@ -1,4 +1,4 @@
-"""What Prospective and Candidate have in common: they ask all voters, ask again where no answer came, and count."""
+"""What Prospective and Candidate have in common: they ask all voters, retry those that do not respond, and count."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from quire.raft.messages import VoteAnswer, VoteRequest
 from quire.raft.quorum_state import Election
 from quire.raft.replica import Replica
 from quire.raft.replicas import ReplicaKey
-from quire.raft.roles.role import Become, Role
+from quire.raft.roles.role import Become, Kind, Role
 from quire.raft.votes import VoteRound
 
 
@@ -25,6 +25,10 @@ class Campaigning(Role):
     def entered(self, replica: Replica, now_ms: float) -> Become | None:
         self._ask(replica, replica.voters.other_keys(replica.key))
         return self._outcome(replica)
+
+    def resigns(self, replica: Replica) -> Become | None:
+        """Votes that are still on their way no longer count."""
+        return Become(Kind.UNATTACHED, self.election)
 
     def vote_answered(self, replica: Replica, sender: int, answer: VoteAnswer, now_ms: float) -> Become | None:
         if answer.pre_vote is not self.pre_vote:

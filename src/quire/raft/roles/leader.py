@@ -2,7 +2,7 @@
 
 It starts its epoch with a LeaderChange record and commits nothing before that record: a record of an earlier epoch is
 committed only through a later one of this epoch (Raft 5.4.2). Its own log counts up to what is synced. A leader that
-has not received a fetch from a majority for a while resigns, and so does one that is no voter any more once the
+has not received a fetch from a majority for a while resigns, and so does one that is no longer a voter once the
 majority of the others has committed that.
 """
 
@@ -44,6 +44,7 @@ class Leader(Role):
     def __init__(self, replica: Replica, election: Election, now_ms: float, previous: Role | None) -> None:
         super().__init__(replica, election, now_ms, previous)
         assert isinstance(previous, Candidate) and previous.epoch == election.epoch
+        assert not replica.stopping, "a replica that resigned leads again"
         replica.elections_lost = 0
         self._granting = previous.granting
         self.epoch_start_offset = replica.log.end_offset
@@ -74,6 +75,9 @@ class Leader(Role):
         for request_id in self._checks.take_all():
             replica.emit(LeadershipChecked(request_id, leads=False))
 
+    def resigns(self, replica: Replica) -> Become | None:
+        return Become(Kind.RESIGNED, self.election)
+
     def append(self, replica: Replica, count: int, payload: object, control: Control | None = None) -> Batch:
         """Appends one batch and sends it to the followers whose fetches wait."""
         base_offset = replica.log.end_offset
@@ -99,7 +103,7 @@ class Leader(Role):
             replica.send(sender, parted)
             return None
         self.progress.fetched(request.replica, request.offset, replica.log.end_offset, now_ms)
-        # A follower that waited longer would take this leader for dead; and what a peer sends is not trusted.
+        # A follower that waited longer would treat this leader as dead; and what a peer sends is not trusted.
         wait_ms = min(request.max_wait_ms, replica.settings.fetch_timeout_ms / 2)
         self._waiting[sender] = (request, now_ms + wait_ms)
         outcome = self._commit(replica)
@@ -211,7 +215,7 @@ class Leader(Role):
         if request.asked_at == log.start:
             return None
         if request.offset <= log.start.offset or request.last_epoch < log.start.epoch:
-            # The epochs before the snapshot's are not known any more, so there is no offset to truncate to.
+            # The epochs before the snapshot's are no longer known, so there is no offset to truncate to.
             return FetchAnswer(self.epoch, self.election.leader_id, request.number, snapshot=log.start)
         agreed = log.end_of_epoch(request.last_epoch)
         if agreed.epoch == request.last_epoch and request.offset <= agreed.offset:

@@ -73,6 +73,10 @@ class Role:
     def left(self, replica: Replica) -> None:
         """Another role follows."""
 
+    def resigns(self, replica: Replica) -> Become | None:
+        """This replica must no longer lead; `replica.stopping` is set."""
+        return None
+
     def change_voters(self, replica: Replica, event: ChangeVoters, now_ms: float) -> Become | None:
         error = _not_leader()
         replica.emit(VotersChanged(event.request_id, error.code, error.message))

@@ -37,7 +37,7 @@ def the_only(items: Sequence[T], what: str) -> T:
 
 def check_partition(is_metadata_topic: bool, partition: int, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> None:
     if not is_metadata_topic or partition != 0:
-        raise ApiError(code, "controllers agree on partition 0 of the metadata log alone")
+        raise ApiError(code, "controllers accept this request only for partition 0 of the metadata log")
 
 
 def named_voter(voter_id: int, directory_id: bytes) -> ReplicaKey | None:

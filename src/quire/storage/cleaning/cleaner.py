@@ -4,8 +4,9 @@ Each of `log.cleaner.threads` cleaners has one log at a time. The event loop cho
 segments and updates the checkpoint. Jobs read, filter and write. Each job handles a few megabytes, so that cleaning can
 be stopped quickly and kept below `log.cleaner.io.max.bytes.per.second`.
 
-A damaged log is reported once and not cleaned until the next start; the others are. If a log is deleted, or segments of
-it are, while it is cleaned, the cleaned copies are removed.
+A damaged log is reported once and not cleaned until it is repaired, or until the next start; the others are. If a log
+is deleted, or segments of it are, while it is cleaned, the cleaned copies are removed. A repair writes to the same
+names as a cleaner, so it takes the log over meanwhile (`lend`).
 """
 
 import errno
@@ -24,6 +25,7 @@ from quire.storage.directory.checkpoints import TopicPartition
 from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.errors import is_shortage
 from quire.storage.log import Log
+from quire.storage.scanning.batch_scan import DamagedBatchError
 
 STEP_BYTES = 8 << 20
 """About how much one job reads and writes."""
@@ -77,8 +79,12 @@ class Cleaner:
         self._timer: Timer | None = None
         self._under_way: dict[str, Cleaning] = {}
         """By folder: a log that replaces a deleted one of the same name waits until no job writes to its folder."""
+        self._lent: dict[str, None] = {}
+        """By folder: logs that somebody else replaces segments of."""
         self._uncleanable: dict[Log, None] = {}
         self._stopped = False
+        self.damaged: Callable[[Candidate, DamagedBatchError], None] = lambda candidate, damage: None
+        """Called when a log cannot be cleaned because of a damaged batch."""
 
     def start(self) -> None:
         self._look()
@@ -95,6 +101,18 @@ class Cleaner:
         for cleaning in self._under_way.values():
             cleaning.drop()
         self._under_way.clear()
+
+    def lend(self, log: Log) -> bool:
+        """Leaves the log to the caller until `take_back`; False if it is being cleaned."""
+        if log.path in self._under_way or log.path in self._lent:
+            return False
+        self._lent[log.path] = None
+        return True
+
+    def take_back(self, log: Log, folder: str) -> None:
+        """The caller of `lend` is done. If the log was damaged, that may be over. `folder` is where it was then."""
+        del self._lent[folder]
+        self._uncleanable.pop(log, None)
 
     # --- Choosing
 
@@ -121,7 +139,7 @@ class Cleaner:
         # As a list: rolling a log may take its directory offline, which changes the candidates.
         for candidate in list(self._candidates()):
             directory, key, log, stable_offset = candidate
-            idle = log.path not in self._under_way and log not in self._uncleanable
+            idle = not (log.path in self._under_way or log.path in self._lent or log in self._uncleanable)
             if not (idle and log.config.compact and not log.closed and directory.failure is None):
                 continue
             try:
@@ -131,7 +149,7 @@ class Cleaner:
             except OSError as error:
                 directory.fail(error)
             except ApiError as error:
-                self._leave_alone(log, error)
+                self._leave_alone(candidate, error)
             else:
                 if found.is_due(log.config.min_cleanable_dirty_ratio):
                     due.append((candidate, found))
@@ -229,19 +247,22 @@ class Cleaner:
     def _failed(self, cleaning: "Cleaning", error: Exception) -> None:
         if self._stopped:
             return
-        directory, _, log, _ = cleaning.candidate
+        directory = cleaning.candidate.directory
         if not cleaning.is_of_that_log() or not cleaning.is_current():
             # The segment was deleted in the meantime.
             pass
         elif isinstance(error, OSError):
             directory.fail(error)
         else:
-            self._leave_alone(log, error)
+            self._leave_alone(cleaning.candidate, error)
         self._end(cleaning, look_again=not is_shortage(error))
 
-    def _leave_alone(self, log: Log, error: Exception) -> None:
+    def _leave_alone(self, candidate: Candidate, error: Exception) -> None:
+        log = candidate.log
         self._uncleanable[log] = None
-        _log.error("%s will not be compacted until the next start: %s", log.path, error)
+        _log.error("%s will not be compacted until the next start, unless it is repaired: %s", log.path, error)
+        if isinstance(error, DamagedBatchError):
+            self.damaged(candidate, error)
 
     def _end(self, cleaning: "Cleaning", *, look_again: bool = True) -> None:
         cleaning.drop()

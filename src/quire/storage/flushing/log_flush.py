@@ -103,7 +103,7 @@ class FlushPlan:
         self.epochs = epochs
 
     def abandon(self) -> None:
-        """The job may be running, or may never run: an error of it has no effect any more."""
+        """The job may be running, or may never run: its error no longer has an effect."""
         self.abandoned = True
         if self._epochs_file is not None:
             self._epochs_file.close()

@@ -5,7 +5,7 @@
     appending.py  appending as the leader, rolling segments, producers
     following.py  what a follower does: appending the leader's batches, truncating, starting over
     reading.py    finding and reading batches; lookups by timestamp and of aborted transactions
-    deleting.py   deleting from the start of the log, and replacing compacted segments
+    deleting.py   deleting from the start of the log, and replacing compacted or damaged segments
     flushing.py   making the log durable
 
 `append` and `read` run once for each produced and fetched partition: keep calls and allocations there to a minimum.

@@ -1,9 +1,10 @@
-"""Deleting records from the start of the log, and putting compacted segments in the place of the originals."""
+"""Deleting records from the start of the log, and putting compacted or repaired segments in the place of others."""
 
 from quire.storage.cleaning.swap import swap_in
 from quire.storage.deleting import retention
 from quire.storage.deleting.retention import Expired
 from quire.storage.log.state import LogState
+from quire.storage.producers.producer_replay import rebuild_transaction_index
 from quire.storage.segment import Segment
 
 
@@ -46,3 +47,23 @@ class LogDeleting(LogState):
         self._snapshots.remove_at([segment.base_offset for segment in old[1:]])
         self._flush_state.created_file()
         return True
+
+    def replace_damaged(self, damaged: Segment, size: int, *, lacks_aborted: bool) -> bool:
+        """Replaces a segment by the repaired copy of `size` bytes; as `replace_segments`.
+
+        The copy is checked once more before it is served, because the disk has just proved that it may be wrong.
+        """
+        if not self.replace_segments([damaged], size):
+            return False
+        slot = self._segments.slot_of(damaged.base_offset)
+        repaired, end_offset = self._segments[slot], self._segments[slot + 1].base_offset
+        repaired.unchecked_end = size
+        if lacks_aborted:
+            reason = ValueError("the segment was repaired, with markers of aborted transactions that it had lost")
+            rebuild_transaction_index(self._segments, self._snapshots, repaired, end_offset, reason)
+        return True
+
+    def check_again(self) -> None:
+        """What is in the log is checked before it is served, as if it had just been found on the disk."""
+        for segment in self._segments:
+            segment.unchecked_end, segment.checked = segment.size, None

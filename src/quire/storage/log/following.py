@@ -31,7 +31,13 @@ class LogFollowing(LogAppending):
         for header in headers:
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
-        self._write(records, headers, offset - 1, timestamp, now_ms)
+        try:
+            self._write(records, headers, offset - 1, timestamp, now_ms)
+        except Exception:
+            # With an epoch whose records could not be written, this log would seem to agree with the leader's, and
+            # would then refuse the batches of the epochs before it. Opening drops such epochs after a crash.
+            self.epochs.truncate_from_end(self.end_offset)
+            raise
         return AppendInfo(base_offset, offset - 1, self.start_offset, timestamp)
 
     def truncate_to(self, offset: int) -> None:

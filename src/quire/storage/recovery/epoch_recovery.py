@@ -1,4 +1,4 @@
-"""The leader epochs of a log that is being opened: from their file, or from the batches where the file is no use."""
+"""The leader epochs of a log that is being opened: from their file, or from the batches if the file is unusable."""
 
 import logging
 

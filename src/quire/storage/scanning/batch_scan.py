@@ -21,6 +21,7 @@ class DamagedBatchError(ApiError):
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, f"{path} at position {position}: {reason}")
+        self.path = path
         self.position = position
         self.reason = reason
 

@@ -13,7 +13,7 @@ Batches before a damaged one are served, and so are later ones that the index le
 
 No checksum covers a batch's offset and leader epoch, but both only rise, and no offset reaches into the next segment.
 So they are compared with those of the batches around it, and a check begins some batches before the requested offset. A
-gap by itself is no damage, whatever the topic's settings are, because the topic may have been compacted earlier. But
+gap by itself is not damage, whatever the topic's settings are, because the topic may have been compacted earlier. But
 the batch after a gap must be confirmed by the one that follows it.
 """
 

@@ -29,7 +29,7 @@ def find_time(
 
     With `highest`, for the last one whose timestamp is above those of all before it. Returns three numbers. Where the
     search stopped: at the batch or, with `highest` or if none was found, after the last complete header or before bytes
-    that are no batch. The position of the batch, -1 if none was found. The offset after the last batch that was
+    that are not a batch. The position of the batch, -1 if none was found. The offset after the last batch that was
     searched, -1 if there was none.
     """
     filled: cython.Py_ssize_t = len(view)

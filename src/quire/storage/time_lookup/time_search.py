@@ -107,7 +107,7 @@ class TimeSearch:
                 self._position = position + header.size
                 return False
         elif stop == 0:
-            self._header_at(self._position)  # Raises: this is no batch.
+            self._header_at(self._position)  # Raises: this is not a batch.
         self._position += stop
         return False
 

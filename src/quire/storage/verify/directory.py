@@ -32,7 +32,7 @@ def log_bytes(disk: Disk, path: str) -> int:
 def verify_directory(disk: Disk, path: str, progress: Callable[[int], None]) -> Iterator[Finding]:
     """Everything that is wrong. `progress` is called with the number of bytes of logs read since its last call.
 
-    DataDirectoryError if `path` is no directory, or a process uses it.
+    DataDirectoryError if `path` is not a directory, or a process uses it.
     """
     if not disk.is_dir(path):
         raise DataDirectoryError(f"{path} is not a directory; name a data directory as a whole.")

@@ -33,7 +33,7 @@ class LogVerifier:
     def __init__(
         self, disk: Disk, folder: str, progress: Callable[[int], None], recovery_point: int | None = None
     ) -> None:
-        """`recovery_point` is for a log that was not closed: faults in other files from there on are no damage."""
+        """`recovery_point` is for a log that was not closed: faults in other files from there on are not damage."""
         self._disk = disk
         self._folder = folder
         self._progress = progress

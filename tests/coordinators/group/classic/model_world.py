@@ -60,7 +60,7 @@ class ModelWorld:
             attempt.answer = None
 
     def calm_down(self) -> None:
-        """From now on nothing is lost, and everybody has time to find together."""
+        """From now on nothing is lost, and all members have time to join."""
         self.is_calm = True
         self.shard.holding = False
         self.shard.commit()

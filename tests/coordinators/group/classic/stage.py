@@ -8,7 +8,7 @@ beat NAME [generation=n]        Heartbeat
 commit NAME [generation=n]      whether it may commit offsets
 leave NAME ... [version=n]      LeaveGroup, of several at once by version 3 and later
 hang-up NAME                    its connection closes while it waits
-restart NAME                    it forgets its id, and comes back as another process
+restart NAME                    it forgets its id, and joins as another process
 wait MS                         time passes
 hold / written / lost [CODE]    records are not committed until told, or the response is lost
 reload                          another node coordinates, and then this one again

@@ -148,7 +148,7 @@ def test_offsets_are_unused_from_when_the_group_became_empty_or_they_were_commit
     shard = shard_at_once()
     stable(shard, metadata=subscription(3, "a"))
     group = group_of(shard)
-    assert group.offsets_unused_since(5) == 5, "for topics that nobody reads any more"
+    assert group.offsets_unused_since(5) == 5, "for topics that no member reads now"
     shard.wait(10_000)
     emptied_ms = shard.clock.now_ms()
     assert group.is_empty

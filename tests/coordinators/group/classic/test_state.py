@@ -24,5 +24,5 @@ def test_a_group_moves_only_as_the_table_says(before: ClassicState, after: Class
         group.move_to(after, 7)
         assert (group.state, group.state_since_ms) == (after, 7)
     else:
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=f"cannot become {after.value}"):
             group.move_to(after, 7)

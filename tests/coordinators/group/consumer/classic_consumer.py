@@ -1,7 +1,7 @@
 """A consumer of the classic protocol, as clients have them: it may have to share a group with those of the new one.
 
-Eager, it gives up everything before it joins; cooperative, it says what it has, gives up what it was not given, and
-joins again. If it leads it shares partitions out in turns; cooperative, it lets nobody have what another still has.
+An eager one gives up everything before it joins. A cooperative one reports what it has, gives up what it was not
+assigned, and joins again. A leader assigns partitions in turns, and if cooperative none that another member still owns.
 """
 
 from typing import Any

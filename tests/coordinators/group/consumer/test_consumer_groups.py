@@ -212,7 +212,7 @@ def test_an_empty_group_of_the_classic_protocol_gives_way(shard: ConsumerShard) 
     assert list(shard.group.members) == ["alice"]
 
 
-# --- Clients that mean no good
+# --- Malicious clients
 
 
 def test_owned_partitions_that_do_not_exist_are_not_believed(shard: ConsumerShard) -> None:

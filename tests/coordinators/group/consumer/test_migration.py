@@ -274,7 +274,7 @@ def test_members_are_not_asked_to_join_while_a_target_is_being_made(monkeypatch:
 
 
 def test_a_join_that_comes_late_confirms_nothing() -> None:
-    """A member says in which generation it was when it joined: what it owned before the newest one is no news."""
+    """A member says in which generation it was when it joined: what it owned before the newest one does not count."""
     shard = mixed_shard()
     late, now = (protocol(metadata=subscription("orders", generation=generation)) for generation in (6, 7))
     assert classic_join(shard, "b", protocols=late).generation_id == 7

@@ -4,7 +4,7 @@
    until it gives it up, right before it says so; it stops owning anything when it was not answered for the length of a
    session, or when the coordinator has refused it.
 2. A member's epoch never goes back while it is a member, and a group's epoch never does.
-3. Once everybody is heard and nothing else happens, the group comes to rest at its target, and the target is complete.
+3. Once all requests arrive and nothing else happens, the group comes to rest at its target, and the target is complete.
 
 Requests of one epoch arrive in the order they were sent, as they do on a connection; those of earlier epochs, and
 joins, may arrive again at any time.

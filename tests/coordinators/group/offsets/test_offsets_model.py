@@ -208,7 +208,7 @@ class OffsetsModel(RuleBasedStateMachine):
             assert not [c for key, c in now.committed.items() if c.time_ms <= oldest_ms and key not in now.pending]
 
     def expires(self, record: StateRecord) -> None:
-        """A record that nobody asked for."""
+        """A record that no operation requested."""
         assert record.value is None
         now = known(self.history)
         if isinstance(record.key, OffsetCommitKey):

@@ -152,7 +152,7 @@ class Supervisor:
         self._stop()
 
     def _stop(self) -> None:
-        """Brokers that are no controllers stop first: to sign them off, the controllers need a majority."""
+        """Brokers that are not controllers stop first: to sign them off, the controllers need a majority."""
         self._is_stopping = True
         for child in self._children:
             if child not in self._controllers:

@@ -38,7 +38,7 @@ def _member(group: ConsumerGroup, member: Member, image: ClusterImage) -> messag
 
 
 def _assignment(assignment: Assignment, image: ClusterImage) -> messages.Assignment:
-    """Leaves out deleted topics, which have no name any more."""
+    """Leaves out deleted topics, which no longer have a name."""
     return messages.Assignment(
         topic_partitions=[
             messages.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(assignment[topic_id]))

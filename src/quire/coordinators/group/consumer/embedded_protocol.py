@@ -42,7 +42,7 @@ def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
 
 
 def write_assignment(assignment: Assignment, version: int, image: ClusterImage) -> bytes:
-    """In the member's version of the protocol. Leaves out deleted topics, which have no name any more."""
+    """In the member's version of the protocol. Leaves out deleted topics, which no longer have a name."""
     version = min(version, _NEWEST)
     out = bytearray(_VERSION.pack(version))
     named = {topic.name: assignment[id_] for id_ in assignment if (topic := image.topic_by_id(id_)) is not None}

@@ -68,6 +68,6 @@ class ConsumerSettings:
         return [name for name in called if name in ASSIGNORS]
 
     def assignor(self, preferred: str | None) -> str:
-        """The preferred assignor, or the default if that one is not allowed any more."""
+        """The preferred assignor, or the default if that one is no longer allowed."""
         allowed = self.assignors
         return preferred if preferred in allowed else allowed[0]

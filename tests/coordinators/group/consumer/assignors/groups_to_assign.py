@@ -60,7 +60,7 @@ def counts_of_topics(draw: st.DrawFn, most_topics: int = 5, most_partitions: int
 
 @st.composite
 def held_by(draw: st.DrawFn, names: list[str]) -> dict[str, Assignment]:
-    """Anything at all: partitions that are gone, topics nobody reads, two owners of one partition."""
+    """Anything at all: partitions that are gone, topics without subscribers, two owners of one partition."""
     numbers = st.frozensets(st.integers(0, 15), min_size=1)
     anything = st.dictionaries(st.integers(0, 6).map(topic), numbers, max_size=4)
     return {name: draw(anything) for name in names}
