@@ -97,7 +97,8 @@ class Checker:
         if not self._is_over(book, era, floor):
             self._check_start(book, floor, low_watermark)
             book.start_offset = max(book.start_offset, low_watermark)
-            book.deleted = max(book.deleted, low_watermark)
+            for node in book.replicas.isr:
+                book.deleted[node] = max(book.deleted.get(node, 0), low_watermark)
 
     # --- Reading
 
@@ -302,7 +303,8 @@ class Checker:
 
     def _check_start(self, book: PartitionBook, floor: Floor, start_offset: int) -> None:
         self._ledger.counts.checks += 1
-        # Each replica deletes what has expired by itself; what was deleted on request is gone everywhere.
+        # Each replica deletes what has expired by itself. What was deleted on request is gone from all that are up; one
+        # that is down may be eligible, and lead later with what it still has.
         alone = floor.epoch is None or book.topic.replication_factor == 1
         earliest = floor.start_offset if alone else floor.deleted if book.leadership.is_current(floor.epoch) else 0
         if start_offset < earliest:

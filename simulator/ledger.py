@@ -115,8 +115,8 @@ class PartitionBook:
         """The highest last stable offset that a client has seen."""
         self.deletion_asked = 0
         """The highest offset in a DeleteRecords request."""
-        self.deleted = 0
-        """The highest low watermark in an answer to one."""
+        self.deleted: dict[str, int] = {}
+        """The highest low watermark in an answer to one, for each node that was in the ISR by then."""
         self.end_epoch = -1
         """The leader epoch in which `end_offset` became known."""
         self.stable_epoch = -1
@@ -156,7 +156,7 @@ class PartitionBook:
             epoch,
             self.end_epoch,
             self.stable_epoch,
-            self.deleted,
+            self.deleted.get(node, 0),
         )
 
     def reached(self, end_offset: int, epoch: int | None = None) -> None:
@@ -214,6 +214,8 @@ class PartitionBook:
         lost = self.forget(end_offset)
         self.end_offset = end_offset
         self.start_offset = max(self.start_offset, start_offset)
+        # A replica that was emptied starts anew.
+        self.deleted = {node: min(before, start_offset) for node, before in self.deleted.items()}
         if end_offset < self.stable_offset or self.topic.flushed_since != 0:
             # A marker may have been lost, and its transaction is open again.
             self.stable_offset = 0

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 
 
 class Replicas:
-    __slots__ = ("hurt", "in_sync")
+    __slots__ = ("hurt", "in_sync", "isr")
 
     def __init__(self) -> None:
+        self.isr: tuple[str, ...] = ()
+        """Those of them that are up and follow, as far as the controller knows."""
         self.in_sync: tuple[str, ...] = ()
         """Empty while it is unknown; then every machine may hold it alone."""
         self.hurt: dict[str, int] = {}

@@ -100,6 +100,7 @@ class LeadershipWatch:
         if partition == self._newest[book.topic.topic_id, book.index]:
             were_lost = book.replicas.are_lost
             book.replicas.are(self._in_sync(partition))
+            book.replicas.isr = tuple(self._names[each] for each in partition.isr if each in self._names)
             if book.replicas.are_lost and not were_lost and book not in self._losses:
                 self._all_lost_power(book, newest.leader_epoch)
 

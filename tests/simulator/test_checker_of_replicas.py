@@ -144,3 +144,28 @@ def test_while_it_is_not_settled_nothing_counts(run: Run) -> None:
     run.acknowledge(A, 0, b"a", b"b")
     run.book.unsettled = True
     assert not run.fetch(run.book.floor(A), b"c")
+
+
+def delete_and_elect_the_other(run: Run, *isr: str) -> Floor:
+    run.acknowledge(A, 0, b"a", b"b", b"c")
+    run.book.replicas.isr = isr
+    run.book.deletion_asked = 2
+    run.checker.deleted_records(run.book, run.ledger.era, run.book.floor(A), 2)
+    run.elect(B, 2)
+    return run.book.floor(B)
+
+
+def test_what_was_deleted_is_gone_from_a_leader_that_was_in_the_isr(run: Run) -> None:
+    floor = delete_and_elect_the_other(run, A, B)
+    with expect("the log start offset never goes back"):
+        run.fetch(floor, b"a", b"b", b"c")
+
+
+def test_a_leader_that_was_down_may_still_have_what_was_deleted(run: Run) -> None:
+    assert run.fetch(delete_and_elect_the_other(run, A), b"a", b"b", b"c")
+
+
+def test_a_log_that_was_lost_may_start_anew(run: Run) -> None:
+    delete_and_elect_the_other(run, A, B)
+    run.lose(epoch=2, kept=0, left=0)
+    assert run.fetch(run.book.floor(B), b"d", epoch=2)

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-TOP_FOLDERS = "benchmarks|docs|examples|interop|pipelines|scripts|simulator|src|tests"
+TOP_FOLDERS = "benchmarks|campaign|docs|examples|interop|pipelines|scripts|simulator|src|tests"
 NAMED = re.compile(rf"`((?:{TOP_FOLDERS})/[\w./-]*)`")
 
 
