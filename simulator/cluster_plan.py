@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from simulator.cluster_settings import BOTH, BROKER, CONTROLLER
 from simulator.least import Least
-from simulator.plan import FAULTS, FAULTS_BETWEEN_NODES, FAULTS_OF_TIME_AND_CONNECTIONS, Plan, plan_of
+from simulator.plan import (
+    FAULTS,
+    FAULTS_BETWEEN_NODES,
+    FAULTS_OF_REPLICAS,
+    FAULTS_OF_TIME_AND_CONNECTIONS,
+    Plan,
+    plan_of,
+)
 from simulator.random import SimRandom
 from simulator.replication_plan import with_replication
 
@@ -53,7 +60,7 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
         least=LEAST if scale >= 1.0 else None,
         duration_ms=scale * random.between(*DURATION_MS),
         pace=PACE,
-        faults=_faults(random),
+        faults=_faults(random) | _faults_of_replicas(random.stream("faults of replicas")),
         fault_pause_ms=random.choice((600.0, 1500.0, 4000.0)),
         roles=_roles(random.stream("roles"), count),
         keeps_majority=random.chance(0.5),
@@ -93,6 +100,10 @@ def _roles(random: SimRandom, count: int) -> tuple[str, ...]:
 def _faults(random: SimRandom) -> dict[str, int]:
     kinds = (*FAULTS, *FAULTS_OF_TIME_AND_CONNECTIONS, *FAULTS_BETWEEN_NODES)
     return {kind: random.choice((0, 1, 1, 2, 4)) for kind in kinds}
+
+
+def _faults_of_replicas(random: SimRandom) -> dict[str, int]:
+    return {kind: random.choice((0, 1, 2)) for kind in FAULTS_OF_REPLICAS}
 
 
 def _quorum_settings(random: SimRandom) -> dict[str, str]:

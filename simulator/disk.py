@@ -195,8 +195,15 @@ class SimDisk:
         return sorted(node.entries) if isinstance(node, FolderNode) else []
 
     def peek(self, path: str, position: int = 0) -> bytes:
-        """A file from `position` on. Not a call, as `peek_names`."""
-        return bytes(self._file(path).content[position:])
+        """A file from `position` on, as it was written. Not a call, as `peek_names`."""
+        return self._file(path).as_written(position)
+
+    def flip(self, path: str, position: int, bit: int) -> None:
+        """Damages a file, all of which was synced."""
+        self._file(path).flip(position, bit)
+
+    def is_synced(self, path: str) -> bool:
+        return self._file(path).is_synced
 
     # --- The seam
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from simulator.clients.client import Scene
 from simulator.disk_calls import DiskCall
 from simulator.fault_counts import Effect, FaultCounts
+from simulator.flipped_bits import FlippedBits
 from simulator.life import Life
 from simulator.machine import Death, Machine, MachineState
 from simulator.network_faults import NetworkFaults
@@ -39,6 +40,7 @@ TAKES_A_NODE_AWAY = (
     "isolation",
     "several at once",
     "slow links",
+    "flipped bit",
 )
 
 
@@ -58,6 +60,7 @@ class Faults:
         nodes = [machine.name for machine in machines]
         self._network = NetworkFaults(scene, nodes, clients, random, self._announce, self._later)
         self.counts = FaultCounts()
+        self._flipped_bits = FlippedBits(machines, random)
 
     def _kinds(self) -> dict[str, Callable[[Machine], None]]:
         network = self._network
@@ -81,6 +84,7 @@ class Faults:
             "isolation": lambda machine: network.isolate(machine.name),
             "several at once": lambda _: self._strike_several(),
             "slow links": lambda machine: network.slow_down(machine.name),
+            "flipped bit": self._flip_a_bit,
             "refused connections": lambda machine: network.refuse(machine.name),
         }
 
@@ -256,6 +260,16 @@ class Faults:
         disk.capacity_bytes = disk.total_bytes("/") - disk.free_bytes("/") + room
         self._scene.troubled_lives.append(machine.life)
         self._later(self._random.between(100.0, 3000.0), lambda: self._make_room(machine))
+
+    def _flip_a_bit(self, machine: Machine) -> None:
+        """A node is killed, and its disk damages one copy of a batch before it starts again."""
+        # After a failed sync the end of the process is that of the machine.
+        may_be_killed = machine.state is MachineState.SERVING and not machine.sync_failed
+        spot = self._flipped_bits.choose(machine) if may_be_killed else None
+        if spot is not None:
+            self._strikes("flipped bit", f"bit {spot.bit} of byte {spot.position} of {spot.path} flips", of=machine)
+            machine.die(Death.KILL)
+            machine.disk.flip(*spot)
 
     def _make_room(self, machine: Machine) -> None:
         machine.disk.capacity_bytes = None

@@ -25,7 +25,7 @@ NameChange: TypeAlias = tuple[tuple[str, "FileNode | FolderNode | None"], ...]
 
 
 class FileNode:
-    __slots__ = ("_lost_sectors", "_platter", "_unsynced", "content", "modified_ms")
+    __slots__ = ("_flips", "_lost_sectors", "_platter", "_unsynced", "content", "modified_ms")
 
     def __init__(self, content: bytes | bytearray = b"", modified_ms: int = 0) -> None:
         self.content = bytearray(content)
@@ -34,13 +34,34 @@ class FileNode:
         self._unsynced: list[FileChange] = []
         self._lost_sectors: set[int] = set()
         """Those that a failed sync did not write, as long as nothing writes to them again."""
+        self._flips: dict[int, int] = {}
+        """The positions of bytes that were damaged, with the bits."""
+
+    def flip(self, position: int, bit: int) -> None:
+        """A synced bit changes, in memory and on the disk."""
+        assert position < len(self._platter) and not self._unsynced, "what was not synced may be lost, not damaged"
+        for image in (self.content, self._platter):
+            image[position] ^= 1 << bit
+        self._flips[position] = self._flips.get(position, 0) ^ 1 << bit
+
+    def as_written(self, start: int = 0) -> bytes:
+        """The content without damage. A damaged byte that was overwritten or cut off does not matter any more."""
+        if not self._flips:
+            return bytes(self.content[start:])
+        found = bytearray(self.content)
+        for position, bits in self._flips.items():
+            found[position] ^= bits
+        return bytes(found[start:])
 
     def write(self, data: bytes, position: int) -> None:
         _apply(self.content, (position, data))
+        if self._flips:
+            self._flips = {at: bits for at, bits in self._flips.items() if not position <= at < position + len(data)}
         self._unsynced.append(self._with_whole_sectors(position, data))
 
     def truncate(self, size: int) -> None:
         _apply(self.content, (size, None))
+        self._flips = {at: bits for at, bits in self._flips.items() if at < size}
         self._unsynced.append((size, None))
 
     def sync(self) -> None:
@@ -54,8 +75,14 @@ class FileNode:
             self._lost_sectors.update(_sectors(change))
         self._unsynced.clear()
 
+    @property
+    def is_synced(self) -> bool:
+        return not self._unsynced and not self._lost_sectors
+
     def after_power_loss(self, random: SimRandom, *, reorder: bool) -> "FileNode":
-        return FileNode(self._reordered(random) if reorder else self._torn_prefix(random), self.modified_ms)
+        found = FileNode(self._reordered(random) if reorder else self._torn_prefix(random), self.modified_ms)
+        found._flips = {at: bits for at, bits in self._flips.items() if at < len(found.content)}
+        return found
 
     def _with_whole_sectors(self, position: int, data: bytes) -> FileChange:
         """A sector goes to disk as a whole, with what a failed sync left in memory."""

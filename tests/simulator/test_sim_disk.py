@@ -321,3 +321,32 @@ def digest_of_a_run(seed: int) -> str:
 def test_a_seed_run_twice_gives_the_same_trace() -> None:
     assert digest_of_a_run(3) == digest_of_a_run(3)
     assert digest_of_a_run(3) != digest_of_a_run(4)
+
+
+def test_a_flipped_bit_stays_until_it_is_overwritten_and_does_not_hide_what_was_written() -> None:
+    disk = SimDisk()
+    file = written(disk, "a", b"abc", sync=True)
+    disk.flip("a", 1, 0)
+    assert (file.pread(3, 0), disk.read_file("a")) == (b"acc", b"acc")
+    assert (disk.peek("a"), disk.peek("a", 1)) == (b"abc", b"bc")
+    after = disk.kill().crash(SimRandom(1))
+    assert (after.read_file("a"), after.peek("a")) == (b"acc", b"abc")
+    after.open("a").pwritev([b"x"], 1)
+    assert after.read_file("a") == after.peek("a") == b"axc"
+
+
+def test_a_flipped_bit_that_is_cut_off_is_gone() -> None:
+    disk = SimDisk()
+    file = written(disk, "a", b"abc", sync=True)
+    disk.flip("a", 2, 7)
+    file.truncate(2)
+    file.pwritev([b"d"], 2)
+    assert disk.read_file("a") == disk.peek("a") == b"abd"
+
+
+def test_only_what_is_synced_is_damaged() -> None:
+    disk = SimDisk()
+    written(disk, "a", b"abc")
+    assert not disk.is_synced("a")
+    with pytest.raises(AssertionError, match="not synced"):
+        disk.flip("a", 0, 0)
