@@ -130,7 +130,7 @@ def _created(connection: WireConnection, name: str, partitions: int) -> str:
 
 def test_list_offsets_of_partitions_whose_logs_are_not_opened_yet(connection: WireConnection, wide: str) -> None:
     wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(PARTITIONS)]
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=wide, partitions=wanted)])
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=wide, partitions=wanted)])
     (answer,) = connection.call(request, 7, ListOffsetsResponse).topics
     assert [found.error_code for found in answer.partitions] == [ErrorCode.NONE] * PARTITIONS
 
